@@ -1,0 +1,70 @@
+# CorpID. `make help` lists what there is; every target sets up what it needs.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+PYTHON ?= python3
+export PYTHON
+export UV_PYTHON_DOWNLOADS := never
+
+RUN := .venv/bin/python -m
+
+# ARGS is handed on: make demo ARGS=--fresh, make test ARGS="tests/unit -x"
+ARGS ?=
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.installed  ## create .venv (the others call this)
+
+demo: setup  ## run a provider and a demo relying party on this machine
+	@.venv/bin/corpid demo $(ARGS)
+
+check: setup  ## format, lint, types, floors
+	$(RUN) ruff format --check .
+	$(RUN) ruff check .
+	$(RUN) mypy
+	.venv/bin/lint-imports --no-logo
+
+fix: setup  ## let ruff mend format and lint
+	$(RUN) ruff format .
+	$(RUN) ruff check --fix .
+
+setup-test: setup  ## fetch what only tests need (browser, Node clients)
+	@scripts/set-up-tests
+
+test: setup-test  ## the tests, in under ten minutes
+	$(RUN) pytest -m "not full" $(ARGS)
+
+test-full: setup-test  ## the long tests that `make test` leaves out
+	$(RUN) pytest -m full $(ARGS)
+
+bench: setup  ## measure the flow beside its cryptographic floor
+	$(RUN) benchmarks $(ARGS)
+
+lock: setup  ## resolve pyproject.toml into requirements/ (ARGS=--upgrade takes the newest)
+	scripts/lock $(ARGS)
+
+clean:  ## remove everything that make and the tools created
+	rm -rf .venv .tools build dist out tests/interop/node/node_modules
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Only the demo promises to leave the system's packages alone.
+demo: export SYSTEM_PACKAGES := never
+check test test-full setup-test: export SYSTEM_PACKAGES := install
+
+.tools/.complete: requirements/tools.txt scripts/set-up-tools
+	@scripts/set-up-tools
+
+.venv/.packages: .tools/.complete requirements/dev.txt scripts/set-up-environment
+	@scripts/set-up-environment
+
+.venv/.installed: .venv/.packages pyproject.toml
+	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: help setup demo check fix setup-test test test-full bench lock clean

@@ -1,0 +1,291 @@
+"""The one outgoing HTTP client: it fetches what stands at a URL that a relying party registered (D27).
+
+Whoever registers a URL chooses where this process connects to. So a name is looked up once, every
+address of it is judged, and the connection goes to an address that was judged. Nothing of the
+environment (proxies), of earlier answers (cookies, open connections) or of the answer itself
+(redirects, compression) has a say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import threading
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import httpx
+import structlog
+
+from corpid import __version__
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Mapping, Sequence
+
+    from httpcore import AsyncNetworkStream
+
+    Address: TypeAlias = IPv4Address | IPv6Address
+    Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
+
+FETCH_SECONDS: Final = 3.0
+ANSWER_BYTES: Final = 65536
+FETCHES: Final = 16
+LOOK_UPS: Final = 32
+ADDRESSES_TRIED: Final = 3
+
+_PORTS: Final = {"https": 443, "http": 80}
+_HEADERS: Final = {
+    "User-Agent": f"CorpID/{__version__}",
+    "Accept": "application/jwk-set+json, application/json",
+    "Accept-Encoding": "identity",
+    "Connection": "close",
+}
+_HOST_NAME: Final = re.compile(r"(?=.{1,253}\Z)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9-]{1,63}")
+_NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
+_NOT_PUBLIC_4: Final = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"))
+_GLOBAL_6: Final = IPv6Network("2000::/3")
+_NOT_PUBLIC_6: Final = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+
+
+class EgressError(Exception):
+    """Nothing was fetched; `detail` says why, for the log and for whoever registered the URL."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address belongs to the public internet, so that a fetch may go there.
+
+    IPv6 forms that carry an IPv4 address (mapped, NAT64, 6to4, Teredo) never do. Source: D27
+    """
+    if isinstance(address, IPv4Address):
+        return address.is_global and not address.is_multicast and not any(address in net for net in _NOT_PUBLIC_4)
+    return address.scope_id is None and address in _GLOBAL_6 and not any(address in net for net in _NOT_PUBLIC_6)
+
+
+def _any_address(_: Address) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Where fetches may go."""
+
+    schemes: tuple[str, ...]
+    ports: tuple[int, ...]
+    """empty: any"""
+    names_only: bool
+    """a host is a name, never an address"""
+    own_ports: bool
+    """our own host name may be fetched from at another port than our own"""
+    permits: Callable[[Address], bool]
+
+
+INTERNET: Final = Rules(schemes=("https",), ports=(443,), names_only=True, own_ports=False, permits=is_public)
+DEVELOPER: Final = Rules(
+    schemes=("https", "http"), ports=(), names_only=False, own_ports=True, permits=_any_address
+)  # fmt: skip
+
+
+def system_addresses(name: str, port: int) -> list[str]:
+    """Look a name up with the operating system; blocks for as long as that does. Raises OSError (D27)."""
+    return [str(found[4][0]) for found in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)]
+
+
+class _LookUps:
+    """Name look-ups, each in a daemon thread of its own, so that one that hangs stops nothing, not even the exit.
+
+    A name that is being looked up is not looked up a second time: a name server that hangs holds one
+    thread per name of its. When all threads are held, further names fail at once.
+    """
+
+    def __init__(self, resolve: Resolve, threads: int) -> None:
+        self._resolve = resolve
+        self._threads = threads
+        self._under_way: dict[tuple[str, int], asyncio.Future[Sequence[str]]] = {}
+
+    async def addresses(self, name: str, port: int) -> Sequence[str]:
+        under_way = self._under_way.get((name, port)) or self._started(name, port)
+        return await asyncio.shield(under_way)
+
+    def _started(self, name: str, port: int) -> asyncio.Future[Sequence[str]]:
+        if len(self._under_way) >= self._threads:
+            raise EgressError(f"{name} was not looked up: {self._threads} other name look-ups hang")
+        answer: asyncio.Future[Sequence[str]] = asyncio.get_running_loop().create_future()
+        thread = threading.Thread(target=self._look_up, args=(name, port, answer), name="look-up", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise EgressError(f"{name} was not looked up: {error}") from None
+        self._under_way[name, port] = answer
+        answer.add_done_callback(lambda _: self._under_way.pop((name, port)))
+        return answer
+
+    def _look_up(self, name: str, port: int, answer: asyncio.Future[Sequence[str]]) -> None:
+        found: Sequence[str] = ()
+        failure: EgressError | None = None
+        try:
+            found = self._resolve(name, port)
+        except (OSError, ValueError) as error:
+            failure = EgressError(f"{name} was not found: {error}")
+
+        def settle() -> None:
+            if failure is None:
+                answer.set_result(found)
+            else:
+                answer.set_exception(failure)
+                answer.exception()  # nobody may be waiting any more
+
+        with suppress(RuntimeError):  # the loop was closed while the look-up hung
+            answer.get_loop().call_soon_threadsafe(settle)
+
+
+class Egress:
+    """Fetches over the open internet within the bounds of D27."""
+
+    def __init__(
+        self,
+        *,
+        own_url: str,
+        rules: Rules = INTERNET,
+        resolve: Resolve = system_addresses,
+        ssl_context: ssl.SSLContext | None = None,
+        seconds: float = FETCH_SECONDS,
+        fetches: int = FETCHES,
+        look_ups: int = LOOK_UPS,
+    ) -> None:
+        own = httpx.URL(own_url)
+        self.rules = rules
+        self._own = own.raw_host.decode("ascii"), own.port or _PORTS.get(own.scheme, 0)
+        self._ssl_context = ssl_context or httpx.create_ssl_context()
+        self._seconds = seconds
+        self._fetches = fetches
+        self._slots = asyncio.Semaphore(fetches)
+        self._look_ups = _LookUps(resolve, look_ups)
+        if rules is not INTERNET:
+            structlog.get_logger().warning(
+                "egress_rules_lifted", detail=f"key sets are fetched by {', '.join(rules.schemes)} from any address"
+            )
+
+    async def fetch(self, url: str) -> bytes:
+        """The body of the 200 answer at `url`: at most 64 KiB with its headers, within 3 seconds in all.
+
+        Raises EgressError for everything else: a URL or address that is not allowed, an unknown name, no
+        connection, a certificate that does not fit, another status, a compressed, oversized or slow answer.
+        When 16 fetches are under way it first waits, at most as long again, for one to end. Source: D27
+        """
+        target = self._allowed(url)
+        await self._slot()
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._fetched(target)
+        except TimeoutError:
+            raise EgressError(f"{target.host} gave no complete answer within {self._seconds:g} s") from None
+        except (httpx.HTTPError, OSError) as error:
+            raise EgressError(f"{target.host}: {type(error).__name__}: {error}") from error
+        finally:
+            self._slots.release()
+
+    def _allowed(self, url: str) -> httpx.URL:
+        try:
+            target = httpx.URL(url)
+        except httpx.InvalidURL as error:
+            raise EgressError(f"the URL is malformed: {error}") from None
+        name, port, rules = target.raw_host.decode("ascii"), _port(target), self.rules
+        is_name = _HOST_NAME.fullmatch(name) and not _NUMBER.fullmatch(name)
+        own = (name, port) == self._own if rules.own_ports else name == self._own[0]
+        _demand(target.scheme in rules.schemes, f"the URL starts with {' or '.join(rules.schemes)}://")
+        _demand(not rules.ports or port in rules.ports, f"the port is {', '.join(map(str, rules.ports))}")
+        _demand(bool(is_name or (name and not rules.names_only)), "the host is a name, not an address")
+        _demand(not own, "the URL is not one of this provider")
+        _demand(not target.userinfo, "the URL has no user name or password")
+        return target
+
+    async def _slot(self) -> None:
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise EgressError(f"{self._fetches} other fetches are under way and hang") from None
+
+    async def _fetched(self, target: httpx.URL) -> bytes:
+        name = target.raw_host.decode("ascii")
+        found = await self._look_ups.addresses(name, _port(target))
+        addresses = tuple(dict.fromkeys(map(ip_address, found)))
+        refused = [str(address) for address in addresses if not self.rules.permits(address)]
+        if refused or not addresses:
+            raise EgressError(f"{name} has addresses that are not public: {', '.join(refused) or 'none at all'}")
+        tried = addresses[:ADDRESSES_TRIED]
+        failures: list[str] = []
+        for address in tried:
+            try:
+                return await self._answer(target, address, self._seconds / len(tried))
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                failures.append(f"{address}: {str(error) or 'no answer'}")
+        raise EgressError(f"no connection to {name}: {'; '.join(failures)}")
+
+    async def _answer(self, target: httpx.URL, address: Address, connect_seconds: float) -> bytes:
+        connection = _Connection()
+        request = httpx.Request(
+            "GET",
+            target.copy_with(host=str(address)),
+            headers={"Host": target.netloc.decode("ascii"), **_HEADERS},
+            # httpcore connects to the URL's address, but names and checks this host in the TLS handshake.
+            extensions={
+                "sni_hostname": target.raw_host.decode("ascii"),
+                "timeout": {"connect": connect_seconds},
+                "trace": connection.trace,
+            },
+        )
+        # The bare transport: a client above it would add cookies, redirects and decoding.
+        async with (
+            aclosing(connection),
+            httpx.AsyncHTTPTransport(verify=self._ssl_context, trust_env=False) as transport,
+            aclosing(await transport.handle_async_request(request)) as response,
+        ):
+            return await _body(response)
+
+
+class _Connection:
+    """The connection of one fetch: httpcore leaves it open when time runs out within the TLS handshake."""
+
+    def __init__(self) -> None:
+        self._opened: list[AsyncNetworkStream] = []
+
+    async def trace(self, event: str, details: Mapping[str, AsyncNetworkStream]) -> None:
+        if event == "connection.connect_tcp.complete":
+            self._opened.append(details["return_value"])
+
+    async def aclose(self) -> None:
+        for stream in self._opened:
+            await stream.aclose()
+
+
+def _port(url: httpx.URL) -> int:
+    return url.port or _PORTS.get(url.scheme, 0)
+
+
+def _demand(holds: bool, rule: str) -> None:
+    if not holds:
+        raise EgressError(f"not fetched, because of the rule: {rule}")
+
+
+async def _body(response: httpx.Response) -> bytes:
+    if response.status_code != 200:
+        raise EgressError(f"the answer has status {response.status_code}, expected 200 (redirects are not followed)")
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() != "identity":
+        raise EgressError("the answer is compressed, though the request asked for identity")
+    room = ANSWER_BYTES - sum(len(name) + len(value) + 4 for name, value in response.headers.raw)
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > room:
+            raise EgressError(f"the answer is larger than {ANSWER_BYTES} bytes")
+    return bytes(body)

@@ -1,0 +1,65 @@
+"""Named values that all processes of a deployment see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+
+from corpid.adapters.sql.statements import upsert
+from corpid.adapters.sql.tables import deployment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from corpid.adapters.sql.audit import SqlAudit
+    from corpid.adapters.sql.statements import Database
+    from corpid.ports import AuditEvent
+
+_MAINTENANCE: Final = "maintenance"
+_SWITCH: Final = {True: "on", False: "off"}
+
+
+class NamedValues:
+    """The deployment table: text by name."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._get: Final = database.prepare(
+            sa.select(deployment.c.value).where(deployment.c.name == sa.bindparam("name"))
+        )
+        self._put: Final = database.prepare(upsert(deployment, ("name", "value")))
+
+    async def get(self, name: str) -> str | None:
+        """The value, or None if it was never put."""
+        row = await self._database.row(self._get, {"name": name})
+        return None if row is None else str(row[0])
+
+    async def put(self, name: str, value: str) -> None:
+        """Write a value; inside a transaction."""
+        await self._database.run(self._put, {"name": name, "value": value})
+
+
+class SqlDeployment:
+    """A ports.Deployment."""
+
+    def __init__(self, database: Database, audit: SqlAudit, check: Callable[[], None]) -> None:
+        self._database: Final = database
+        self._audit: Final = audit
+        self._check: Final = check
+        self._values: Final = NamedValues(database)
+
+    async def ready(self) -> None:
+        """See ports.Deployment. Also raises after a checkpoint that failed."""
+        self._check()
+        await self.maintenance()
+
+    async def maintenance(self) -> bool:
+        """See ports.Deployment."""
+        return await self._values.get(_MAINTENANCE) == _SWITCH[True]
+
+    async def set_maintenance(self, on: bool, event: AuditEvent) -> None:
+        """See ports.Deployment."""
+        async with self._database.transaction():
+            await self._values.put(_MAINTENANCE, _SWITCH[on])
+            await self._audit.record(event)

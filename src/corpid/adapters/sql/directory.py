@@ -1,0 +1,132 @@
+"""The directory as a request reads it: each question is one statement on an index (`lookups`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.adapters.sql import lookups
+from corpid.adapters.sql.codecs import USERS, user_name_key
+from corpid.adapters.sql.errors import NameRefused
+from corpid.adapters.sql.lookups import ASSIGNMENTS, ENTITIES, GRANTS, MEMBERSHIPS, SERVICES, THIRD_PARTY_ASSIGNMENTS
+from corpid.adapters.sql.records import SqlRecords
+from corpid.directory.records import Acting, Credentials, ThirdPartyRow, User
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from corpid.adapters.sql.audit import SqlAudit
+    from corpid.adapters.sql.kinds import Kinds
+    from corpid.adapters.sql.statements import Database, Prepared, Row
+    from corpid.directory.records import Assignment, Entity, Membership, Service
+    from corpid.ports import AuditEvent
+
+_ENTITY_WIDTH: Final = len(ENTITIES.columns)
+_USER_END: Final = len(USERS.columns)
+_ACTING_ENTITY_END: Final = _USER_END + _ENTITY_WIDTH
+_THIRD_PARTY_END: Final = len(THIRD_PARTY_ASSIGNMENTS.columns)
+_CLIENT_ENTITY_END: Final = _THIRD_PARTY_END + _ENTITY_WIDTH
+
+
+class SqlDirectory(SqlRecords):
+    """A ports.Directory."""
+
+    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds) -> None:
+        super().__init__(database, audit, kinds)
+        self._one_user: Final = kinds[User].one
+        self._one_credentials: Final = kinds[Credentials].one
+        self._credentials: Final = kinds[Credentials].codec
+        self._user_by_name: Final = database.prepare(lookups.user_by_name())
+        self._acting: Final = database.prepare(lookups.acting())
+        self._choices: Final = database.prepare(lookups.choices())
+        self._services: Final = lookups.by_count(database, lookups.services_of)
+        self._assignments: Final = lookups.by_count(database, lookups.assignments_of)
+        self._third_party_rows: Final = lookups.by_count(database, lookups.third_party_rows_of)
+        self._raise_step: Final = database.prepare(lookups.raise_totp_step())
+        self._rehash: Final = database.prepare(lookups.rehash())
+
+    async def acting(self, user_id: str, entity_id: str) -> Acting | None:
+        """See ports.Directory."""
+        row = await self._database.row(self._acting, {"user_id": user_id, "entity_id": entity_id})
+        if row is None:
+            return None
+        return Acting(
+            user=USERS.decode(row[:_USER_END]),
+            entity=ENTITIES.decode(row[_USER_END:_ACTING_ENTITY_END]),
+            membership=MEMBERSHIPS.decode(row[_ACTING_ENTITY_END:]),
+        )
+
+    async def user(self, user_id: str) -> User | None:
+        """See ports.Directory."""
+        row = await self._database.row(self._one_user, {"user_id": user_id})
+        return None if row is None else USERS.decode(row)
+
+    async def user_by_name(self, user_name: str) -> User | None:
+        """See ports.Directory. A text that cannot be a user name is nobody's."""
+        try:
+            name = user_name_key(user_name)
+        except NameRefused:
+            return None
+        row = await self._database.row(self._user_by_name, {"name": name})
+        return None if row is None else USERS.decode(row)
+
+    async def credentials(self, user_id: str) -> Credentials | None:
+        """See ports.Directory. Raises SealingError when the key-encryption key is another one."""
+        row = await self._database.row(self._one_credentials, {"user_id": user_id})
+        if row is None:
+            return None
+        record: Credentials = self._credentials.decode(row)
+        return record
+
+    async def choices(self, user_id: str) -> list[tuple[Entity, Membership]]:
+        """See ports.Directory. Capital and small letters sort alike."""
+        rows = await self._database.rows(self._choices, {"user_id": user_id})
+        pairs = [lookups.choice(user_id, row) for row in rows]
+        return sorted(pairs, key=lambda pair: (pair[0].name.casefold(), pair[0].entity_id))
+
+    async def services(self, service_ids: Sequence[str]) -> list[Service]:
+        """See ports.Directory. By identifier."""
+        return [SERVICES.decode(row) for row in await self._of_services(self._services, service_ids)]
+
+    async def assignments(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[Assignment]:
+        """See ports.Directory. By key."""
+        rows = await self._of_services(self._assignments, service_ids, user_id=user_id, entity_id=entity_id)
+        return [ASSIGNMENTS.decode(row) for row in rows]
+
+    async def third_party_rows(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[ThirdPartyRow]:
+        """See ports.Directory. By the assignment's key."""
+        rows = await self._of_services(self._third_party_rows, service_ids, user_id=user_id, entity_id=entity_id)
+        grants: dict[Row, list[Row]] = {}
+        for row in rows:
+            grants.setdefault(row[:_CLIENT_ENTITY_END], []).append(row[_CLIENT_ENTITY_END:])
+        return [_third_party_row(row, granted) for row, granted in grants.items()]
+
+    async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
+        """See ports.Directory. The event is written for a step that was accepted."""
+        async with self._database.transaction():
+            accepted = await self._database.run(self._raise_step, {"user": user_id, "step": step}) == 1
+            if accepted:
+                await self._audit.record(event)
+        return accepted
+
+    async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> None:
+        """See ports.Directory."""
+        async with self._database.transaction():
+            await self._database.run(self._rehash, {"user": user_id, "old": old_hash, "new": new_hash})
+
+    async def _of_services(
+        self, statement: Callable[[int], Prepared], service_ids: Sequence[str], **values: str
+    ) -> list[Row]:
+        wanted = sorted(set(service_ids))
+        if not wanted:
+            return []
+        services = {lookups.service_name(number): service_id for number, service_id in enumerate(wanted)}
+        return await self._database.rows(statement(len(wanted)), values | services)
+
+
+def _third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:
+    """An outer join shows an assignment without a grant once, with nulls in the grant's place."""
+    return ThirdPartyRow(
+        assignment=THIRD_PARTY_ASSIGNMENTS.decode(row[:_THIRD_PARTY_END]),
+        client_entity=ENTITIES.decode(row[_THIRD_PARTY_END:]),
+        grants=tuple(GRANTS.decode(grant) for grant in granted if grant[0] is not None),
+    )

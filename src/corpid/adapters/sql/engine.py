@@ -1,0 +1,214 @@
+"""SQLite in the event loop, on one held connection.
+
+Rules of this module: a statement costs microseconds, so it runs in the loop and never in a thread. A
+transaction belongs to the task that began it; others wait for its end before they read or write.
+Whoever finds the file busy (another process) waits without stopping the loop, at most 2 s. Nothing here
+pays for a checkpoint (`checkpoints`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from asyncio import current_task
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy.dialects import sqlite as sqlite_dialect
+
+from corpid.adapters.sql import statements
+from corpid.adapters.sql.checkpoints import Checkpoints
+from corpid.adapters.sql.errors import is_busy, translated
+from corpid.ports import StoreUnavailable
+from corpid.protocol.errors import OAuthError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    import sqlalchemy as sa
+
+    from corpid.adapters.sql.statements import Prepared, Row
+
+BUSY_SECONDS: Final = 2.0
+"""how long a request waits for another process's write before it is refused"""
+_BUSY_TIMEOUT_MILLISECONDS: Final = 5
+"""how long one try may hold the loop"""
+_FIRST_PAUSE_SECONDS: Final = 0.001
+_LONGEST_PAUSE_SECONDS: Final = 0.02
+_CACHED_STATEMENTS: Final = 512
+_COMMITS_PER_CHECKPOINT: Final = 512
+
+_PRAGMAS: Final = (
+    f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MILLISECONDS}",
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA wal_autocheckpoint = 0",
+    "PRAGMA journal_size_limit = 67108864",
+    "PRAGMA cache_size = -32768",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+class SqliteDatabase:
+    """A statements.Database on a SQLite file in WAL mode. Opened, used and closed in one event loop."""
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+        self._dialect: Final = sqlite_dialect.dialect(paramstyle="qmark")
+        self._lock: Final = asyncio.Lock()
+        self._owner: asyncio.Task[Any] | None = None
+        self._commits = 0
+        try:
+            self._connection: Final = _connect(path)
+            self._cursor: Final = self._connection.cursor()
+        except sqlite3.Error as error:
+            raise translated(error, str(path)) from error
+        self._checkpoints: Final = Checkpoints(path)
+
+    def prepare(self, statement: sa.Executable) -> Prepared:
+        """See statements.Database."""
+        return statements.prepare(statement, self._dialect)
+
+    async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
+        """See statements.Database."""
+        cursor = await self._execute(prepared.text, prepared.bind(values))
+        try:
+            row: Row | None = cursor.fetchone()
+        except sqlite3.Error as error:
+            raise translated(error, str(self.path)) from error
+        return row
+
+    async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
+        """See statements.Database."""
+        cursor = await self._execute(prepared.text, prepared.bind(values))
+        try:
+            return cursor.fetchall()
+        except sqlite3.Error as error:
+            raise translated(error, str(self.path)) from error
+
+    async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+        """See statements.Database."""
+        return (await self._execute(prepared.text, prepared.bind(values))).rowcount
+
+    def transaction(self) -> SqliteTransaction:
+        """See statements.Database."""
+        return SqliteTransaction(self)
+
+    async def begin(self) -> bool:
+        """Begin a write transaction for this task; False if it has one open, which is joined.
+
+        Raises StoreUnavailable when others keep the database for more than 2 s.
+        """
+        task = current_task()
+        if self._owner is task and task is not None:
+            return False
+        await self._acquire()
+        try:
+            while self._checkpoints.restarting:
+                await asyncio.sleep(_FIRST_PAUSE_SECONDS)
+            await self._patiently("BEGIN IMMEDIATE", ())
+        except BaseException:
+            self._lock.release()
+            raise
+        self._owner = task
+        return True
+
+    def end(self, *, commit: bool) -> None:
+        """End this task's transaction. Raises StoreUnavailable when the commit fails; then nothing was written."""
+        try:
+            if commit:
+                self._cursor.execute("COMMIT")
+            else:
+                self._connection.rollback()
+        except sqlite3.Error as error:
+            self._connection.rollback()
+            raise translated(error, str(self.path)) from error
+        finally:
+            self._owner = None
+            self._lock.release()
+        self._commits += 1
+        if self._commits % _COMMITS_PER_CHECKPOINT == 0:
+            self._checkpoints.nudge()
+
+    def check(self) -> None:
+        """Raise StoreUnavailable if the last checkpoint failed: a disk that is full or broken."""
+        self._checkpoints.check()
+
+    async def close(self) -> None:
+        """Write everything to the main file and let go of it."""
+        await asyncio.to_thread(self._checkpoints.stop)
+        self._connection.close()
+
+    async def _execute(self, text: str, values: Row) -> sqlite3.Cursor:
+        if self._owner is not None and self._owner is not current_task():
+            return await self._after_others(text, values)
+        try:
+            return self._cursor.execute(text, values)
+        except sqlite3.Error as error:
+            if self._owner is not None or not is_busy(error):
+                raise translated(error, str(self.path)) from error
+        return await self._after_others(text, values)
+
+    async def _after_others(self, text: str, values: Row) -> sqlite3.Cursor:
+        await self._acquire()
+        try:
+            return await self._patiently(text, values)
+        finally:
+            self._lock.release()
+
+    async def _acquire(self) -> None:
+        if not self._lock.locked():
+            await self._lock.acquire()
+            return
+        try:
+            async with asyncio.timeout(BUSY_SECONDS):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(f"{self.path}: waited {BUSY_SECONDS:g} s for another transaction") from None
+
+    async def _patiently(self, text: str, values: Row) -> sqlite3.Cursor:
+        """Another process's write is waited for without stopping the loop."""
+        pause = _FIRST_PAUSE_SECONDS * (1 + os.getpid() % 8 / 8)
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                return self._cursor.execute(text, values)
+            except sqlite3.Error as error:
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise translated(error, str(self.path)) from error
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+
+
+class SqliteTransaction:
+    """Ends as Database.transaction says; what was spent stays spent when a flow refuses."""
+
+    __slots__ = ("_database", "_outermost")
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+        self._outermost = False
+
+    async def __aenter__(self) -> None:
+        self._outermost = await self._database.begin()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._outermost:
+            self._database.end(commit=error is None or isinstance(error, OAuthError))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, cached_statements=_CACHED_STATEMENTS
+    )
+    for pragma in _PRAGMAS:
+        connection.execute(pragma)
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise StoreUnavailable(f"{path}: this file system does not support SQLite's WAL mode; use a local disk")
+    return connection

@@ -1,0 +1,1 @@
+"""Alembic's environment; `schema` runs it."""

@@ -1,0 +1,46 @@
+"""The Registry on a SQL database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from corpid.adapters.sql.audit import SqlAudit
+from corpid.adapters.sql.clients import SqlClients
+from corpid.adapters.sql.deployment import SqlDeployment
+from corpid.adapters.sql.directory import SqlDirectory
+from corpid.adapters.sql.keys import SqlKeys
+from corpid.adapters.sql.kinds import kinds
+from corpid.adapters.sql.sessions import SqlSessions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from corpid.adapters.sealing import Sealer
+    from corpid.adapters.sql.statements import Database
+    from corpid.ports import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlRegistry:
+    """A ports.Registry."""
+
+    clients: SqlClients
+    directory: SqlDirectory
+    keys: SqlKeys
+    sessions: SqlSessions
+    audit: SqlAudit
+    deployment: SqlDeployment
+
+
+def sql_registry(database: Database, sealer: Sealer, clock: Clock, check: Callable[[], None]) -> SqlRegistry:
+    """The registry, its statements prepared. `check` raises StoreUnavailable when the engine knows of a fault."""
+    audit = SqlAudit(database, clock)
+    return SqlRegistry(
+        clients=SqlClients(database, audit),
+        directory=SqlDirectory(database, audit, kinds(database, sealer)),
+        keys=SqlKeys(database, sealer, audit),
+        sessions=SqlSessions(database, audit, clock),
+        audit=audit,
+        deployment=SqlDeployment(database, audit, check),
+    )

@@ -1,0 +1,95 @@
+"""Statements made ready once, and the seam behind which a database executes them.
+
+A statement is written in SQLAlchemy Core and compiled to text when an adapter is built; a request
+then costs the driver's own time only. `insert` is PostgreSQL's construct, which SQLite's compiler
+renders as well, so one statement serves both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from sqlalchemy.sql.compiler import SQLCompiler
+
+__all__ = ["Database", "Prepared", "Row", "insert", "parameters", "prepare", "upsert"]
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A statement's text for one dialect, and how named values become its positional ones."""
+
+    text: str
+    bind: Callable[[Mapping[str, Any]], Row]
+
+
+class Database(Protocol):
+    """What the adapters of this package need from a database. All raise StoreUnavailable; writes
+    raise errors.Conflict for what a constraint refuses."""
+
+    def prepare(self, statement: sa.Executable) -> Prepared:
+        """Compile a statement for this database's dialect; at start, never per request."""
+        ...
+
+    async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
+        """The only row, or None; for look-ups by a unique key and for RETURNING."""
+        ...
+
+    async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
+        """Every row."""
+        ...
+
+    async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+        """Execute a statement that returns no rows; how many rows it touched."""
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        """Statements of this task that become true together. Joins a transaction that this task has
+        open already; commits when left normally or with an OAuthError, else rolls back."""
+        ...
+
+
+def prepare(statement: sa.Executable, dialect: sa.Dialect) -> Prepared:
+    """Compile to text with positional parameters. Constants of the statement are bound with it."""
+    compiled = cast("SQLCompiler", cast("sa.ClauseElement", statement).compile(dialect=dialect))
+    names = tuple(compiled.positiontup or ())
+    constants = {name: value for name, value in compiled.params.items() if value is not None}
+    return Prepared(text=compiled.string, bind=_binder(names, constants))
+
+
+def _binder(names: tuple[str, ...], constants: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Row]:
+    if not names:
+        return lambda _values: ()
+    if len(names) == 1:
+        (only,) = names
+        return lambda values: (values[only] if only in values else constants[only],)
+    getter = cast("Callable[[Mapping[str, Any]], Row]", itemgetter(*names))
+    return (lambda values: getter({**constants, **values})) if constants else getter
+
+
+def parameters(columns: tuple[str, ...]) -> dict[str, sa.BindParameter[Any]]:
+    """A parameter of its own name for each column."""
+    return {name: sa.bindparam(name) for name in columns}
+
+
+def upsert(table: sa.Table, columns: tuple[str, ...], kept: Mapping[str, Any] | None = None) -> sa.Executable:
+    """INSERT … ON CONFLICT on the primary key DO UPDATE, with a parameter for every column.
+
+    `kept` replaces what a column is updated to; rows that refer to this one stay as they are.
+    """
+    statement = insert(table).values(parameters(columns))
+    keys = [column.name for column in table.primary_key]
+    rest = {name: statement.excluded[name] for name in columns if name not in keys} | dict(kept or {})
+    if not rest:
+        return statement.on_conflict_do_nothing(index_elements=keys)
+    return statement.on_conflict_do_update(index_elements=keys, set_=rest)

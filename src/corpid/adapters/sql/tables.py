@@ -1,0 +1,215 @@
+"""The tables. Moments are epoch seconds (`transient.expires_at`: milliseconds), structured fields JSON
+text, secrets sealed (D43). A record's fields are columns of the same name.
+
+A migration repeats what changes here; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql.schema import SchemaItem
+
+METADATA: Final = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _text(name: str, *references: SchemaItem, null: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, *references, nullable=null)
+
+
+def _key(name: str, *references: SchemaItem) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, *references, primary_key=True, nullable=False)
+
+
+def _integer(name: str, *, null: bool = False, index: bool = False) -> sa.Column[int]:
+    return sa.Column(name, sa.BigInteger, nullable=null, index=index)
+
+
+def _flag(name: str) -> sa.Column[bool]:
+    return sa.Column(name, sa.Boolean, nullable=False)
+
+
+def _to(target: str) -> sa.ForeignKey:
+    return sa.ForeignKey(target, ondelete="CASCADE")
+
+
+def _table(name: str, *items: SchemaItem) -> sa.Table:
+    """Rows live in the primary key's own tree: the look-ups of a request are one descent."""
+    return sa.Table(name, METADATA, *items, sqlite_with_rowid=False)
+
+
+def _membership() -> sa.ForeignKeyConstraint:
+    """Roles end with the membership they belong to."""
+    return sa.ForeignKeyConstraint(
+        ["user_id", "entity_id"], ["memberships.user_id", "memberships.entity_id"], ondelete="CASCADE"
+    )
+
+
+def _dated() -> tuple[SchemaItem, ...]:
+    return (
+        _key("role"), _key("sub_entity"), _key("ref"),
+        _text("start_date"), _text("end_date"), _text("parameters"),
+    )  # fmt: skip
+
+
+clients: Final = _table("clients", _key("client_id"), _text("name"), _flag("enabled"), _text("record"))
+
+fetched_key_sets: Final = _table(
+    "fetched_key_sets",
+    _key("client_id", _to("clients.client_id")),
+    _text("jwks_uri"),
+    _text("jwks"),
+    _integer("fetched_at"),
+)
+
+entities: Final = _table(
+    "entities",
+    _key("entity_id"),
+    _text("type"),
+    _text("registration_number"),
+    _text("country"),
+    _text("name"),
+    _text("status"),
+    _flag("enabled"),
+)
+
+users: Final = _table(
+    "users",
+    _key("user_id"),
+    _text("user_name"),
+    sa.Column("user_name_key", sa.Text, nullable=False, unique=True),
+    _text("name"),
+    _text("email"),
+    _text("language"),
+    _text("identity_number"),
+    _text("identity_country"),
+    _text("account_type"),
+    _flag("enabled"),
+)
+
+credentials: Final = _table(
+    "credentials",
+    _key("user_id", _to("users.user_id")),
+    _text("password_hash", null=True),
+    _text("password_set_by"),
+    _text("password_source"),
+    _text("totp_secret", null=True),
+    _text("totp_set_by"),
+    _integer("totp_last_step"),
+)
+
+memberships: Final = _table(
+    "memberships",
+    _key("user_id", _to("users.user_id")),
+    _key("entity_id", _to("entities.entity_id")),
+    _flag("enabled"),
+    sa.Index(None, "entity_id"),
+)
+
+services: Final = _table(
+    "services",
+    _key("service_id"),
+    _text("name"),
+    _text("roles"),
+    _text("parameters"),
+    _flag("third_parties"),
+    _text("sub_entity"),
+    _text("entity_types"),
+    _text("entity_statuses"),
+    _flag("enabled"),
+)
+
+assignments: Final = _table(
+    "assignments",
+    _key("user_id"),
+    _key("entity_id"),
+    _key("service_id", _to("services.service_id")),
+    *_dated(),
+    _membership(),
+    sa.Index(None, "service_id"),
+)
+
+third_party_grants: Final = _table(
+    "third_party_grants",
+    _key("client_entity_id", _to("entities.entity_id")),
+    _key("entity_id", _to("entities.entity_id")),
+    _key("service_id", _to("services.service_id")),
+    *_dated(),
+    sa.Index(None, "entity_id"),
+    sa.Index(None, "service_id"),
+)
+
+third_party_assignments: Final = _table(
+    "third_party_assignments",
+    _key("user_id"),
+    _key("entity_id"),
+    _key("client_entity_id", _to("entities.entity_id")),
+    _key("service_id", _to("services.service_id")),
+    *_dated(),
+    _membership(),
+    sa.Index(None, "client_entity_id"),
+    sa.Index(None, "service_id"),
+)
+
+keys: Final = _table(
+    "keys",
+    _key("kid"),
+    _text("use"),
+    _text("secret"),
+    _integer("created_at"),
+    _integer("active_from"),
+    _integer("retired_at", null=True),
+    _integer("revoked_at", null=True),
+)
+
+sessions: Final = _table(
+    "sessions",
+    _key("session_id"),
+    _text("user_id", _to("users.user_id")),
+    _text("browser_id"),
+    _integer("auth_time"),
+    _text("amr"),
+    _integer("level"),
+    _integer("expires_at", index=True),
+    _text("entity_id"),
+    sa.Index(None, "user_id"),
+)
+
+audit: Final = sa.Table(
+    "audit",
+    METADATA,
+    sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=True),
+    _integer("at"),
+    _text("actor"),
+    _text("action"),
+    _text("object"),
+    _text("client_id"),
+    _text("entity_id"),
+    _text("outcome"),
+    _text("request_id"),
+    _text("detail"),
+    sqlite_autoincrement=True,
+)
+"""Append-only: triggers refuse UPDATE and DELETE; a number is never used twice."""
+
+deployment: Final = _table("deployment", _key("name"), _text("value"))
+
+transient: Final = _table(
+    "transient",
+    _key("kind"),
+    sa.Column("key", sa.LargeBinary, primary_key=True, nullable=False),
+    sa.Column("value", sa.LargeBinary, nullable=False),
+    _integer("count"),
+    _integer("expires_at", index=True),
+)
+"""`count` is 0 but for counters, whose value is their number."""

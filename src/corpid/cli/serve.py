@@ -1,0 +1,58 @@
+"""`corpid serve`: the provider itself."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import typer
+
+from corpid import app, settings
+from corpid.web import access_log, server, tls
+from corpid.web.connection_limits import Limits
+
+if TYPE_CHECKING:
+    from corpid.settings import Settings
+
+REFUSALS = (
+    settings.SettingsError,
+    app.StartError,
+    server.ListenError,
+    server.StartupFailed,
+    tls.CertificateUnusable,
+)
+
+
+def serve() -> None:
+    """Run the provider until it is told to stop (SIGTERM, or Ctrl-C).
+
+    Settings come from CORPID_* and corpid.toml: see docs/settings.md.
+    """
+    try:
+        server.run(_serve(settings.load()))
+    except REFUSALS as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+
+
+async def _serve(chosen: Settings) -> None:
+    access_log.configure(clock=time.time, level=chosen.log_level, pretty=chosen.developer_mode and sys.stdout.isatty())
+    own_tls = None
+    if chosen.tls_certificate is not None and chosen.tls_key is not None:
+        own_tls = tls.server_context(chosen.tls_certificate, chosen.tls_key)
+    async with app.create(chosen) as application:
+        running = server.Server(
+            application.asgi,
+            limits=Limits(idle_seconds=chosen.keepalive_seconds),
+            tls=own_tls,
+            drain_seconds=chosen.drain_seconds,
+            on_draining=application.asgi.drain,
+        )
+        sockets = server.bind(chosen.host, chosen.port)
+
+        def tell() -> None:
+            access_log.log().info("listening", address=f"{chosen.host}:{chosen.port}", detail=chosen.base_url)
+
+        await server.serve(running, sockets, on_started=tell)
+        access_log.log().info("stopped")

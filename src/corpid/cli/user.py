@@ -1,0 +1,153 @@
+"""`corpid user`: people, and how they get back in."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from typing import TYPE_CHECKING, Annotated, Final
+
+import pyotp
+import typer
+
+from corpid import settings
+from corpid.app import open_registry
+from corpid.cli import output
+from corpid.directory.access import OPERATOR
+from corpid.flows.administration import users
+from corpid.protocol.totp import SECRET_BYTES, secret_from
+
+if TYPE_CHECKING:
+    from corpid.directory.records import User
+
+app = typer.Typer(help="People: add, reset-password, reset-factors, disable, enable, unlock.", no_args_is_help=True)
+
+UserName = Annotated[str, typer.Argument(help="The name that the person signs in with.")]
+
+_UNMISTAKABLE: Final = "abcdefghijkmnpqrstuvwxyz23456789"
+_GROUPS: Final = 4
+_GROUP_LENGTH: Final = 5
+
+
+@app.command()
+def add(
+    user_name: UserName,
+    *,
+    name: Annotated[str, typer.Option(help="The person's full name.")],
+    entity: Annotated[list[str] | None, typer.Option(help="An entity the person acts for; repeat.")] = None,
+    email: Annotated[str | None, typer.Option(help="E-mail address.")] = None,
+    language: Annotated[str | None, typer.Option(help="Language of the pages, such as en.")] = None,
+    identity_number: Annotated[str | None, typer.Option(help="Identity number.")] = None,
+    identity_country: Annotated[str | None, typer.Option(help="Country that issued it, two letters.")] = None,
+    foreign: Annotated[bool, typer.Option("--foreign", help="A foreign account.")] = False,
+) -> None:
+    """Add a person, with a first password and TOTP secret, which are shown once."""
+    members: dict[str, object] = {
+        "name": name,
+        "memberships": entity,
+        "email": email,
+        "language": language,
+        "identity_number": identity_number,
+        "identity_country": identity_country,
+        "account_type": "foreign" if foreign else None,
+    }
+    password, secret = _new_password(), _new_secret()
+    user, issuer = output.run(_add(user_name, members, password, secret))
+    shown = {"User name": user.user_name, "Password": password} | _authenticator(secret, user, issuer)
+    output.members(f"{user.name} is added. This is shown once:", shown)
+
+
+@app.command()
+def reset_password(user_name: UserName) -> None:
+    """Give a person a new password, which is shown once."""
+    password = _new_password()
+    user = output.run(_reset_password(user_name, password))
+    output.members("The password is new. These are shown once:", {"User name": user.user_name, "Password": password})
+
+
+@app.command()
+def reset_factors(user_name: UserName) -> None:
+    """Replace a person's second factor by a new TOTP secret, which is shown once."""
+    secret = _new_secret()
+    user, issuer = output.run(_reset_factors(user_name, secret))
+    shown = {"User name": user.user_name} | _authenticator(secret, user, issuer)
+    output.members("The second factor is new. These are shown once:", shown)
+
+
+@app.command()
+def disable(user_name: UserName) -> None:
+    """Switch a person off: no sign-in, and tokens stop working within 5 seconds."""
+    user = output.run(_switch(user_name, enabled=False))
+    output.say(f"The user {user.user_name} is disabled.")
+
+
+@app.command()
+def enable(user_name: UserName) -> None:
+    """Switch a person on again."""
+    user = output.run(_switch(user_name, enabled=True))
+    output.say(f"The user {user.user_name} is enabled.")
+
+
+@app.command()
+def unlock(user_name: UserName) -> None:
+    """End the delay that follows wrong passwords and codes."""
+    user = output.run(_unlock(user_name))
+    output.say(f"The user {user.user_name} can try again at once.")
+
+
+def _new_password() -> str:
+    groups = ("".join(secrets.choice(_UNMISTAKABLE) for _ in range(_GROUP_LENGTH)) for _ in range(_GROUPS))
+    return "-".join(groups)
+
+
+def _new_secret() -> str:
+    return secret_from(secrets.token_bytes(SECRET_BYTES))
+
+
+def _authenticator(secret: str, user: User, issuer: str) -> dict[str, str]:
+    uri = pyotp.TOTP(secret).provisioning_uri(name=user.user_name, issuer_name=issuer)
+    return {"TOTP secret": secret, "For authenticator apps": uri}
+
+
+async def _add(user_name: str, members: dict[str, object], password: str, secret: str) -> tuple[User, str]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        user = await users.add_user(
+            opened.registry,
+            opened.passwords,
+            user_name,
+            members,
+            password=password,
+            totp_secret=secret,
+            new_user_id=lambda: str(uuid.uuid4()),
+            actor=OPERATOR,
+        )
+    return user, chosen.name
+
+
+async def _reset_password(user_name: str, password: str) -> User:
+    async with open_registry(settings.load()) as opened:
+        return await users.reset_password(opened.registry, opened.passwords, user_name, password, actor=OPERATOR)
+
+
+async def _reset_factors(user_name: str, secret: str) -> tuple[User, str]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        return await users.reset_factors(opened.registry, user_name, secret, actor=OPERATOR), chosen.name
+
+
+async def _switch(user_name: str, *, enabled: bool) -> User:
+    async with open_registry(settings.load()) as opened:
+        return await users.switch_user(opened.registry, user_name, enabled=enabled, actor=OPERATOR)
+
+
+async def _unlock(user_name: str) -> User:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        return await users.unlock_user(
+            opened.registry,
+            opened.transient,
+            chosen.base_url,
+            user_name,
+            actor=OPERATOR,
+            now=opened.clock(),
+        )

@@ -1,0 +1,1 @@
+"""The law of who may act for whom: pure and synchronous."""

@@ -1,0 +1,82 @@
+"""Records as the text of a directory file, without secrets; applying it to the same directory changes nothing."""
+
+from __future__ import annotations
+
+from textwrap import indent
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from corpid.directory.records import Parameter, ParameterDefinition
+from corpid.directory.sections import OWN_FACTORS, SECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import msgspec
+
+    from corpid.directory.records import Membership, User
+
+_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[str, str]) -> str:
+    """A record as an entry of its section, indented by two spaces.
+
+    `user_names` is user identifier → user name, for the kinds of rows that name users. Source: DESIGN, Vocabulary.
+    """
+    section = SECTIONS[section_name]
+    members = {
+        name: _value(key.member, getattr(record, key.member), user_names)
+        for name, key in section.keys.items()
+        if key.member in record.__struct_fields__
+    }
+    if section.identifier is None:
+        stated = {name: value for name, value in members.items() if value != ""}
+        return indent("- " + _yaml(stated, flow=True), "  " * (section_name.count(".") + 1))
+    stated = {name: value for name, value in members.items() if value is not None}
+    return indent(_yaml({getattr(record, section.identity[0]): stated}, flow=None), "  ")
+
+
+def user_text(user: User, memberships: Sequence[Membership]) -> str:
+    """A user as an entry of `users`, with the list of memberships and without factors. Source: D51."""
+    members = {
+        name: getattr(user, key.member)
+        for name, key in SECTIONS["users"].keys.items()
+        if key.member in user.__struct_fields__ and name not in OWN_FACTORS
+    }
+    members["memberships"] = [{"entity": held.entity_id, "enabled": held.enabled} for held in memberships]
+    return indent(_yaml({user.user_name: members}, flow=None), "  ")
+
+
+def _value(member: str, value: object, user_names: Mapping[str, str]) -> object:
+    if member == "user_id":
+        return user_names[str(value)]
+    if member == "userinfo_encryption_enc":
+        return value or "none"
+    if member == "parameters" and isinstance(value, tuple):
+        return _parameters(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _parameters(parameters: tuple[Parameter | ParameterDefinition, ...]) -> dict[str, object]:
+    shown: dict[str, object] = {}
+    for parameter in parameters:
+        if isinstance(parameter, ParameterDefinition):
+            shown[parameter.name] = {"kind": parameter.kind, "mandatory": parameter.mandatory}
+        else:
+            values = shown.setdefault(parameter.name, [])
+            values.append(parameter.value)  # type: ignore[attr-defined]
+    return shown
+
+
+def _yaml(value: object, *, flow: bool | None) -> str:
+    return str(
+        yaml.dump(value, Dumper=_DUMPER, allow_unicode=True, sort_keys=False, width=100_000, default_flow_style=flow)
+    )
+
+
+def one_entry(section_name: str, key: str, members: Mapping[str, object]) -> bytes:
+    """A directory file of a single entry, for the commands that add one record. Source: DESIGN, Vocabulary."""
+    stated = {name: value for name, value in members.items() if value is not None}
+    return _yaml({section_name: {key: stated}}, flow=None).encode()

@@ -1,0 +1,46 @@
+"""Which passwords a person may choose (D44)."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+SHORTEST: Final = 12
+LONGEST: Final = 128
+LONGEST_TYPED: Final = 4 * LONGEST
+"""code points before NFC, which makes at most four of them one; the bound keeps normalising cheap"""
+BEYOND_THE_NAME: Final = 6
+"""characters that a password has besides the user name"""
+
+
+class PasswordRefused(Exception):
+    """This password may not be chosen; the text says to its owner what to change."""
+
+
+def normalised(password: str) -> str:
+    """The form in which a password is hashed, so that every keyboard's way to type it is the same (NFC, D44)."""
+    return unicodedata.normalize("NFC", password)
+
+
+def chosen_password(password: str, *, user_name: str, blocklist: AbstractSet[str]) -> str:
+    """The normalised form of a password that a person may have: 12 to 128 characters, none that others guess.
+
+    `blocklist` holds casefolded passwords. There are no rules of composition.
+    Raises PasswordRefused. Source: D44 (NIST SP 800-63B §5.1.1.2)
+    """
+    if len(password) > LONGEST_TYPED:
+        raise PasswordRefused(f"Choose a password with at most {LONGEST} characters.")
+    chosen = normalised(password)
+    if len(chosen) < SHORTEST:
+        raise PasswordRefused(f"Choose a password with at least {SHORTEST} characters. Several words make a good one.")
+    if len(chosen) > LONGEST:
+        raise PasswordRefused(f"Choose a password with at most {LONGEST} characters.")
+    folded, name = chosen.casefold(), normalised(user_name).casefold()
+    if folded in blocklist:
+        raise PasswordRefused("Choose another password: this one is among those that attackers try first.")
+    if name and len(folded.replace(name, "")) < BEYOND_THE_NAME:
+        raise PasswordRefused("Choose another password: this one is little more than your user name.")
+    return chosen

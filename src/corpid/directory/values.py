@@ -1,0 +1,255 @@
+"""Values of a directory file: each function turns a node into what the record holds, or raises Malformed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import unicodedata
+from datetime import date
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from corpid.directory.countries import COUNTRIES
+from corpid.directory.names import display_name
+from corpid.directory.nodes import Items, Node, Pairs, Scalar
+from corpid.directory.records import NO_END
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+Reader: TypeAlias = "Callable[[Node], object]"
+
+PASSWORD_CHARACTERS: Final = (12, 128)  # D44
+TOTP_SECRET_BYTES: Final = 20  # D45
+
+_HASH: Final = re.compile(
+    r"\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{22,86}"
+)
+_UUID: Final = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
+_LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
+_EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)*")
+
+
+class Malformed(Exception):
+    """A value is not what its key asks for."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+        self.reason = reason
+
+
+def suggestion(word: str, known: Collection[str]) -> str:
+    """`; did you mean …?` for a word close to a known one, else nothing."""
+    close = get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def text_of(node: Node) -> str:
+    """The text of a scalar; a key without a value is refused, since it could mean two things."""
+    if not isinstance(node, Scalar):
+        raise Malformed(node.line, "a single value is expected here, not a list or a mapping")
+    if node.plain and not node.text:
+        raise Malformed(node.line, 'there is no value: leave the key out to change nothing, or write "" for empty')
+    return node.text
+
+
+def _checked(node: Node, check: Callable[[str], str]) -> str:
+    try:
+        return check(text_of(node))
+    except ValueError as error:
+        raise Malformed(node.line, str(error)) from None
+
+
+def name(limit: int) -> Reader:
+    """A name for people, of at most `limit` characters (D51)."""
+
+    def read(node: Node) -> str:
+        return _checked(node, lambda text: _short(display_name(text), limit))
+
+    return read
+
+
+def line_of_text(limit: int) -> Reader:
+    """A text that may be empty, without invisible characters, of at most `limit` characters."""
+
+    def read(node: Node) -> str:
+        return _checked(node, lambda text: _short(display_name(text), limit) if text else "")
+
+    return read
+
+
+def _short(text: str, limit: int) -> str:
+    if len(text) > limit:
+        raise ValueError(f"{len(text)} characters are too many: at most {limit}")
+    return text
+
+
+def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "letters, digits, . _ -") -> Reader:
+    """An identifier of ASCII characters, 1 to `limit` of them."""
+    pattern = re.compile(allowed + "+")
+
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"{text!r} is no identifier: use {described}")
+        return _short(text, limit)
+
+    return lambda node: _checked(node, check)
+
+
+def one_of(*values: str, empty: bool = False) -> Reader:
+    """One of a closed list of words; with `empty` also none of them."""
+
+    def check(text: str) -> str:
+        if text in values or (empty and not text):
+            return text
+        raise ValueError(f"{text!r} is not one of {', '.join(values)}{suggestion(text, values)}")
+
+    return lambda node: _checked(node, check)
+
+
+def yes_or_no(node: Node) -> bool:
+    """`true` or `false`, nothing else."""
+    text = text_of(node)
+    if text not in {"true", "false"}:
+        raise Malformed(node.line, f"write true or false, not {text!r}")
+    return text == "true"
+
+
+def whole_number(node: Node) -> int:
+    """A small number of digits."""
+    text = text_of(node)
+    if not re.fullmatch(r"[0-9]{1,6}", text):
+        raise Malformed(node.line, f"{text!r} is no whole number")
+    return int(text)
+
+
+def country(node: Node) -> str:
+    """A country code (ISO 3166-1 alpha-2)."""
+
+    def check(text: str) -> str:
+        if text not in COUNTRIES:
+            raise ValueError(f"{text!r} is no country code: two capital letters of ISO 3166-1, such as SG")
+        return text
+
+    return _checked(node, check)
+
+
+def day(node: Node) -> str:
+    """A date that exists, as YYYY-MM-DD (D23)."""
+    return _checked(node, real_day)
+
+
+def real_day(text: str) -> str:
+    """The text, if it is a date that exists. Raises ValueError."""
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        raise ValueError(f"{text!r} is no date: write YYYY-MM-DD, and {NO_END} for no end")
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError(f"the date {text} does not exist") from None
+
+
+def email(node: Node) -> str:
+    """An e-mail address, or empty."""
+
+    def check(text: str) -> str:
+        if text and (len(text) > 254 or not text.isprintable() or not _EMAIL.fullmatch(text)):
+            raise ValueError(f"{text!r} is no e-mail address")
+        return text
+
+    return _checked(node, check)
+
+
+def language(node: Node) -> str:
+    """A language tag such as `en` or `zh-Hans` (RFC 5646)."""
+
+    def check(text: str) -> str:
+        if not _LANGUAGE.fullmatch(text):
+            raise ValueError(f"{text!r} is no language tag: write en, ms, ta, zh-Hans …")
+        return text
+
+    return _checked(node, check)
+
+
+def stable_id(node: Node) -> str:
+    """A UUID in its canonical form (RFC 9562 §4)."""
+
+    def check(text: str) -> str:
+        if not _UUID.fullmatch(text):
+            raise ValueError(f"{text!r} is no UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
+        return text
+
+    return _checked(node, check)
+
+
+def password(node: Node) -> str:
+    """A password as it is typed, NFC; never repeated in the error (D44)."""
+    typed = unicodedata.normalize("NFC", text_of(node))
+    least, most = PASSWORD_CHARACTERS
+    if not least <= len(typed) <= most:
+        raise Malformed(node.line, f"a password has {least} to {most} characters, this one has {len(typed)}")
+    return typed
+
+
+def password_hash(node: Node) -> str:
+    """An argon2id hash in its encoded form, at a cost that one sign-in can bear (D44)."""
+    encoded = text_of(node)
+    parts = _HASH.fullmatch(encoded)
+    if not parts:
+        raise Malformed(node.line, "not an argon2id hash: it starts with $argon2id$v=19$m=…,t=…,p=…$")
+    memory, passes, lanes = (int(part) for part in parts.groups())
+    if not (8 * lanes <= memory <= 1_048_576 and 1 <= passes <= 20 and 1 <= lanes <= 16):
+        raise Malformed(
+            node.line, "the hash asks for more than 1 GiB, 20 passes or 16 lanes, or for less than 8 KiB a lane"
+        )
+    return encoded
+
+
+def totp_secret(node: Node) -> str:
+    """A TOTP secret in base32 without padding, at least 160 bits; never repeated in the error (D45)."""
+    secret = re.sub(r"[\s=-]", "", text_of(node)).upper()
+    try:
+        length = len(base64.b32decode(secret + "=" * (-len(secret) % 8)))
+    except (binascii.Error, ValueError):
+        raise Malformed(node.line, "a TOTP secret is base32: the letters A to Z and the digits 2 to 7") from None
+    if not TOTP_SECRET_BYTES <= length <= 64:
+        raise Malformed(node.line, f"a TOTP secret has 160 to 512 bits, this one has {length * 8}")
+    return secret
+
+
+def texts(read: Reader, *, least: int = 0) -> Reader:
+    """A list of different values."""
+
+    def read_all(node: Node) -> tuple[object, ...]:
+        if not isinstance(node, Items):
+            raise Malformed(node.line, "a list is expected here: [first, second]")
+        values: list[object] = []
+        for item in node.nodes:
+            value = read(item)
+            if value in values:
+                raise Malformed(item.line, f"{value!r} stands in the list twice")
+            values.append(value)
+        if len(values) < least:
+            raise Malformed(node.line, "the list needs at least one value")
+        return tuple(values)
+
+    return read_all
+
+
+def key_set(node: Node) -> str:
+    """A JSON Web Key Set as JSON text, written inline as YAML, pasted as JSON, or as one text (D27)."""
+    if isinstance(node, Scalar):
+        return text_of(node)
+    return msgspec.json.encode(_json(node)).decode()
+
+
+def _json(node: Node) -> object:
+    if isinstance(node, Items):
+        return [_json(item) for item in node.nodes]
+    if isinstance(node, Pairs):
+        return {key.text: _json(value) for key, value in node.entries}
+    return {"true": True, "false": False, "null": None}.get(node.text, node.text) if node.plain else node.text

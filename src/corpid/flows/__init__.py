@@ -1,0 +1,1 @@
+"""One async function per operation: fetch, apply the law, write, return."""

@@ -1,0 +1,68 @@
+"""Registering, reading and switching off clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.directory.access import Actor, Object, authorise
+from corpid.directory.plan import Change
+from corpid.flows.administration.adding import addition
+from corpid.flows.administration.writing import Refused, audit_event, write
+from corpid.protocol.records import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.ports import Passwords, Registry
+
+
+async def add_client(
+    registry: Registry,
+    passwords: Passwords,
+    client_id: str,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    developer_mode: bool = False,
+) -> tuple[Client, tuple[str, ...]]:
+    """Register a client; `members` as in a directory file. Returns it with remarks on its keys and name.
+
+    Raises writing.Refused with every fault, access.Forbidden, StoreUnavailable. Spec 1, D27, D38
+    """
+    adding = await addition(
+        registry, passwords, Client, "clients", client_id, members, new_user_id=str, developer_mode=developer_mode
+    )
+    await write(registry, actor, adding.changes, audit_event(actor, "client.add", client_id))
+    return adding.record, adding.remarks
+
+
+async def client(registry: Registry, client_id: str, *, actor: Actor) -> Client:
+    """One client. Raises writing.Refused when there is none, access.Forbidden, StoreUnavailable. Spec 1"""
+    authorise(actor, "read", Object(kind="client"))
+    found = await registry.clients.get(client_id)
+    if found is None:
+        raise Refused(f"there is no client {client_id!r}: `corpid client list` shows those that there are")
+    return found
+
+
+async def clients(registry: Registry, *, actor: Actor) -> list[Client]:
+    """Every client, by identifier. Raises access.Forbidden, StoreUnavailable. Spec 1"""
+    authorise(actor, "read", Object(kind="client"))
+    return sorted(await registry.clients.all(), key=lambda each: each.client_id)
+
+
+async def switch_client(registry: Registry, client_id: str, *, enabled: bool, actor: Actor) -> Client:
+    """Enable or disable a client; a running server follows within 5 s (D50).
+
+    Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
+    """
+    found = await client(registry, client_id, actor=actor)
+    if found.enabled == enabled:
+        raise Refused(f"the client {client_id} is {'enabled' if enabled else 'disabled'} already")
+    switched = msgspec.structs.replace(found, enabled=enabled)
+    change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=switched)
+    event = audit_event(actor, f"client.{'enable' if enabled else 'disable'}", client_id)
+    await write(registry, actor, [change], msgspec.structs.replace(event, client_id=client_id))
+    return switched

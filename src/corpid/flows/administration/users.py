@@ -1,0 +1,125 @@
+"""Adding people, and helping them back in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.directory.access import Actor, Object, authorise
+from corpid.directory.names import user_name as mapped
+from corpid.directory.plan import Change
+from corpid.directory.records import Credentials, User
+from corpid.flows import throttle
+from corpid.flows.administration.adding import addition
+from corpid.flows.administration.writing import Refused, audit_event, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from corpid.ports import Passwords, Registry, TransientStore
+
+
+async def add_user(
+    registry: Registry,
+    passwords: Passwords,
+    user_name: str,
+    members: Mapping[str, object],
+    *,
+    password: str,
+    totp_secret: str,
+    new_user_id: Callable[[], str],
+    actor: Actor,
+) -> User:
+    """Add a person with a first password and TOTP secret (base32); `members` as in a directory file.
+
+    Raises writing.Refused, access.Forbidden, StoreUnavailable, PasswordsBusy. D44, D45, D51
+    """
+    adding = await addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
+    user = adding.record
+    factors = _with_password(Credentials(user_id=user.user_id), await passwords.hash(password))
+    factors = msgspec.structs.replace(factors, totp_secret=totp_secret, totp_set_by="operator")
+    change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
+    await write(registry, actor, [*adding.changes, change], audit_event(actor, "user.add", user.user_id))
+    return user
+
+
+async def reset_password(
+    registry: Registry, passwords: Passwords, user_name: str, password: str, *, actor: Actor
+) -> User:
+    """Give a person a new password; a directory file does not undo it later.
+
+    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable, PasswordsBusy. D44
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    known = await registry.directory.credentials(user.user_id) or Credentials(user_id=user.user_id)
+    await _write_factors(
+        registry, actor, known, _with_password(known, await passwords.hash(password)), "user.reset_password"
+    )
+    return user
+
+
+async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *, actor: Actor) -> User:
+    """Replace a person's second factor by a new TOTP secret (base32); a directory file does not undo it later.
+
+    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    known = await registry.directory.credentials(user.user_id) or Credentials(user_id=user.user_id)
+    becomes = msgspec.structs.replace(known, totp_secret=totp_secret, totp_set_by="operator")
+    await _write_factors(registry, actor, known, becomes, "user.reset_factors")
+    return user
+
+
+async def switch_user(registry: Registry, user_name: str, *, enabled: bool, actor: Actor) -> User:
+    """Enable or disable a person (D50).
+
+    Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    if user.enabled == enabled:
+        raise Refused(f"the user {user.user_name} is {'enabled' if enabled else 'disabled'} already")
+    switched = msgspec.structs.replace(user, enabled=enabled)
+    change = Change(verb="change", kind="user", key=user.key, was=user, becomes=switched)
+    event = audit_event(actor, f"user.{'enable' if enabled else 'disable'}", user.user_id)
+    await write(registry, actor, [change], event)
+    return switched
+
+
+async def unlock_user(
+    registry: Registry, transient: TransientStore, issuer: str, user_name: str, *, actor: Actor, now: float
+) -> User:
+    """End the delay after wrong passwords and codes; `now` in epoch seconds.
+
+    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D47
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    authorise(actor, "write", Object(kind="credentials", user_id=user.user_id))
+    await throttle.unlock(transient, issuer, user.user_name, now=now)
+    await registry.audit.write(audit_event(actor, "user.unlock", user.user_id), now=now)
+    return user
+
+
+async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> User:
+    """The person of this name, however it is written.
+
+    Raises writing.Refused when there is none, access.Forbidden, StoreUnavailable. D51
+    """
+    try:
+        name = mapped(user_name)
+    except ValueError as error:
+        raise Refused(f"{user_name!r}: {error}") from None
+    found = await registry.directory.user_by_name(name)
+    if found is None:
+        raise Refused(f"there is no user {name!r}")
+    authorise(actor, "read", Object(kind="user", user_id=found.user_id))
+    return found
+
+
+def _with_password(known: Credentials, password_hash: str) -> Credentials:
+    return msgspec.structs.replace(known, password_hash=password_hash, password_set_by="operator", password_source="")
+
+
+async def _write_factors(registry: Registry, actor: Actor, was: Credentials, becomes: Credentials, action: str) -> None:
+    change = Change(verb="change", kind="credentials", key=was.key, was=was, becomes=becomes)
+    await write(registry, actor, [change], audit_event(actor, action, was.user_id))

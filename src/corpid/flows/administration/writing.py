@@ -1,0 +1,53 @@
+"""The one way from changes to the store: each is authorised, and one audit event goes with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpid.directory.access import Action, Actor, Object, authorise
+from corpid.ports import AuditEvent, Delete, Upsert
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from corpid.directory.plan import Change
+    from corpid.ports import Change as StoreChange
+    from corpid.ports import Registry
+
+
+class Refused(Exception):
+    """A command cannot be carried out; the text says why and what to do. Nothing was changed."""
+
+
+async def write(registry: Registry, actor: Actor, changes: Sequence[Change], event: AuditEvent) -> None:
+    """Authorise every change and write them all; the event goes with the last of them.
+
+    Raises access.Forbidden before anything is written, StoreUnavailable. DESIGN, Security.
+    """
+    for change in changes:
+        authorise(actor, "delete" if change.verb == "remove" else "write", _object(change))
+    await registry.directory.write(list(_store_changes(changes)), event)
+
+
+def audit_event(actor: Actor, action: str, subject: str, **detail: str) -> AuditEvent:
+    """An event of an actor; `subject` is what was acted on. Source: DESIGN, Security."""
+    return AuditEvent(actor=actor.name, action=action, object=subject, detail=detail)
+
+
+def allowed(actor: Actor, action: Action, kind: Object) -> None:
+    """Ask for reading. Raises access.Forbidden. Source: DESIGN, Security."""
+    authorise(actor, action, kind)
+
+
+def _object(change: Change) -> Object:
+    record = change.becomes or change.was
+    entity_id = getattr(record, "client_entity_id" if change.kind == "grant" else "entity_id", "")
+    return Object(kind=change.kind, entity_id=entity_id, user_id=getattr(record, "user_id", ""))
+
+
+def _store_changes(changes: Iterable[Change]) -> Iterable[StoreChange]:
+    for change in changes:
+        if change.becomes is not None:
+            yield Upsert(change.becomes)  # type: ignore[arg-type]
+        elif change.was is not None:
+            yield Delete(change.was)  # type: ignore[arg-type]

@@ -1,0 +1,14 @@
+"""Who sent a request, and when: read once at the edge and passed down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """`now` is the request's one reading of the clock (D49); `request_id` is the reference in errors (D28)."""
+
+    request_id: str
+    address: str
+    now: float

@@ -1,0 +1,81 @@
+"""Who is calling: PAR and token endpoint ask the same way (D8, D9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from corpid.flows import kinds
+from corpid.ports import KeySetUnavailable
+from corpid.protocol import client_assertion
+from corpid.protocol.client_assertion import FAILED, Assertion, KeyNotFound
+from corpid.protocol.errors import InvalidClient, InvalidRequest, ServerError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from corpid.flows.provider import Provider
+    from corpid.jose.keys import ClientKeySet
+    from corpid.ports import TransientUnit
+    from corpid.protocol.client_assertion import Candidate
+    from corpid.protocol.generations import Generation
+    from corpid.protocol.records import Client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthenticatedClient:
+    """A client that has proven who it is; its assertion is still to be spent."""
+
+    client: Client
+    keys: ClientKeySet
+    assertion: Assertion
+
+
+async def authenticate(
+    provider: Provider,
+    parameters: Mapping[str, str],
+    authorization: Sequence[bytes],
+    *,
+    generation: Generation,
+    now: float,
+) -> AuthenticatedClient:
+    """Authenticate the client by its assertion; nothing is spent yet.
+
+    `authorization` are the request's Authorization headers: another method beside the assertion is refused.
+    Raises InvalidClient, InvalidRequest, ServerError. Source: RFC 7523 §3, D5, D8, D27
+    """
+    if "client_assertion" in parameters and ("client_secret" in parameters or authorization):
+        raise InvalidRequest("use client_assertion alone, without client_secret or an Authorization header")
+    issuer = provider.policy.base_url
+    candidate = client_assertion.read(parameters, issuer=issuer, generation=generation, now=now)
+    client = await provider.live.client(candidate.client_id, now)
+    if client is None:
+        raise InvalidClient(FAILED, detail="unknown or disabled client")
+    try:
+        keys = await provider.client_keys.current(client, now=now)
+        try:
+            assertion = client_assertion.verify(candidate, keys, now=now)
+        except KeyNotFound:
+            keys = await provider.client_keys.refetched(client, now=now)
+            assertion = _verify_again(candidate, keys, now)
+    except KeySetUnavailable as error:
+        raise ServerError("the key set of this client cannot be fetched or read", detail=str(error)) from None
+    return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
+
+
+def _verify_again(candidate: Candidate, keys: ClientKeySet, now: float) -> Assertion:
+    try:
+        return client_assertion.verify(candidate, keys, now=now)
+    except KeyNotFound:
+        raise InvalidClient(FAILED, detail="no registered key fits kid and alg, or none verifies it") from None
+
+
+async def spend(provider: Provider, unit: TransientUnit, assertion: Assertion) -> None:
+    """Spend the assertion's jti. Raises InvalidClient if it was spent before (RFC 7523 §3, D8)."""
+    if assertion.issued_at < provider.transient.forgotten_at:
+        raise InvalidClient("client_assertion: made before this provider's restart; make a new one")
+    if assertion.jti is None:
+        return
+    key = kinds.key(kinds.ASSERTION, provider.policy.base_url, assertion.client_id, assertion.jti)
+    if not await unit.add(kinds.ASSERTION.name, key, assertion.remember_seconds):
+        raise InvalidClient("client_assertion: its jti was used before; make a new assertion for each request")

@@ -1,0 +1,184 @@
+"""The end of a sign-in: exactly one code, or one refusal, for a pushed request (D15, D18, D50)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.flows import interactions, kinds
+from corpid.flows.interactions import Interaction, Outcome
+from corpid.ports import AuditEvent
+from corpid.protocol import assurance, authorization_response
+from corpid.protocol.errors import AccessDenied, InvalidRequest, InvalidRequestURI
+from corpid.protocol.limits import REDIRECT_REPEATED_SECONDS
+from corpid.protocol.records import Grant
+
+if TYPE_CHECKING:
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.ports import TransientUnit
+    from corpid.protocol.authorization_response import AuthorizationResponse
+    from corpid.protocol.errors import OAuthError
+    from corpid.protocol.records import AuthorizationRequest, Client
+
+
+class OtherBrowser(Exception):
+    """Another browser has passed the first factor for this request (D15)."""
+
+
+class AlreadyCompleted(Exception):
+    """This request was completed before, by another page or tab (D15)."""
+
+
+async def registered(provider: Provider, request: AuthorizationRequest, *, now: float) -> Client:
+    """The client of a request that may still be answered at its redirect URI.
+
+    Raises InvalidRequest, which becomes a page. Source: D16, D50
+    """
+    client = await provider.live.client(request.client_id, now)
+    if client is None:
+        raise InvalidRequest("this client is not known here, or has been disabled")
+    if request.redirect_uri not in client.redirect_uris:
+        raise InvalidRequest("the address to return to is no longer registered for this client")
+    return client
+
+
+async def _still_allowed(provider: Provider, client: Client, interaction: Interaction, now: float) -> None:
+    request = interaction.request
+    if client.generations and request.generation not in client.generations:
+        raise AccessDenied("this client may no longer use this interface")
+    if not set(request.scopes).issubset(client.scopes):
+        raise AccessDenied("this client may no longer ask for these scopes")
+    if await provider.live.acting(interaction.user_id, interaction.entity_id, now) is None:
+        raise AccessDenied("this person may no longer act for this entity")
+
+
+def code_of(provider: Provider, interaction: Interaction) -> str:
+    """The code of a finished interaction: derived, never stored in clear (D15)."""
+    prefix = provider.policy.generation(interaction.request.generation).code_prefix
+    return prefix + provider.own_keys.mac("code", interaction.interaction_id)
+
+
+async def _win(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+    request = interaction.request
+    if not await interactions.claim_request(provider, unit, interaction):
+        raise OtherBrowser
+    completed = interactions.request_key(provider, kinds.COMPLETED, request.client_id, interaction.reference)
+    if not await unit.add(
+        kinds.COMPLETED.name, completed, kinds.COMPLETED.seconds, interaction.interaction_id.encode()
+    ):
+        raise AlreadyCompleted
+
+
+async def write_code(provider: Provider, unit: TransientUnit, caller: Caller, interaction: Interaction) -> str:
+    """Complete the request and write its code; returns the code.
+
+    Raises OtherBrowser and AlreadyCompleted. `own_keys.ring` was awaited before. Source: D15, D18
+    """
+    await _win(provider, unit, interaction)
+    request = interaction.request
+    code = code_of(provider, interaction)
+    grant = Grant(
+        client_id=request.client_id,
+        generation=request.generation,
+        redirect_uri=request.redirect_uri,
+        scopes=request.scopes,
+        nonce=request.nonce,
+        jkt=request.jkt,
+        user_id=interaction.user_id,
+        entity_id=interaction.entity_id,
+        auth_time=interaction.auth_time,
+        amr=interaction.amr,
+        acr=assurance.urn(provider.policy.acr_prefix, interaction.level),
+    )
+    key = kinds.key(kinds.CODE, provider.policy.base_url, request.client_id, code, request.code_challenge)
+    await unit.put(kinds.CODE.name, key, msgspec.msgpack.encode(grant), kinds.CODE.seconds)
+    await provider.registry.audit.write(_event(caller, interaction, "sign_in.complete"), now=caller.now)
+    return code
+
+
+def _event(caller: Caller, interaction: Interaction, action: str, *, refused: str = "") -> AuditEvent:
+    request = interaction.request
+    detail = {"amr": " ".join(interaction.amr), "address": caller.address}
+    if request.context_type:
+        detail["context_type"] = request.context_type
+    if request.context_message:
+        detail["context_message"] = request.context_message
+    if refused:
+        detail["reason"] = refused
+    return AuditEvent(
+        actor=f"user:{interaction.user_id}" if interaction.user_id else "anonymous",
+        action=action,
+        object=interaction.interaction_id[:8],
+        client_id=request.client_id,
+        entity_id=interaction.entity_id,
+        outcome="refused" if refused else "ok",
+        request_id=caller.request_id,
+        detail=detail,
+    )
+
+
+async def complete(provider: Provider, caller: Caller, interaction: Interaction) -> Interaction:
+    """Finish an interaction in which every factor and choice was made; returns it as it is now.
+
+    Raises StaleStep, OtherBrowser, AlreadyCompleted, and InvalidRequest where client or redirect URI are gone.
+    Source: decisions "completion", D15, D50
+    """
+    client = await registered(provider, interaction.request, now=caller.now)
+    try:
+        await _still_allowed(provider, client, interaction, caller.now)
+    except AccessDenied as error:
+        return await refuse(provider, caller, interaction, error)
+    await provider.own_keys.ring(caller.now)
+    finished = msgspec.structs.replace(
+        interaction, serial=interaction.serial + 1, outcome=Outcome.CODE, finished_at=caller.now
+    )
+    async with provider.transient.unit(caller.now) as unit:
+        await interactions.claim_step(provider, unit, interaction)
+        await write_code(provider, unit, caller, interaction)
+        await interactions.keep(provider, unit, finished)
+    return finished
+
+
+async def refuse(provider: Provider, caller: Caller, interaction: Interaction, error: OAuthError) -> Interaction:
+    """Finish an interaction with an error for the client: cancelled, refused, not allowed (D17).
+
+    Raises StaleStep, OtherBrowser, AlreadyCompleted.
+    """
+    finished = msgspec.structs.replace(
+        interaction,
+        serial=interaction.serial + 1,
+        outcome=Outcome.REFUSED,
+        finished_at=caller.now,
+        error_description=error.description,
+    )
+    async with provider.transient.unit(caller.now) as unit:
+        await interactions.claim_step(provider, unit, interaction)
+        await _win(provider, unit, interaction)
+        await interactions.keep(provider, unit, finished)
+        event = _event(caller, interaction, "sign_in.refuse", refused=error.description)
+        await provider.registry.audit.write(event, now=caller.now)
+    return finished
+
+
+async def leave(provider: Provider, caller: Caller, interaction: Interaction) -> AuthorizationResponse:
+    """Where a finished interaction sends the browser; the same redirect for 60 s, then D16's answer.
+
+    Raises InvalidRequest where client or redirect URI are gone. Source: D15, D16
+    """
+    request = interaction.request
+    await registered(provider, request, now=caller.now)
+    iss = provider.policy.iss_of_callback
+    repeated = caller.now < interaction.finished_at + REDIRECT_REPEATED_SECONDS
+    if interaction.outcome is Outcome.CODE and repeated:
+        await provider.own_keys.ring(caller.now)
+        return authorization_response.success(
+            request.redirect_uri, code=code_of(provider, interaction), state=request.state, iss=iss
+        )
+    error: OAuthError = InvalidRequestURI("this sign-in has ended or has expired")
+    if interaction.outcome is Outcome.REFUSED and repeated:
+        error = AccessDenied(interaction.error_description)
+    return authorization_response.failure(
+        request.redirect_uri, error, reference=caller.request_id, state=request.state, iss=iss
+    )

@@ -1,0 +1,125 @@
+"""A browser's unfinished sign-in: what is known so far, and how it moves on (D15).
+
+An interaction is rewritten only by whoever claimed its next step with `add`; who comes second is shown
+the page that is current now.
+"""
+
+from __future__ import annotations
+
+import hmac
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.flows import kinds
+from corpid.protocol.limits import INTERACTION_SECONDS
+from corpid.protocol.records import AuthorizationRequest
+
+if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
+    from corpid.ports import TransientUnit
+
+
+class Outcome(Enum):
+    """How an interaction ended."""
+
+    CODE = "code"
+    REFUSED = "refused"
+
+
+class Interaction(msgspec.Struct, frozen=True, kw_only=True):
+    """One browser's sign-in for one request; times in epoch seconds."""
+
+    interaction_id: str
+    browser_id: str
+    reference: str
+    """the random part of the request_uri"""
+    request: AuthorizationRequest
+    expires_at: float
+    extensions: int = 0
+    serial: int = 0
+    """raised by each step"""
+    user_id: str = ""
+    """set by the first factor"""
+    amr: tuple[str, ...] = ()
+    auth_time: int = 0
+    """set by the last factor"""
+    level: int = 0
+    """the assurance level reached"""
+    from_session: bool = False
+    """signed in by single sign-on: a page has to be confirmed"""
+    entity_id: str = ""
+    consented: bool = False
+    outcome: Outcome | None = None
+    finished_at: float = 0
+    error_description: str = ""
+
+    @property
+    def signed_in(self) -> bool:
+        """Whether every factor was shown."""
+        return bool(self.auth_time)
+
+
+class StaleStep(Exception):
+    """Another request has already moved this interaction on, or is doing so."""
+
+
+def key(provider: Provider, interaction_id: str) -> bytes:
+    """Where an interaction lives."""
+    return kinds.key(kinds.INTERACTION, provider.policy.base_url, interaction_id)
+
+
+def request_key(provider: Provider, kind: kinds.Kind, client_id: str, reference: str, *more: str) -> bytes:
+    """Where something about a pushed request lives: its claim, its completion, an arrival."""
+    return kinds.key(kind, provider.policy.base_url, client_id, reference, *more)
+
+
+async def load(provider: Provider, interaction_id: str, *, now: float) -> Interaction | None:
+    """An interaction, also for a while after its end; None where there was none."""
+    value = await provider.transient.get(kinds.INTERACTION.name, key(provider, interaction_id), now=now)
+    return None if value is None else msgspec.msgpack.decode(value, type=Interaction)
+
+
+async def keep(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+    """Write an interaction; it outlives its end, so that a page can say what happened."""
+    await unit.put(
+        kinds.INTERACTION.name,
+        key(provider, interaction.interaction_id),
+        msgspec.msgpack.encode(interaction),
+        kinds.INTERACTION.seconds,
+    )
+
+
+async def claim_step(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+    """Claim the interaction's next step, once. Raises StaleStep for everybody but the first (D15)."""
+    step = kinds.key(kinds.STEP, provider.policy.base_url, interaction.interaction_id, str(interaction.serial))
+    if not await unit.add(kinds.STEP.name, step, kinds.STEP.seconds):
+        raise StaleStep
+    now_stored = await unit.get(kinds.INTERACTION.name, key(provider, interaction.interaction_id))
+    if now_stored is None or msgspec.msgpack.decode(now_stored, type=Interaction).serial != interaction.serial:
+        raise StaleStep
+
+
+async def claim_request(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
+    """Claim the pushed request for this browser; whether it is this browser's now (D15)."""
+    claim = request_key(provider, kinds.CLAIM, interaction.request.client_id, interaction.reference)
+    owner = interaction.browser_id.encode()
+    if await unit.add(kinds.CLAIM.name, claim, kinds.CLAIM.seconds, owner):
+        return True
+    return await unit.get(kinds.CLAIM.name, claim) == owner
+
+
+def fresh_expiry(now: float) -> float:
+    """When an interaction ends that begins or is extended at `now` (D15)."""
+    return now + INTERACTION_SECONDS
+
+
+def form_token(provider: Provider, browser_id: str, form: str) -> str:
+    """The token of a form, bound to browser and interaction (D35)."""
+    return provider.own_keys.mac("form", browser_id, form)
+
+
+def is_form_token(provider: Provider, token: str, browser_id: str, form: str) -> bool:
+    """Whether a form came from a page that this browser was shown (D35)."""
+    return hmac.compare_digest(token.encode(), form_token(provider, browser_id, form).encode())

@@ -1,0 +1,50 @@
+"""What lives in the transient store: each kind with its lifetime, and how its keys are made.
+
+Keys are SHA-256 over a length-prefixed tuple, so no value of one kind or client can stand for another's,
+and a leaked table spends nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from corpid.protocol import limits
+
+DAY: Final = 86400
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A namespace of the transient store; `seconds` is how long its entries live (0: the entry decides)."""
+
+    name: str
+    seconds: float
+
+
+PUSHED_REQUEST: Final = Kind("pushed_request", limits.PUSHED_REQUEST_KEPT_SECONDS)
+ARRIVAL: Final = Kind("arrival", limits.COMPLETION_KEPT_SECONDS)
+INTERACTION_COUNT: Final = Kind("interaction_count", limits.PUSHED_REQUEST_KEPT_SECONDS)
+INTERACTION: Final = Kind("interaction", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
+CLAIM: Final = Kind("claim", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
+COMPLETED: Final = Kind("completed", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
+STEP: Final = Kind("step", 60)
+CODE: Final = Kind("code", limits.CODE_SECONDS)
+DENIED_TOKEN: Final = Kind("denied_token", limits.DENY_ENTRY_SECONDS)
+PROOF: Final = Kind("proof", 0)
+ASSERTION: Final = Kind("assertion", 0)
+BROWSER: Final = Kind("browser", 90 * DAY)
+KNOWN_BROWSER: Final = Kind("known_browser", 90 * DAY)
+ATTEMPTS: Final = Kind("attempts", 900)
+ATTEMPT_SLOT: Final = Kind("attempt_slot", 0)
+SECOND_FACTOR_MISSES: Final = Kind("second_factor_misses", limits.COMPLETION_KEPT_SECONDS)
+
+
+def key(kind: Kind, issuer: str, *parts: str) -> bytes:
+    """The key of an entry: a hash over kind, issuer and what names the entry (32 bytes)."""
+    digest = hashlib.sha256()
+    for part in (kind.name, issuer, *parts):
+        raw = part.encode()
+        digest.update(len(raw).to_bytes(4) + raw)
+    return digest.digest()

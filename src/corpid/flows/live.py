@@ -1,0 +1,113 @@
+"""Live state: what could have changed since a request began, at most five seconds old (D50)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from corpid.protocol.limits import LIVE_STATE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable
+
+    from corpid.directory.records import Acting, Assignment, Entity, Membership, Service, ThirdPartyRow
+    from corpid.ports import Registry
+    from corpid.protocol.records import Client
+
+V = TypeVar("V")
+
+_ENTRIES: Final = 4096
+_CACHED_CHOICES: Final = 8
+
+
+class _Cache(Generic[V]):
+    """Answers of the registry, by key, each with the time until which it may be believed."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Hashable, tuple[float, V]] = {}
+
+    async def get(
+        self, key: Hashable, now: float, read: Callable[[], Awaitable[V]], keep: Callable[[V], bool] | None = None
+    ) -> V:
+        entry = self._entries.get(key)
+        if entry is not None and entry[0] > now >= entry[0] - LIVE_STATE_SECONDS:
+            return entry[1]
+        value = await read()
+        if len(self._entries) >= _ENTRIES:
+            self._entries.clear()
+        if keep is None or keep(value):
+            self._entries[key] = (now + LIVE_STATE_SECONDS, value)
+        return value
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+
+class LiveState:
+    """Reads of the registry through caches of five seconds; deny entries, codes and jti never pass here."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._clients: _Cache[Client | None] = _Cache()
+        self._acting: _Cache[Acting | None] = _Cache()
+        self._choices: _Cache[list[tuple[Entity, Membership]]] = _Cache()
+        self._services: _Cache[list[Service]] = _Cache()
+        self._assignments: _Cache[list[Assignment]] = _Cache()
+        self._third_parties: _Cache[list[ThirdPartyRow]] = _Cache()
+        self._maintenance: _Cache[bool] = _Cache()
+
+    async def client(self, client_id: str, now: float) -> Client | None:
+        """An enabled client, None where it is unknown or disabled."""
+        client = await self._clients.get(client_id, now, lambda: self._registry.clients.get(client_id))
+        return client if client is not None and client.enabled else None
+
+    async def acting(self, user_id: str, entity_id: str, now: float) -> Acting | None:
+        """A person who may act for an entity: None where a link of the chain is missing or disabled."""
+        acting = await self._acting.get(
+            (user_id, entity_id), now, lambda: self._registry.directory.acting(user_id, entity_id)
+        )
+        return acting if acting is not None and acting.allowed else None
+
+    async def choices(self, user_id: str, now: float) -> list[tuple[Entity, Membership]]:
+        """Every membership of a person with its entity; long lists are read anew each time."""
+        return await self._choices.get(
+            user_id,
+            now,
+            lambda: self._registry.directory.choices(user_id),
+            keep=lambda found: len(found) <= _CACHED_CHOICES,
+        )
+
+    async def services(self, service_ids: tuple[str, ...], now: float) -> list[Service]:
+        """Those of these services that exist; the law leaves out the disabled ones."""
+        return await self._services.get(service_ids, now, lambda: self._registry.directory.services(service_ids))
+
+    async def assignments(
+        self, user_id: str, entity_id: str, service_ids: tuple[str, ...], now: float
+    ) -> list[Assignment]:
+        """The roles of a person for an entity at these services."""
+        return await self._assignments.get(
+            (user_id, entity_id, service_ids),
+            now,
+            lambda: self._registry.directory.assignments(user_id, entity_id, service_ids),
+        )
+
+    async def third_party_rows(
+        self, user_id: str, entity_id: str, service_ids: tuple[str, ...], now: float
+    ) -> list[ThirdPartyRow]:
+        """What a person may do for other entities at these services."""
+        return await self._third_parties.get(
+            (user_id, entity_id, service_ids),
+            now,
+            lambda: self._registry.directory.third_party_rows(user_id, entity_id, service_ids),
+        )
+
+    async def maintenance(self, now: float) -> bool:
+        """Whether an operator has switched maintenance on."""
+        return await self._maintenance.get("", now, self._registry.deployment.maintenance)
+
+    def drop(self) -> None:
+        """Forget everything: called by the process that has just made a change (D50)."""
+        for cache in (
+            self._clients, self._acting, self._choices, self._services,
+            self._assignments, self._third_parties, self._maintenance,
+        ):  # fmt: skip
+            cache.clear()

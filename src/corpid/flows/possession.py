@@ -1,0 +1,63 @@
+"""Which key the caller holds: PAR, token endpoint and resources ask the same way (RFC 9449, D6, D7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpid.flows import kinds
+from corpid.protocol import dpop
+from corpid.protocol.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.flows.provider import Provider
+    from corpid.ports import TransientUnit
+    from corpid.protocol.dpop import Proof, Target
+    from corpid.protocol.generations import Generation
+
+
+async def prove(
+    provider: Provider,
+    headers: Sequence[bytes],
+    target: Target,
+    *,
+    generation: Generation,
+    now: float,
+    access_token: str | None = None,
+) -> Proof | None:
+    """Verify the request's DPoP header; None where it has none. Nothing is spent yet.
+
+    Raises InvalidDPoPProof, or UseDPoPNonce where server nonces are on. Source: RFC 9449 §4.3, §8
+    """
+    text = dpop.header(headers)
+    if text is None:
+        return None
+    proof = dpop.verify(text, target, algorithms=generation.proof_algorithms, now=now, access_token=access_token)
+    if provider.policy.dpop_nonces:
+        await provider.own_keys.ring(now)
+        if not provider.own_keys.is_dpop_nonce(proof.nonce, now):
+            raise UseDPoPNonce(
+                "the DPoP proof must carry the nonce of the DPoP-Nonce header", nonce=provider.own_keys.dpop_nonce(now)
+            )
+    return proof
+
+
+def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generation) -> str | None:
+    """The thumbprint that a code will be bound to, from proof and dpop_jkt. Raises InvalidRequest (RFC 9449 §10, D6)."""
+    if dpop_jkt is not None:
+        dpop.validate_jkt(dpop_jkt)
+    if proof is not None and dpop_jkt is not None and dpop_jkt != proof.jkt:
+        raise InvalidRequest("dpop_jkt is not the thumbprint of the DPoP proof's key")
+    if proof is None and dpop_jkt is None and generation.key_binding_required:
+        raise InvalidRequest("a DPoP header or the parameter dpop_jkt is needed")
+    return proof.jkt if proof is not None else dpop_jkt
+
+
+async def spend(provider: Provider, unit: TransientUnit, proof: Proof) -> None:
+    """Spend the proof's jti. Raises InvalidDPoPProof if it was spent before (RFC 9449 §11.1, D7)."""
+    if proof.issued_at < provider.transient.forgotten_at:
+        raise InvalidDPoPProof("DPoP proof: made before this provider's restart; make a new one")
+    key = kinds.key(kinds.PROOF, provider.policy.base_url, proof.jkt, proof.jti)
+    if not await unit.add(kinds.PROOF.name, key, proof.remember_seconds):
+        raise InvalidDPoPProof("DPoP proof: its jti was used before; make a new proof for each request")

@@ -1,0 +1,77 @@
+"""The pushed authorization request (RFC 9126, Spec 4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows import client_authentication, kinds, possession
+from corpid.protocol import authorization_request
+from corpid.protocol.dpop import Target
+from corpid.protocol.errors import InvalidRequest, UnauthorizedClient
+from corpid.protocol.limits import REQUEST_URI_SECONDS
+from corpid.protocol.metadata import PAR_PATH
+from corpid.protocol.records import PushedRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.flows.provider import Provider
+
+REQUEST_URI_PREFIX: Final = "urn:ietf:params:oauth:request_uri:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """A reference to a pushed request; `expires_in` in seconds (Spec 2.2)."""
+
+    request_uri: str
+    expires_in: int
+    client_id: str
+
+
+async def push(
+    provider: Provider,
+    parameters: dict[str, str],
+    *,
+    authorization: Sequence[bytes],
+    proofs: Sequence[bytes],
+    now: float,
+) -> Pushed:
+    """Accept a pushed authorization request. Raises the errors of Spec 7.1 (RFC 9126 §2, decisions "order")."""
+    policy, generation = provider.policy, provider.policy.pushed
+    caller = await client_authentication.authenticate(
+        provider, parameters, authorization, generation=generation, now=now
+    )
+    client = caller.client
+    if client.generations and generation.name not in client.generations:
+        raise UnauthorizedClient("this client is not registered for the generation that is served here")
+    if parameters.get("client_id") is None:
+        raise InvalidRequest("parameter client_id is missing")
+    target = Target(method="POST", url=policy.base_url + PAR_PATH)
+    proof = await possession.prove(provider, proofs, target, generation=generation, now=now)
+    request = authorization_request.validate(
+        parameters,
+        client,
+        generation,
+        jkt=possession.bound_key(proof, parameters.get("dpop_jkt"), generation=generation),
+        acr_prefix=policy.acr_prefix,
+    )
+    if generation.id_token_encrypted and caller.keys.encryption is None:
+        raise InvalidRequest("the key set of this client has no usable key with use enc for the ID token")
+    reference = provider.new_id()
+    async with provider.transient.unit(now) as unit:
+        if proof is not None:
+            await possession.spend(provider, unit, proof)
+        await client_authentication.spend(provider, unit, caller.assertion)
+        await unit.put(
+            kinds.PUSHED_REQUEST.name,
+            kinds.key(kinds.PUSHED_REQUEST, policy.base_url, client.client_id, reference),
+            msgspec.msgpack.encode(PushedRequest(request=request, pushed_at=now)),
+            kinds.PUSHED_REQUEST.seconds,
+        )
+    return Pushed(
+        request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client.client_id
+    )

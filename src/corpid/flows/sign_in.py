@@ -1,0 +1,307 @@
+"""The sign-in, step by step: password, code, entity, consent (Spec 3, D15, D29, D34, D45).
+
+Which page is current follows from what is known (`current`); each `submit_…` claims its step, writes
+what it learned and leaves the rest to the next look. Who comes second is shown the current page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.directory import names
+from corpid.flows import browsers, completion, interactions, kinds, throttle
+from corpid.flows.browsers import Browser
+from corpid.flows.choices import choices
+from corpid.flows.interactions import Interaction, StaleStep
+from corpid.ports import AuditEvent, Session
+from corpid.protocol import single_sign_on, totp
+from corpid.protocol.errors import AccessDenied
+from corpid.protocol.limits import INTERACTION_EXTENSIONS, TOTP_MISSES
+from corpid.protocol.scopes import needs_consent
+
+if TYPE_CHECKING:
+    from corpid.directory.choice import Choice
+    from corpid.directory.records import Credentials, User
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.protocol.records import Client
+
+_TWO_FACTORS: Final = 2
+_AMR: Final = ("pwd", "otp", "mfa")
+
+
+class Rejected(Exception):
+    """What was typed is not accepted; the text is for the person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A browser at its own interaction; `cookie` is the value it sent."""
+
+    interaction: Interaction
+    browser: Browser
+    cookie: str
+    client: Client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskPassword:
+    """Nobody is known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskCode:
+    """The password was right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChooseEntity:
+    """Several entities can be used; `preselected` is an entity_id or empty."""
+
+    choices: tuple[Choice, ...]
+    preselected: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoEntity:
+    """None of the person's entities can be used at this client (D17)."""
+
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskConsent:
+    """The person has to agree to what the client will read (D29)."""
+
+    user: User
+    choice: Choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirm:
+    """Everything is known from the session; a click completes (D30)."""
+
+    user: User
+    choice: Choice
+
+
+Page = AskPassword | AskCode | ChooseEntity | NoEntity | AskConsent | Confirm
+
+
+async def current(provider: Provider, caller: Caller, visit: Visit) -> Page:
+    """The page that an unfinished interaction is at (D15)."""
+    interaction = visit.interaction
+    if not interaction.user_id:
+        return AskPassword()
+    if not interaction.signed_in:
+        return AskCode()
+    found = await choices(provider, interaction.user_id, visit.client, now=caller.now)
+    chosen = next((c for c in found if c.usable and c.entity.entity_id == interaction.entity_id), None)
+    if not any(choice.usable for choice in found):
+        return NoEntity(choices=tuple(found))
+    if chosen is None:
+        return ChooseEntity(choices=tuple(found), preselected=await _last_entity(provider, caller, visit))
+    user = await provider.registry.directory.user(interaction.user_id)
+    if user is None:
+        return NoEntity(choices=())
+    return AskConsent(user=user, choice=chosen) if _asks_consent(visit) else Confirm(user=user, choice=chosen)
+
+
+async def _last_entity(provider: Provider, caller: Caller, visit: Visit) -> str:
+    session = await browsers.session_of(provider, visit.browser, now=caller.now)
+    return session.entity_id if session is not None else ""
+
+
+def _asks_consent(visit: Visit) -> bool:
+    request = visit.interaction.request
+    return not visit.interaction.consented and (
+        needs_consent(visit.client, request.scopes) or single_sign_on.asks_consent(request)
+    )
+
+
+async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, user_name: str, password: str) -> str:
+    """The first factor; returns the browser's new cookie value.
+
+    Raises Rejected, Throttled, PasswordsBusy, StaleStep and OtherBrowser. Source: D15, D34, D44, D47
+    """
+    if visit.interaction.user_id:
+        raise StaleStep
+    try:
+        name = names.user_name(user_name)
+    except ValueError:
+        name = ""
+    await throttle.attempt(provider, caller, name, visit.browser.browser_id)
+    user = await provider.registry.directory.user_by_name(name) if name else None
+    credentials = await provider.registry.directory.credentials(user.user_id) if user else None
+    password_hash = credentials.password_hash if credentials else None
+    right = await provider.passwords.verify(password_hash, password)
+    if not right or user is None or credentials is None or not user.enabled:
+        await provider.registry.audit.write(_event(caller, visit, user, "sign_in.password", "refused"), now=caller.now)
+        raise Rejected("The user name or password is not right. Check both and try again.")
+    if credentials.totp_secret is None:
+        raise Rejected("This account has no second factor yet. Ask your administrator to set one up.")
+    if provider.passwords.outdated(password_hash or ""):
+        stronger = await provider.passwords.hash(password)
+        await provider.registry.directory.rehash(user.user_id, password_hash or "", stronger)
+    moved = msgspec.structs.replace(
+        visit.interaction, serial=visit.interaction.serial + 1, user_id=user.user_id, from_session=False
+    )
+    async with provider.transient.unit(caller.now) as unit:
+        await interactions.claim_step(provider, unit, visit.interaction)
+        if not await interactions.claim_request(provider, unit, visit.interaction):
+            raise completion.OtherBrowser
+        await interactions.keep(provider, unit, moved)
+        return await browsers.replace(provider, unit, visit.cookie, visit.browser)
+
+
+async def submit_code(provider: Provider, caller: Caller, visit: Visit, *, code: str) -> str:
+    """The second factor; returns the browser's new cookie value.
+
+    Five misses end the interaction with access_denied: it is finished then. Raises Rejected, Throttled,
+    StaleStep. Source: D34, D45
+    """
+    interaction = visit.interaction
+    if not interaction.user_id or interaction.signed_in:
+        raise StaleStep
+    user = await provider.registry.directory.user(interaction.user_id)
+    credentials = await provider.registry.directory.credentials(interaction.user_id)
+    if user is None or not user.enabled or credentials is None:
+        raise Rejected("This account can no longer sign in. Ask your administrator.")
+    await throttle.attempt(provider, caller, names.user_name(user.user_name), visit.browser.browser_id)
+    try:
+        await _accept_code(provider, caller, visit, credentials, user, code)
+    except totp.WrongCode:
+        await _miss(provider, caller, visit, user)
+        raise Rejected("This code is not right. Wait for the next one in your app and type it.") from None
+    session = _new_session(provider, caller, visit, user)
+    moved = msgspec.structs.replace(
+        interaction,
+        serial=interaction.serial + 1,
+        amr=_AMR,
+        auth_time=int(caller.now),
+        level=_TWO_FACTORS,
+        entity_id=await _only_entity(provider, caller, visit, user.user_id),
+    )
+    async with provider.transient.unit(caller.now) as unit:
+        await interactions.claim_step(provider, unit, interaction)
+        await interactions.keep(provider, unit, moved)
+        await throttle.succeeded(provider, unit, caller, names.user_name(user.user_name), visit.browser.browser_id)
+        browser = visit.browser
+        if session is not None:
+            await provider.registry.sessions.put(session)
+            browser = Browser(browser_id=browser.browser_id, session_id=session.session_id)
+        return await browsers.replace(provider, unit, visit.cookie, browser)
+
+
+async def _accept_code(
+    provider: Provider, caller: Caller, visit: Visit, credentials: Credentials, user: User, code: str
+) -> None:
+    step = totp.matching_step(credentials.totp_secret or "", code, caller.now)
+    event = _event(caller, visit, user, "sign_in.second_factor", "ok")
+    if not await provider.registry.directory.raise_totp_step(user.user_id, step, event):
+        raise totp.WrongCode("this code was used before")
+
+
+async def _miss(provider: Provider, caller: Caller, visit: Visit, user: User) -> None:
+    key = kinds.key(kinds.SECOND_FACTOR_MISSES, provider.policy.base_url, visit.interaction.interaction_id)
+    async with provider.transient.unit(caller.now) as unit:
+        misses = await unit.count(kinds.SECOND_FACTOR_MISSES.name, key, kinds.SECOND_FACTOR_MISSES.seconds)
+        event = _event(caller, visit, user, "sign_in.second_factor", "refused")
+        await provider.registry.audit.write(event, now=caller.now)
+    if misses >= TOTP_MISSES:
+        refusal = AccessDenied("the second factor was wrong too often")
+        await completion.refuse(provider, caller, visit.interaction, refusal)
+
+
+def _new_session(provider: Provider, caller: Caller, visit: Visit, user: User) -> Session | None:
+    if not provider.policy.session_seconds:
+        return None
+    return Session(
+        session_id=provider.new_id(),
+        user_id=user.user_id,
+        browser_id=visit.browser.browser_id,
+        auth_time=int(caller.now),
+        amr=_AMR,
+        level=_TWO_FACTORS,
+        expires_at=int(caller.now) + provider.policy.session_seconds,
+    )
+
+
+async def _only_entity(provider: Provider, caller: Caller, visit: Visit, user_id: str) -> str:
+    if single_sign_on.asks_choice(visit.interaction.request):
+        return ""
+    found = await choices(provider, user_id, visit.client, now=caller.now)
+    usable = [choice.entity.entity_id for choice in found if choice.usable]
+    return usable[0] if len(usable) == 1 else ""
+
+
+async def submit_entity(provider: Provider, caller: Caller, visit: Visit, *, entity_id: str) -> None:
+    """The choice of an entity. Raises Rejected and StaleStep (D17)."""
+    interaction = visit.interaction
+    if not interaction.signed_in or interaction.entity_id:
+        raise StaleStep
+    found = await choices(provider, interaction.user_id, visit.client, now=caller.now)
+    if not any(choice.usable and choice.entity.entity_id == entity_id for choice in found):
+        raise Rejected("Choose the organisation that you act for.")
+    await _move(provider, caller, visit, entity_id=entity_id)
+
+
+async def submit_consent(provider: Provider, caller: Caller, visit: Visit) -> None:
+    """The person agrees. Raises StaleStep (D29)."""
+    if not visit.interaction.entity_id or visit.interaction.consented:
+        raise StaleStep
+    await _move(provider, caller, visit, consented=True)
+
+
+async def start_over(provider: Provider, caller: Caller, visit: Visit) -> None:
+    """Forget the single sign-on of this interaction, so that another account can be used. Raises StaleStep."""
+    await _move(provider, caller, visit, user_id="", amr=(), auth_time=0, level=0, entity_id="", from_session=False)
+
+
+async def extend(provider: Provider, caller: Caller, visit: Visit) -> None:
+    """Give the person another ten minutes, at most ten times. Raises Rejected and StaleStep (D15)."""
+    if visit.interaction.extensions >= INTERACTION_EXTENSIONS:
+        raise Rejected("This sign-in cannot be extended any more.")
+    await _move(
+        provider,
+        caller,
+        visit,
+        expires_at=interactions.fresh_expiry(caller.now),
+        extensions=visit.interaction.extensions + 1,
+    )
+
+
+async def _move(provider: Provider, caller: Caller, visit: Visit, **changes: object) -> None:
+    moved = msgspec.structs.replace(visit.interaction, serial=visit.interaction.serial + 1, **changes)
+    async with provider.transient.unit(caller.now) as unit:
+        await interactions.claim_step(provider, unit, visit.interaction)
+        await interactions.keep(provider, unit, moved)
+
+
+async def ready(provider: Provider, caller: Caller, visit: Visit) -> bool:
+    """Whether nothing remains to be asked, so that the POST that was just made may complete (D30)."""
+    interaction = visit.interaction
+    return interaction.outcome is None and isinstance(await current(provider, caller, visit), Confirm)
+
+
+async def finish(provider: Provider, caller: Caller, visit: Visit) -> Interaction:
+    """Complete, and remember the entity in the session. Raises as `completion.complete` (D15, D30)."""
+    finished = await completion.complete(provider, caller, visit.interaction)
+    session = await browsers.session_of(provider, visit.browser, now=caller.now)
+    if session is not None and session.entity_id != finished.entity_id:
+        await provider.registry.sessions.put(msgspec.structs.replace(session, entity_id=finished.entity_id))
+    return finished
+
+
+def _event(caller: Caller, visit: Visit, user: User | None, action: str, outcome: str) -> AuditEvent:
+    return AuditEvent(
+        actor=f"user:{user.user_id}" if user else "anonymous",
+        action=action,
+        client_id=visit.client.client_id,
+        outcome="ok" if outcome == "ok" else "refused",
+        request_id=caller.request_id,
+        detail={"address": caller.address},
+    )

@@ -1,0 +1,87 @@
+"""Growing delay for wrong passwords and codes, never a permanent lock (D47).
+
+Each attempt is counted before it is tried. Past the free ones an attempt must win a slot, whose lifetime
+is the delay; a browser that signed in here before is counted on its own, so that strangers cannot slow it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows import kinds
+
+if TYPE_CHECKING:
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.ports import TransientStore, TransientUnit
+
+_FREE_FOR_ACCOUNT: Final = 5
+_FREE_FOR_ADDRESS: Final = 50
+_LONGEST_SECONDS: Final = 300
+_IPV6_SITE: Final = 64
+
+
+class Throttled(Exception):
+    """Too many attempts; `seconds` until the next may be tried."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"try again in {seconds} seconds")
+        self.seconds = seconds
+
+
+def _site(address: str) -> str:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 4:  # noqa: PLR2004 - IPv4
+        return address
+    return str(ipaddress.ip_network((parsed, _IPV6_SITE), strict=False))
+
+
+async def _account(provider: Provider, user_name: str, browser_id: str, now: float) -> tuple[str, ...]:
+    known = kinds.key(kinds.KNOWN_BROWSER, provider.policy.base_url, user_name, browser_id)
+    if await provider.transient.get(kinds.KNOWN_BROWSER.name, known, now=now) is not None:
+        return ("browser", user_name, browser_id)
+    return ("account", user_name)
+
+
+async def attempt(provider: Provider, caller: Caller, user_name: str, browser_id: str) -> None:
+    """Count an attempt to show a factor. Raises Throttled where it comes too early (D47)."""
+    account = await _account(provider, user_name, browser_id, caller.now)
+    async with provider.transient.unit(caller.now) as unit:
+        await _admit(provider, unit, account, _FREE_FOR_ACCOUNT, caller.now)
+        await _admit(provider, unit, ("address", _site(caller.address)), _FREE_FOR_ADDRESS, caller.now)
+
+
+async def _admit(provider: Provider, unit: TransientUnit, who: tuple[str, ...], free: int, now: float) -> None:
+    issuer = provider.policy.base_url
+    attempts = await unit.count(kinds.ATTEMPTS.name, kinds.key(kinds.ATTEMPTS, issuer, *who), kinds.ATTEMPTS.seconds)
+    if attempts <= free:
+        return
+    delay = min(2 ** min(attempts - free, 16), _LONGEST_SECONDS)
+    slot = kinds.key(kinds.ATTEMPT_SLOT, issuer, *who)
+    if not await unit.add(kinds.ATTEMPT_SLOT.name, slot, delay, str(int(now) + delay).encode()):
+        until = await unit.get(kinds.ATTEMPT_SLOT.name, slot)
+        raise Throttled(max(1, int(until or b"0") - int(now)))
+
+
+async def succeeded(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str, browser_id: str) -> None:
+    """Forget this account's attempts and remember the browser: after every factor was shown (D47)."""
+    issuer = provider.policy.base_url
+    for who in (("account", user_name), ("browser", user_name, browser_id), ("address", _site(caller.address))):
+        await _forget(unit, issuer, who)
+    known = kinds.key(kinds.KNOWN_BROWSER, issuer, user_name, browser_id)
+    await unit.put(kinds.KNOWN_BROWSER.name, known, b"1", kinds.KNOWN_BROWSER.seconds)
+
+
+async def _forget(unit: TransientUnit, issuer: str, who: tuple[str, ...]) -> None:
+    await unit.take(kinds.ATTEMPTS.name, kinds.key(kinds.ATTEMPTS, issuer, *who))
+    await unit.take(kinds.ATTEMPT_SLOT.name, kinds.key(kinds.ATTEMPT_SLOT, issuer, *who))
+
+
+async def unlock(transient: TransientStore, issuer: str, user_name: str, *, now: float) -> None:
+    """An operator ends the delay of an account; `user_name` in its mapped form (D47)."""
+    async with transient.unit(now) as unit:
+        await _forget(unit, issuer, ("account", user_name))

@@ -1,0 +1,142 @@
+"""A code becomes tokens (Spec 4.3, decisions "order", D18-D21)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.directory.parties import entity_attributes, user_attributes
+from corpid.flows import client_authentication, kinds, possession
+from corpid.jose import encryption
+from corpid.protocol import access_token, id_token
+from corpid.protocol import grant as grants
+from corpid.protocol.dpop import Target
+from corpid.protocol.errors import InvalidGrant, InvalidRequest, ServerError
+from corpid.protocol.limits import ACCESS_TOKEN_SECONDS
+from corpid.protocol.metadata import TOKEN_PATH
+from corpid.protocol.parties import Parties
+from corpid.protocol.records import Grant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.flows.client_authentication import AuthenticatedClient
+    from corpid.flows.provider import Provider
+    from corpid.ports import TransientUnit
+    from corpid.protocol.generations import Generation
+    from corpid.protocol.grant import TokenRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issued:
+    """The token response (Spec 2.4); `expires_in` in seconds."""
+
+    access_token: str
+    id_token: str
+    token_type: str
+    expires_in: int
+    scope: str
+    client_id: str
+
+
+async def exchange(
+    provider: Provider,
+    parameters: dict[str, str],
+    *,
+    authorization: Sequence[bytes],
+    proofs: Sequence[bytes],
+    now: float,
+) -> Issued:
+    """Redeem a code. Raises the errors of Spec 7.3 (RFC 6749 §4.1.3, RFC 9449 §5, decisions "order")."""
+    generation = provider.policy.generation_of_code(parameters.get("code", ""))
+    request = grants.validate(parameters, generation)
+    caller = await client_authentication.authenticate(
+        provider, parameters, authorization, generation=generation, now=now
+    )
+    target = Target(method="POST", url=provider.policy.base_url + TOKEN_PATH)
+    proof = await possession.prove(provider, proofs, target, generation=generation, now=now)
+    if proof is None:
+        raise InvalidRequest("a DPoP header is needed")
+    if generation.id_token_encrypted and caller.keys.encryption is None:
+        raise ServerError("the key set of this client has no usable key with use enc for the ID token")
+    token_id = access_token.identifier(
+        issuer=provider.policy.base_url,
+        client_id=caller.client.client_id,
+        code=request.code,
+        challenge=request.challenge,
+    )
+    async with provider.transient.unit(now) as unit:
+        await possession.spend(provider, unit, proof)
+        await client_authentication.spend(provider, unit, caller.assertion)
+        grant = await _take(provider, unit, caller, request, token_id)
+    grants.redeem(grant, request, jkt=proof.jkt)
+    subject = await _parties(provider, caller, grant, now)
+    return await _issue(provider, caller, grant, subject, generation=generation, token_id=token_id, now=now)
+
+
+async def _take(
+    provider: Provider, unit: TransientUnit, caller: AuthenticatedClient, request: TokenRequest, token_id: str
+) -> Grant:
+    issuer, client_id = provider.policy.base_url, caller.client.client_id
+    code = kinds.key(kinds.CODE, issuer, client_id, request.code, request.challenge)
+    value = await unit.take(kinds.CODE.name, code)
+    if value is None:
+        denied = kinds.key(kinds.DENIED_TOKEN, issuer, token_id)
+        await unit.put(kinds.DENIED_TOKEN.name, denied, b"1", kinds.DENIED_TOKEN.seconds)
+        raise InvalidGrant(grants.FAILED, detail="no such code of this client with this verifier")
+    return msgspec.msgpack.decode(value, type=Grant)
+
+
+async def _parties(provider: Provider, caller: AuthenticatedClient, grant: Grant, now: float) -> Parties:
+    client = caller.client
+    if client.generations and grant.generation not in client.generations:
+        raise InvalidGrant(grants.FAILED, detail="the client no longer lists the generation")
+    if not set(grant.scopes).issubset(client.scopes):
+        raise InvalidGrant(grants.FAILED, detail="the client may no longer ask for these scopes")
+    acting = await provider.live.acting(grant.user_id, grant.entity_id, now)
+    if acting is None:
+        raise InvalidGrant(grants.FAILED, detail="the person may no longer act for the entity")
+    return Parties(
+        user_id=grant.user_id,
+        entity_id=grant.entity_id,
+        user_attributes=user_attributes(acting.user, grant.scopes),
+        entity_attributes=entity_attributes(acting.entity, grant.scopes),
+    )
+
+
+async def _issue(
+    provider: Provider,
+    caller: AuthenticatedClient,
+    grant: Grant,
+    subject: Parties,
+    *,
+    generation: Generation,
+    token_id: str,
+    now: float,
+) -> Issued:
+    issuer, client = provider.policy.base_url, caller.client
+    ring = await provider.own_keys.ring(now)
+    access_claims = access_token.claims(
+        grant,
+        subject,
+        client.subject,
+        issuer=issuer,
+        audience=[issuer + resource.path for resource in generation.resources],
+        token_id=token_id,
+        now=int(now),
+    )
+    access = ring.sign(msgspec.json.encode(access_claims), access_token.TYPE)
+    id_claims = id_token.claims(grant, subject, client.subject, issuer=issuer, access_token=access, now=int(now))
+    identity = ring.sign(msgspec.json.encode(id_claims), "JWT")
+    if caller.keys.encryption is not None:
+        identity = encryption.encrypt(identity, caller.keys.encryption, client.id_token_encryption_enc)
+    return Issued(
+        access_token=access,
+        id_token=identity,
+        token_type=generation.scheme,
+        expires_in=ACCESS_TOKEN_SECONDS,
+        scope=" ".join(grant.scopes),
+        client_id=client.client_id,
+    )

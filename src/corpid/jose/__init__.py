@@ -1,0 +1,1 @@
+"""Signing, verifying, encrypting: a narrow face with closed headers and explicit algorithms."""

@@ -1,0 +1,23 @@
+"""What can be wrong with a token or a key, in words that may be shown to whoever sent it."""
+
+from __future__ import annotations
+
+
+class JoseError(Exception):
+    """The input is not what it must be; the text is public (D28)."""
+
+
+class MalformedToken(JoseError):
+    """Not a compact JWS of the closed form (D33)."""
+
+
+class UnusableKey(JoseError):
+    """A JWK that cannot serve its purpose."""
+
+
+class KeySetError(JoseError):
+    """Not a JSON Web Key Set."""
+
+
+class BadSignature(JoseError):
+    """The signature does not fit the key."""

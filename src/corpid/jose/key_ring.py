@@ -1,0 +1,126 @@
+"""The provider's own signing keys and their calendar: published, in use, retired, revoked (D42)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from corpid.jose import compact
+from corpid.jose.algorithms import ALGORITHMS
+from corpid.jose.encoding import base64url, from_base64url, json_object
+from corpid.jose.errors import BadSignature
+from corpid.jose.keys import thumbprint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_ES256 = ALGORITHMS["ES256"]
+
+
+def generate_private_jwk() -> str:
+    """A new P-256 private key as JWK text, with its thumbprint as kid (RFC 7517 §4.5, RFC 7638)."""
+    private = ec.generate_private_key(_ES256.curve)
+    numbers = private.private_numbers()
+    jwk: dict[str, object] = {
+        "kty": "EC",
+        "crv": "P-256",
+        "x": base64url(numbers.public_numbers.x.to_bytes(32)),
+        "y": base64url(numbers.public_numbers.y.to_bytes(32)),
+        "d": base64url(numbers.private_value.to_bytes(32)),
+    }
+    jwk["kid"] = thumbprint(jwk)
+    return msgspec.json.encode(jwk).decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningKey:
+    """One key of the ring; times in epoch seconds, None where it has not come to that."""
+
+    kid: str
+    private: ec.EllipticCurvePrivateKey
+    public: ec.EllipticCurvePublicKey
+    public_jwk: Mapping[str, str]
+    active_from: int
+    retired_at: int | None
+    revoked_at: int | None
+    headers: Mapping[str, bytes]
+    """typ → encoded protected header"""
+
+
+def open_signing_key(
+    private_jwk: str, *, active_from: int, retired_at: int | None, revoked_at: int | None
+) -> SigningKey:
+    """Prepare a stored private JWK for use (RFC 7517 §4)."""
+    jwk = json_object(private_jwk)
+    private = ec.derive_private_key(int.from_bytes(from_base64url(str(jwk["d"]))), _ES256.curve)
+    kid = str(jwk["kid"])
+    public = {"kty": "EC", "use": "sig", "kid": kid, "alg": "ES256", "crv": "P-256"}
+    public |= {"x": str(jwk["x"]), "y": str(jwk["y"])}
+    headers = {
+        typ: base64url(msgspec.json.encode({"alg": "ES256", "kid": kid, "typ": typ})).encode()
+        for typ in ("JWT", "at+jwt")
+    }
+    return SigningKey(
+        kid=kid,
+        private=private,
+        public=private.public_key(),
+        public_jwk=public,
+        active_from=active_from,
+        retired_at=retired_at,
+        revoked_at=revoked_at,
+        headers=headers,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRing:
+    """The signing keys of the deployment at one moment."""
+
+    active: SigningKey
+    by_kid: Mapping[str, SigningKey]
+    """what verifies: every published key"""
+    public_key_set: bytes
+    """the JWKS document"""
+    until: float
+    """when the calendar changes next, epoch seconds"""
+
+    def sign(self, payload: bytes, typ: str) -> str:
+        """A compact JWS by the active key; `typ` is JWT or at+jwt (RFC 7515 §5.1)."""
+        key = self.active
+        return compact.sign(key.headers[typ], payload, key.private, _ES256)
+
+    def verify(self, token: compact.Unverified) -> None:
+        """Check one of our own signatures. Raises BadSignature (RFC 7515 §5.2)."""
+        key = self.by_kid.get(token.kid or "")
+        if key is None:
+            raise BadSignature("kid names no key of this provider")
+        compact.verify(token, key.public, _ES256)
+
+
+def build(keys: Iterable[SigningKey], *, now: float, kept_seconds: int) -> KeyRing:
+    """The ring at `now`: the newest key whose time has come signs; keys stay `kept_seconds` after retirement.
+
+    Raises ValueError when no key may sign. Source: D42
+    """
+    every = sorted(keys, key=lambda key: key.active_from)
+    alive = [
+        key
+        for key in every
+        if key.revoked_at is None and (key.retired_at is None or now < key.retired_at + kept_seconds)
+    ]
+    signing = [key for key in alive if key.active_from <= now and (key.retired_at is None or now < key.retired_at)]
+    if not signing:
+        raise ValueError("no signing key is in use: run `corpid key rotate --now`")
+    changes = [float(key.active_from) for key in alive if key.active_from > now]
+    changes += [float(at) for key in alive if key.retired_at for at in (key.retired_at, key.retired_at + kept_seconds)]
+    newest_first = [signing[-1], *(key for key in reversed(alive) if key is not signing[-1])]
+    document = {"keys": [dict(key.public_jwk) for key in newest_first]}
+    return KeyRing(
+        active=signing[-1],
+        by_kid={key.kid: key for key in alive},
+        public_key_set=msgspec.json.encode(document),
+        until=min((at for at in changes if at > now), default=float("inf")),
+    )

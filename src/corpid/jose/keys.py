@@ -1,0 +1,174 @@
+"""Public keys of others: a proof's own key, and the key sets of clients (RFC 7517, D7, D27)."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from joserfc.errors import JoseError as JoserfcError
+from joserfc.jwk import ECKey
+
+from corpid.jose.algorithms import BY_CURVE, Algorithm
+from corpid.jose.encoding import base64url, from_base64url, json_object
+from corpid.jose.errors import JoseError, KeySetError, UnusableKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "ClientKeySet",
+    "EncryptionKey",
+    "KeySetError",
+    "VerificationKey",
+    "import_public_key",
+    "parse_client_key_set",
+    "thumbprint",
+]
+
+MAX_KEYS: Final = 20  # D27
+_PRIVATE_MEMBERS: Final = frozenset({"d", "k", "p", "q", "dp", "dq", "qi", "oth"})
+_WRAPS: Final = ("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW")
+_DEFAULT_WRAP: Final = "ECDH-ES+A256KW"
+_ENCRYPTION_CURVES: Final[Mapping[str, int]] = MappingProxyType({"P-256": 1, "P-384": 2, "P-521": 3})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationKey:
+    """A public key with the one algorithm that it verifies."""
+
+    kid: str | None
+    algorithm: Algorithm
+    public: ec.EllipticCurvePublicKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncryptionKey:
+    """A client's key for its ID tokens; `wrap` is the JWE alg (D21)."""
+
+    kid: str
+    wrap: str
+    key: ECKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientKeySet:
+    """A client's key set, prepared; `problems` says what was left out and why."""
+
+    signing: tuple[VerificationKey, ...]
+    encryption: EncryptionKey | None
+    problems: tuple[str, ...]
+
+
+def _coordinate(jwk: dict[str, object], name: str, size: int) -> bytes:
+    text = jwk.get(name)
+    if not isinstance(text, str):
+        raise UnusableKey(f"the key has no {name}")
+    value = from_base64url(text)
+    if len(value) != size:
+        raise UnusableKey(f"{name} is not {size} bytes long")
+    return value
+
+
+def import_public_key(jwk: dict[str, object]) -> tuple[ec.EllipticCurvePublicKey, Algorithm]:
+    """The public EC key of a JWK and the algorithm of its curve. Raises UnusableKey (RFC 7518 §6.2)."""
+    curve = jwk.get("crv")
+    algorithm = BY_CURVE.get(curve) if isinstance(curve, str) else None
+    if jwk.get("kty") != "EC" or algorithm is None:
+        raise UnusableKey(f"not an EC key on one of {', '.join(BY_CURVE)}")
+    x, y = _coordinate(jwk, "x", algorithm.size), _coordinate(jwk, "y", algorithm.size)
+    try:
+        public = ec.EllipticCurvePublicKey.from_encoded_point(algorithm.curve, b"\x04" + x + y)
+    except ValueError:
+        raise UnusableKey("x and y are no point on the curve") from None
+    return public, algorithm
+
+
+def private_members(jwk: dict[str, object]) -> frozenset[str]:
+    """Which members of a JWK are private or symmetric; a public key has none (RFC 7517 §9.3, D7)."""
+    return _PRIVATE_MEMBERS.intersection(jwk)
+
+
+def thumbprint(jwk: dict[str, object]) -> str:
+    """SHA-256 thumbprint of an imported EC key, base64url, from its required members (RFC 7638 §3)."""
+    text = f'{{"crv":"{jwk["crv"]}","kty":"EC","x":"{jwk["x"]}","y":"{jwk["y"]}"}}'
+    return base64url(hashlib.sha256(text.encode("ascii")).digest())
+
+
+def _verification_key(jwk: dict[str, object], kid: str | None) -> VerificationKey:
+    public, algorithm = import_public_key(jwk)
+    if jwk.get("alg", algorithm.name) != algorithm.name:
+        raise UnusableKey(f"alg {jwk['alg']} does not fit the curve {algorithm.curve_name}")
+    return VerificationKey(kid=kid, algorithm=algorithm, public=public)
+
+
+def _encryption_key(jwk: dict[str, object], kid: str | None) -> EncryptionKey:
+    if kid is None:
+        raise UnusableKey("an encryption key needs a kid")
+    wrap = jwk.get("alg", _DEFAULT_WRAP)
+    if not isinstance(wrap, str) or wrap not in _WRAPS:
+        raise UnusableKey(f"alg {wrap} is not one of {', '.join(_WRAPS)}")
+    if jwk.get("crv") not in _ENCRYPTION_CURVES:
+        raise UnusableKey(f"an encryption key is on one of {', '.join(_ENCRYPTION_CURVES)}")
+    import_public_key(jwk)
+    public = {"kty": "EC", "crv": jwk["crv"], "x": jwk["x"], "y": jwk["y"]}
+    try:
+        key = ECKey.import_key(public)  # type: ignore[arg-type]
+    except JoserfcError as error:
+        raise UnusableKey(str(error)) from None
+    return EncryptionKey(kid=kid, wrap=wrap, key=key)
+
+
+def _strength(key: EncryptionKey) -> tuple[int, int]:
+    return _ENCRYPTION_CURVES[key.key.curve_name], _WRAPS.index(key.wrap)
+
+
+def _sort_key(
+    jwk: object, signing: list[VerificationKey], encryption: list[EncryptionKey], problems: list[str]
+) -> None:
+    if not isinstance(jwk, dict):
+        raise UnusableKey("not a JSON object")
+    kid = jwk.get("kid")
+    if kid is not None and not isinstance(kid, str):
+        raise UnusableKey("kid is not a string")
+    private = private_members(jwk)
+    if private:
+        problems.append(f"{kid or 'a key without kid'}: private member {min(private)} was dropped; replace this key")
+    use = jwk.get("use")
+    if use == "sig":
+        signing.append(_verification_key(jwk, kid))
+    elif use == "enc":
+        encryption.append(_encryption_key(jwk, kid))
+    else:
+        raise UnusableKey("use is neither sig nor enc")
+
+
+def parse_client_key_set(text: str | bytes) -> ClientKeySet:
+    """Prepare a client's key set: usable keys are kept, the others named in `problems`.
+
+    The encryption key is the one with the strongest curve, then the strongest wrap, then the first.
+    Raises KeySetError when this is no key set or holds more than 20 keys. Source: RFC 7517 §5, D8, D21, D27
+    """
+    try:
+        keys = json_object(text).get("keys")
+    except JoseError as error:
+        raise KeySetError(f"the key set is {error}") from None
+    if not isinstance(keys, list):
+        raise KeySetError("the key set has no array named keys")
+    if len(keys) > MAX_KEYS:
+        raise KeySetError(f"the key set holds {len(keys)} keys, more than {MAX_KEYS}")
+    signing: list[VerificationKey] = []
+    encryption: list[EncryptionKey] = []
+    problems: list[str] = []
+    for position, jwk in enumerate(keys, start=1):
+        try:
+            _sort_key(jwk, signing, encryption, problems)
+        except JoseError as error:
+            problems.append(f"key {position}: {error}")
+    return ClientKeySet(
+        signing=tuple(signing),
+        encryption=max(encryption, key=_strength, default=None),
+        problems=tuple(problems),
+    )

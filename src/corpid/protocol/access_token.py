@@ -1,0 +1,118 @@
+"""The access token: what goes in, and how it is read back (RFC 9068, D18, D20)."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from corpid.jose import compact
+from corpid.jose.encoding import base64url
+from corpid.jose.errors import JoseError
+from corpid.protocol import parties
+from corpid.protocol.errors import InvalidToken
+from corpid.protocol.limits import ACCESS_TOKEN_SECONDS
+from corpid.protocol.numeric_date import BadClaim, jti, numeric_date, seconds
+
+if TYPE_CHECKING:
+    from corpid.jose.key_ring import KeyRing
+    from corpid.protocol.records import Grant, SubjectMode
+
+TYPE: Final = "at+jwt"
+_TYPES: Final = (TYPE, "application/at+jwt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessToken:
+    """A verified access token; the deny entry of its jti and the live state are still to be looked at."""
+
+    client_id: str
+    subject: str
+    user_id: str
+    entity_id: str
+    scopes: tuple[str, ...]
+    jti: str
+    issued_at: float
+    jkt: str | None
+
+
+def identifier(*, issuer: str, client_id: str, code: str, challenge: str) -> str:
+    """The jti of the token that a code yields: known to whoever presents the same code again (D18)."""
+    digest = hashlib.sha256()
+    for part in ("at", issuer, client_id, code, challenge):
+        raw = part.encode()
+        digest.update(len(raw).to_bytes(4) + raw)
+    return base64url(digest.digest())
+
+
+def claims(
+    grant: Grant,
+    subject: parties.Parties,
+    mode: SubjectMode,
+    *,
+    issuer: str,
+    audience: list[str],
+    token_id: str,
+    now: int,
+) -> dict[str, object]:
+    """The claims of a new token (RFC 9068 §2.2, D20)."""
+    token: dict[str, object] = {
+        "iss": issuer,
+        "aud": audience,
+        **parties.claims(subject, mode, attributes=False),
+        "client_id": grant.client_id,
+        "scope": " ".join(grant.scopes),
+        "iat": now,
+        "exp": now + ACCESS_TOKEN_SECONDS,
+        "jti": token_id,
+        "auth_time": grant.auth_time,
+        "acr": grant.acr,
+    }
+    if grant.jkt is not None:
+        token["cnf"] = {"jkt": grant.jkt}
+    return token
+
+
+def verify(text: str, ring: KeyRing, *, issuer: str, resource_url: str, now: float) -> AccessToken:
+    """Verify one of our own tokens for this resource. Raises InvalidToken (RFC 9068 §4, D20)."""
+    try:
+        token = compact.parse(text)
+        if token.header.get("typ") not in _TYPES or token.algorithm != "ES256":
+            raise BadClaim("not an access token of this provider")
+        ring.verify(token)
+        return _read(token.claims, issuer=issuer, resource_url=resource_url, now=now)
+    except (JoseError, BadClaim) as error:
+        raise InvalidToken(f"access token: {error}") from None
+
+
+def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: float) -> AccessToken:
+    if token.get("iss") != issuer:
+        raise BadClaim("issued by another provider")
+    audience = token.get("aud")
+    if not isinstance(audience, list) or resource_url not in audience:
+        raise BadClaim("not for this resource")
+    exp, iat, token_id = numeric_date(token, "exp"), numeric_date(token, "iat"), jti(token)
+    if exp is None or iat is None or token_id is None:
+        raise BadClaim("not an access token of this provider")
+    if exp <= now:
+        raise BadClaim(f"expired {seconds(now - exp)} ago")
+    both, cnf = parties.read(token), token.get("cnf")
+    if both is None:
+        raise BadClaim("not an access token of this provider")
+    jkt = cnf.get("jkt") if isinstance(cnf, dict) else None
+    return AccessToken(
+        client_id=str(token.get("client_id")),
+        subject=str(token["sub"]),
+        user_id=both[0],
+        entity_id=both[1],
+        scopes=tuple(str(token.get("scope", "")).split()),
+        jti=token_id,
+        issued_at=iat,
+        jkt=jkt if isinstance(jkt, str) else None,
+    )
+
+
+def validate_binding(token: AccessToken, jkt: str) -> None:
+    """The proof's key must be the one that the token is bound to. Raises InvalidToken (RFC 9449 §7.1, D6, D25)."""
+    if token.jkt != jkt:
+        raise InvalidToken("access token: bound to another key than the DPoP proof's")

@@ -1,0 +1,34 @@
+"""Assurance levels and their URNs (Spec 4.1, D10)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.protocol.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from corpid.protocol.generations import Generation
+
+LEVELS: Final = (2,)
+"""what a sign-in can reach here: two factors"""
+
+
+def urn(prefix: str, level: int) -> str:
+    """The acr of a level (D10)."""
+    return f"{prefix}{level}"
+
+
+def choose(acr_values: str | None, *, prefix: str, client_level: int, generation: Generation) -> str:
+    """The acr to reach: the first supported value asked for, else the client's level.
+
+    Raises InvalidRequest where values were asked, none is supported and the generation refuses that.
+    Source: OpenID Connect Core §3.1.2.1, D10
+    """
+    supported = [urn(prefix, level) for level in LEVELS]
+    asked = acr_values.split() if acr_values else []
+    for value in asked:
+        if value in supported:
+            return value
+    if asked and generation.unknown_acr_refused:
+        raise InvalidRequest(f"acr_values holds no supported value; supported: {' '.join(supported)}")
+    return urn(prefix, client_level)

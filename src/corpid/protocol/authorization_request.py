@@ -1,0 +1,128 @@
+"""Parameters into a typed authorization request: every content rule of PAR (Spec 4.1)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from corpid.protocol import assurance, pkce, scopes
+from corpid.protocol.errors import InvalidRequest
+from corpid.protocol.limits import CONTEXT_MESSAGE_CHARACTERS, NONCE_CHARACTERS, STATE_CHARACTERS
+from corpid.protocol.parameters import required
+from corpid.protocol.records import AuthorizationRequest
+
+if TYPE_CHECKING:
+    from corpid.protocol.generations import Generation
+    from corpid.protocol.records import Client
+
+REQUEST_PARAMETERS: Final = frozenset(
+    {
+        "client_id", "response_type", "redirect_uri", "scope", "state", "nonce", "code_challenge",
+        "code_challenge_method", "acr_values", "authentication_context_type", "authentication_context_message",
+        "response_mode", "prompt", "max_age", "ui_locales", "request", "request_uri",
+    }
+)  # fmt: skip
+PUSHED_PARAMETERS: Final = REQUEST_PARAMETERS | {
+    "dpop_jkt", "client_assertion_type", "client_assertion", "client_secret",
+}  # fmt: skip
+
+_PRINTABLE: Final = re.compile(r"[\x20-\x7e]+")
+_MESSAGE: Final = re.compile(r"[A-Za-z0-9 .,\-@'!()]+")
+_LOCALE: Final = re.compile(r"[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8})*")
+_PROMPTS: Final = frozenset({"none", "login", "consent", "select_account"})
+_MAX_AGE: Final = re.compile(r"[0-9]{1,9}")
+
+
+def validate(
+    parameters: dict[str, str], client: Client, generation: Generation, *, jkt: str | None, acr_prefix: str
+) -> AuthorizationRequest:
+    """Validate the content of an authorization request of this client.
+
+    `jkt` is the thumbprint of the key that the code will be bound to. Raises InvalidRequest or InvalidScope.
+    Source: Spec 4.1, RFC 9126 §2.1, D10-D14, D40
+    """
+    for name in ("request", "request_uri"):
+        if name in parameters:
+            raise InvalidRequest(f"parameter {name} is not accepted here")
+    granted = scopes.validate(parameters.get("scope", ""), client)
+    redirect_uri = required(parameters, "redirect_uri")
+    if redirect_uri not in client.redirect_uris:
+        raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
+    if required(parameters, "response_type") != "code":
+        raise InvalidRequest("response_type must be code")
+    challenge = pkce.validate_challenge(
+        required(parameters, "code_challenge"), required(parameters, "code_challenge_method")
+    )
+    for name in sorted(generation.required_parameters):
+        required(parameters, name)
+    return AuthorizationRequest(
+        client_id=client.client_id,
+        generation=generation.name,
+        redirect_uri=redirect_uri,
+        scopes=granted,
+        code_challenge=challenge,
+        state=_printable(parameters, "state", STATE_CHARACTERS),
+        nonce=_printable(parameters, "nonce", NONCE_CHARACTERS),
+        acr=assurance.choose(
+            parameters.get("acr_values"),
+            prefix=acr_prefix,
+            client_level=client.assurance_level,
+            generation=generation,
+        ),
+        context_type=_context_type(parameters, client),
+        context_message=_context_message(parameters),
+        jkt=jkt,
+        response_mode=_response_mode(parameters, generation),
+        prompt=_prompt(parameters),
+        max_age=_max_age(parameters),
+        ui_locales=tuple(tag for tag in parameters.get("ui_locales", "").split() if _LOCALE.fullmatch(tag)),
+    )
+
+
+def _printable(parameters: dict[str, str], name: str, longest: int) -> str | None:
+    value = parameters.get(name)
+    if value is not None and (len(value) > longest or not _PRINTABLE.fullmatch(value)):
+        raise InvalidRequest(f"{name} must be 1 to {longest} printable ASCII characters")
+    return value
+
+
+def _context_type(parameters: dict[str, str], client: Client) -> str | None:
+    value = parameters.get("authentication_context_type")
+    if value is not None and value not in client.context_types:
+        raise InvalidRequest(f"authentication_context_type must be one of {', '.join(client.context_types)}")
+    return value
+
+
+def _context_message(parameters: dict[str, str]) -> str | None:
+    value = parameters.get("authentication_context_message")
+    if value is not None and (len(value) > CONTEXT_MESSAGE_CHARACTERS or not _MESSAGE.fullmatch(value)):
+        raise InvalidRequest(
+            f"authentication_context_message must be at most {CONTEXT_MESSAGE_CHARACTERS} characters: "
+            "ASCII letters, digits, space and . , - @ ' ! ( )"
+        )
+    return value
+
+
+def _response_mode(parameters: dict[str, str], generation: Generation) -> str:
+    value = parameters.get("response_mode", generation.response_modes[0])
+    if value not in generation.response_modes:
+        raise InvalidRequest(f"response_mode must be one of {', '.join(generation.response_modes)}")
+    return value
+
+
+def _prompt(parameters: dict[str, str]) -> tuple[str, ...]:
+    prompts = tuple(dict.fromkeys(parameters.get("prompt", "").split()))
+    if not _PROMPTS.issuperset(prompts):
+        raise InvalidRequest(f"prompt must be among {', '.join(sorted(_PROMPTS))}")
+    if "none" in prompts and len(prompts) > 1:
+        raise InvalidRequest("prompt none cannot be combined with another value")
+    return prompts
+
+
+def _max_age(parameters: dict[str, str]) -> int | None:
+    value = parameters.get("max_age")
+    if value is None:
+        return None
+    if not _MAX_AGE.fullmatch(value):
+        raise InvalidRequest("max_age must be a whole number of seconds")
+    return int(value)

@@ -1,0 +1,141 @@
+"""Client authentication by a signed JWT: private_key_jwt (RFC 7523, OpenID Connect Core §9).
+
+Two steps, so that a key set is fetched only for an assertion whose claims hold (D27): `validate` gives
+a Candidate that nothing has verified, `verify` alone makes an Assertion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from corpid.jose import compact
+from corpid.jose.errors import BadSignature, MalformedToken
+from corpid.protocol.errors import InvalidClient
+from corpid.protocol.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
+from corpid.protocol.numeric_date import BadClaim, jti, numeric_date, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.jose.keys import ClientKeySet, VerificationKey
+    from corpid.protocol.generations import Generation
+
+ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+FAILED: Final = "client authentication failed: unknown client_id, or the signature of client_assertion is not valid"
+_TYPES: Final = (None, "JWT", "jwt", "client-authentication+jwt")
+
+
+class KeyNotFound(Exception):
+    """No key of the set fits the assertion, or none of those verifies it: the set may be old."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An assertion whose claims hold and whose signature nobody has checked."""
+
+    client_id: str
+    token: compact.Unverified
+    jti: str | None
+    issued_at: float
+    """iat; without one, as long before exp as the generation allows"""
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assertion:
+    """A verified assertion; its jti is still to be spent."""
+
+    client_id: str
+    jti: str | None
+    issued_at: float
+    remember_seconds: float
+    """how long a spent jti is remembered"""
+
+
+def read(parameters: Mapping[str, str], *, issuer: str, generation: Generation, now: float) -> Candidate:
+    """Parse the assertion among the parameters and validate its claims.
+
+    Raises InvalidClient, in words that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8
+    """
+    text = parameters.get("client_assertion")
+    if parameters.get("client_assertion_type") != ASSERTION_TYPE:
+        raise InvalidClient(f"client_assertion_type must be {ASSERTION_TYPE}")
+    if text is None:
+        raise InvalidClient("client_assertion is missing")
+    try:
+        token = compact.parse(text)
+        candidate = _validate(token, issuer=issuer, generation=generation, now=now)
+    except (MalformedToken, BadClaim) as error:
+        raise InvalidClient(f"client_assertion: {error}") from None
+    if parameters.get("client_id", candidate.client_id) != candidate.client_id:
+        raise InvalidClient("client_id differs from the sub of client_assertion")
+    return candidate
+
+
+def _validate(token: compact.Unverified, *, issuer: str, generation: Generation, now: float) -> Candidate:
+    claims = token.claims
+    if token.header.get("typ") not in _TYPES:
+        raise BadClaim("typ must be JWT or client-authentication+jwt")
+    if token.algorithm not in generation.assertion_algorithms:
+        raise BadClaim(f"alg must be one of {', '.join(generation.assertion_algorithms)}")
+    client_id = claims.get("sub")
+    if not isinstance(client_id, str) or not client_id or claims.get("iss") != client_id:
+        raise BadClaim("iss and sub must both be the client_id")
+    if claims.get("aud") != issuer:
+        raise BadClaim(f"aud must be the issuer {issuer}, as one string")
+    identifier = jti(claims)
+    if identifier is None and generation.assertion_jti_required:
+        raise BadClaim("jti is missing")
+    issued_at, expires_at = _validate_times(claims, generation=generation, now=now)
+    return Candidate(client_id=client_id, token=token, jti=identifier, issued_at=issued_at, expires_at=expires_at)
+
+
+def _validate_times(claims: Mapping[str, object], *, generation: Generation, now: float) -> tuple[float, float]:
+    exp, iat, nbf = (numeric_date(claims, name) for name in ("exp", "iat", "nbf"))
+    if exp is None:
+        raise BadClaim("exp is missing")
+    if iat is None and generation.assertion_iat_required:
+        raise BadClaim("iat is missing")
+    if exp <= now:
+        raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock")
+    for name, at in (("iat", iat), ("nbf", nbf)):
+        if at is not None and at > now + CLOCK_AHEAD_SECONDS:
+            raise BadClaim(
+                f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed"
+            )
+    lifetime = exp - (now if iat is None else iat)
+    if lifetime > generation.assertion_seconds:
+        raise BadClaim(f"exp is {seconds(lifetime)} after iat; {generation.assertion_seconds} s are allowed")
+    return (exp - generation.assertion_seconds if iat is None else iat), exp
+
+
+def _fitting(candidate: Candidate, keys: ClientKeySet) -> list[VerificationKey]:
+    kid = candidate.token.kid
+    return [
+        key
+        for key in keys.signing
+        if key.algorithm.name == candidate.token.algorithm and (kid is None or key.kid == kid)
+    ]
+
+
+def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion:
+    """Check the signature by the registered keys: the one named by kid, without kid every fitting one.
+
+    Raises InvalidClient where the set has no signing key at all, KeyNotFound where none fits or verifies.
+    Source: RFC 7523 §3, D8, D27
+    """
+    if not keys.signing:
+        raise InvalidClient("the key set of this client has no usable key with use sig")
+    for key in _fitting(candidate, keys):
+        try:
+            compact.verify(candidate.token, key.public, key.algorithm)
+        except BadSignature:
+            continue
+        return Assertion(
+            client_id=candidate.client_id,
+            jti=candidate.jti,
+            issued_at=candidate.issued_at,
+            remember_seconds=candidate.expires_at - now + CLOCK_AHEAD_SECONDS + SPENT_MARGIN_SECONDS,
+        )
+    raise KeyNotFound

@@ -1,0 +1,59 @@
+"""What a token request must bring, and whether it fits the grant (RFC 6749 §4.1.3, RFC 7636 §4.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from corpid.protocol import pkce
+from corpid.protocol.errors import InvalidGrant, InvalidRequest, UnsupportedGrantType
+from corpid.protocol.parameters import required
+
+if TYPE_CHECKING:
+    from corpid.protocol.generations import Generation
+    from corpid.protocol.records import Grant
+
+TOKEN_PARAMETERS: Final = frozenset(
+    {
+        "grant_type", "code", "redirect_uri", "client_id", "client_assertion_type", "client_assertion",
+        "code_verifier", "client_secret",
+    }
+)  # fmt: skip
+FAILED: Final = (
+    "the code is unknown, expired or already used, or client, redirect_uri, code_verifier or key are not "
+    "those of its authorization request"
+)
+_CODE_CHARACTERS: Final = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRequest:
+    """A token request with everything in its place; nothing is proven."""
+
+    code: str
+    redirect_uri: str
+    challenge: str
+    """S256 of the presented verifier"""
+
+
+def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest:
+    """Presence and syntax. Raises InvalidRequest, InvalidGrant or UnsupportedGrantType (RFC 6749 §4.1.3, Spec 4.3)."""
+    if required(parameters, "grant_type") != "authorization_code":
+        raise UnsupportedGrantType("grant_type must be authorization_code")
+    code = required(parameters, "code")
+    redirect_uri = required(parameters, "redirect_uri")
+    verifier = parameters.get("code_verifier")
+    if verifier is None or not pkce.is_verifier(verifier):
+        refusal = InvalidGrant if generation.bad_verifier_code == InvalidGrant.code else InvalidRequest
+        raise refusal("code_verifier must be 43 to 128 letters, digits and - . _ ~")
+    if len(code) > _CODE_CHARACTERS:
+        raise InvalidGrant(FAILED)
+    return TokenRequest(code=code, redirect_uri=redirect_uri, challenge=pkce.s256(verifier))
+
+
+def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None) -> None:
+    """Compare what was taken with what was presented. Raises InvalidGrant (RFC 6749 §5.2, D6, D18, D19)."""
+    if grant.redirect_uri != request.redirect_uri:
+        raise InvalidGrant(FAILED, detail="another redirect_uri")
+    if grant.jkt is not None and grant.jkt != jkt:
+        raise InvalidGrant(FAILED, detail="another DPoP key than the one bound at the authorization request")

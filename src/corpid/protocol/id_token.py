@@ -1,0 +1,38 @@
+"""The claims of an ID token (OpenID Connect Core §2, D2)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from corpid.jose.encoding import base64url
+from corpid.protocol import parties
+from corpid.protocol.limits import ID_TOKEN_SECONDS
+
+if TYPE_CHECKING:
+    from corpid.protocol.records import Grant, SubjectMode
+
+
+def at_hash(access_token: str) -> str:
+    """Left half of the SHA-256 of an access token, base64url (OpenID Connect Core §3.1.3.6)."""
+    return base64url(hashlib.sha256(access_token.encode("ascii")).digest()[:16])
+
+
+def claims(
+    grant: Grant, subject: parties.Parties, mode: SubjectMode, *, issuer: str, access_token: str, now: int
+) -> dict[str, object]:
+    """The claims of a new ID token; nonce only if one was sent (D2)."""
+    token: dict[str, object] = {
+        "iss": issuer,
+        "aud": grant.client_id,
+        "iat": now,
+        "exp": now + ID_TOKEN_SECONDS,
+        "at_hash": at_hash(access_token),
+        "auth_time": grant.auth_time,
+        "amr": list(grant.amr),
+        "acr": grant.acr,
+        **parties.claims(subject, mode, attributes=True),
+    }
+    if grant.nonce is not None:
+        token["nonce"] = grant.nonce
+    return token

@@ -1,0 +1,42 @@
+"""Every lifetime and size of the interface, in seconds and bytes or characters (Spec 8, D-rows)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+REQUEST_URI_SECONDS: Final = 60
+CODE_SECONDS: Final = 60
+ACCESS_TOKEN_SECONDS: Final = 600
+ID_TOKEN_SECONDS: Final = 600
+USERINFO_SECONDS: Final = 600
+
+PUSHED_REQUEST_KEPT_SECONDS: Final = 720  # D15
+INTERACTION_SECONDS: Final = 600  # D15
+INTERACTION_EXTENSIONS: Final = 10  # D15
+INTERACTIONS_PER_REQUEST: Final = 10  # D15
+COMPLETION_KEPT_SECONDS: Final = 7200  # D15
+REDIRECT_REPEATED_SECONDS: Final = 60  # D15
+DENY_ENTRY_SECONDS: Final = 660  # D18
+SPENT_MARGIN_SECONDS: Final = 300  # D49: records of what was spent outlive their end
+
+CLOCK_AHEAD_SECONDS: Final = 30  # D7, D8
+PROOF_AGE_SECONDS: Final = 120  # D7
+
+JWT_BYTES: Final = 8192  # D33
+JTI_CHARACTERS: Final = 256  # D33
+NUMERIC_DATE_MAX: Final = 2**53  # D33
+STATE_CHARACTERS: Final = 2048  # D13
+NONCE_CHARACTERS: Final = 512  # D13
+CONTEXT_MESSAGE_CHARACTERS: Final = 100  # D12
+DESCRIPTION_CHARACTERS: Final = 300  # D28
+CLIENT_KEYS: Final = 20  # D27
+LIVE_STATE_SECONDS: Final = 5  # D50
+METADATA_CACHE_SECONDS: Final = 3600  # Spec 4.6, 4.7
+KEY_PUBLISHED_BEFORE_USE_SECONDS: Final = 7200  # D42
+
+BODY_BYTES: Final = 65536  # D47
+HEAD_BYTES: Final = 32768  # D47
+HEAD_SECONDS: Final = 10  # D47
+BODY_SECONDS: Final = 30  # D47
+
+TOTP_MISSES: Final = 5  # D45

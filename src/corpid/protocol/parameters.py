@@ -1,0 +1,81 @@
+"""Form bodies and query strings into parameters: still strings, but each known name at most once (D14)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote_to_bytes
+
+from corpid.protocol.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_BROKEN_PERCENT: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
+
+
+def _decode(raw: bytes) -> str:
+    if b"+" in raw:
+        raw = raw.replace(b"+", b" ")
+    if b"%" in raw:
+        if _BROKEN_PERCENT.search(raw):
+            raise InvalidRequest("the request has a broken percent-encoding")
+        raw = unquote_to_bytes(raw)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidRequest("the request is not encoded in UTF-8") from None
+
+
+def parse(raw: bytes, known: Collection[str]) -> dict[str, str]:
+    """Parse `application/x-www-form-urlencoded` bytes; names outside `known` are ignored.
+
+    A parameter without a value counts as absent. Raises InvalidRequest on a repeated known parameter
+    and on what cannot be decoded. Source: RFC 6749 §3.1, D14
+    """
+    parameters: dict[str, str] = {}
+    seen: set[str] = set()
+    for pair in raw.split(b"&"):
+        encoded_name, _, encoded_value = pair.partition(b"=")
+        name = _decode(encoded_name)
+        if name not in known:
+            continue
+        if name in seen:
+            raise InvalidRequest(f"parameter {name} is repeated")
+        seen.add(name)
+        if value := _decode(encoded_value):
+            parameters[name] = value
+    return parameters
+
+
+def lone(raw: bytes, name: str, *, longest: int) -> str | None:
+    """The value of a parameter that was sent exactly once and is printable ASCII of at most `longest` characters.
+
+    For echoing `state` beside an error, whatever else is wrong with the request. Source: D4
+    """
+    try:
+        values = [
+            _decode(value)
+            for pair in raw.split(b"&")
+            for encoded_name, _, value in (pair.partition(b"="),)
+            if _decode(encoded_name) == name
+        ]
+    except InvalidRequest:
+        return None
+    if len(values) != 1 or not 0 < len(values[0]) <= longest or not _PRINTABLE.fullmatch(values[0]):
+        return None
+    return values[0]
+
+
+def required(parameters: dict[str, str], name: str) -> str:
+    """The value of a parameter that must be there. Raises InvalidRequest (RFC 6749 §5.2)."""
+    value = parameters.get(name)
+    if value is None:
+        raise InvalidRequest(f"parameter {name} is missing")
+    return value
+
+
+def quoted(value: str) -> str:
+    """A value for a query string (RFC 3986 §2.1)."""
+    return quote(value, safe="")

@@ -1,0 +1,92 @@
+"""The records of the protocol: clients, authorization requests, grants.
+
+Frozen structs without behaviour; msgspec writes them to the stores and reads them back.
+Times are epoch seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+SubjectMode = Literal["user", "entity"]
+Sector = Literal["private", "government"]
+
+
+class Client(msgspec.Struct, frozen=True, kw_only=True):
+    """A relying party as it was registered (Spec 1, R-20)."""
+
+    client_id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    jwks: str | None = None
+    """a JSON Web Key Set as JSON text; exactly one of jwks and jwks_uri (D27)"""
+    jwks_uri: str | None = None
+    scopes: tuple[str, ...] = ("openid",)
+    services: tuple[str, ...] = ()
+    """identifiers of the entity services whose roles this client may read"""
+    generations: tuple[str, ...] = ()
+    """empty: the pushed generation that the deployment serves"""
+    subject: SubjectMode = "user"
+    id_token_encryption_enc: str = "A256CBC-HS512"
+    userinfo_encryption_enc: str | None = None
+    stringified_blocks: bool = False
+    context_types: tuple[str, ...] = ("APP_AUTHENTICATION_DEFAULT",)
+    assurance_level: int = 2
+    sector: Sector = "private"
+    enabled: bool = True
+
+
+class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A validated authorization request (Spec 4.1)."""
+
+    client_id: str
+    generation: str
+    redirect_uri: str
+    scopes: tuple[str, ...]
+    code_challenge: str
+    state: str | None = None
+    nonce: str | None = None
+    acr: str
+    """the level to be reached, as a URN"""
+    context_type: str | None = None
+    context_message: str | None = None
+    jkt: str | None = None
+    response_mode: str = "query"
+    prompt: tuple[str, ...] = ()
+    max_age: int | None = None
+    ui_locales: tuple[str, ...] = ()
+
+
+class PushedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What PAR stores; written once, judged by the 60 s inside it (D15)."""
+
+    request: AuthorizationRequest
+    pushed_at: float
+
+
+class Authentication(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person did to sign in: never what was asked (D10)."""
+
+    user_id: str
+    auth_time: int
+    amr: tuple[str, ...]
+    level: int
+    """the assurance level reached; acr is its URN"""
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """What a code stands for (Spec 2.3)."""
+
+    client_id: str
+    generation: str
+    redirect_uri: str
+    scopes: tuple[str, ...]
+    nonce: str | None
+    jkt: str | None
+    user_id: str
+    entity_id: str
+    auth_time: int
+    amr: tuple[str, ...]
+    acr: str

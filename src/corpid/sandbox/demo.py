@@ -1,0 +1,151 @@
+"""The demo: a provider and a relying party in one process, with the example directory applied."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import httpx
+
+from corpid import app, settings
+from corpid.directory.access import Operator
+from corpid.flows.administration.applying import apply
+from corpid.sandbox import example_directory
+from corpid.sandbox.demo_rp import CLIENT_ID, SCOPES, DemoRP, Registration
+from corpid.sandbox.example_directory import ExampleDirectory
+from corpid.sandbox.free_ports import FIRST_PORT, next_free
+from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from corpid.web import access_log
+from corpid.web.server import Server
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+    from zoneinfo import ZoneInfo
+
+    from starlette.types import ASGIApp
+
+    from corpid.flows.provider import Provider
+    from corpid.settings import Settings
+
+PROVIDER_HOST: Final = "localhost"  # passkeys refuse an address (D34)
+RELYING_PARTY_HOST: Final = "127.0.0.1"  # another host name, since ports do not separate cookies (D34)
+LOG: Final = "demo.log"
+"""in the data directory: a line for each request of this run (D48)"""
+DRAIN_SECONDS: Final = 1.0
+BACK_CHANNEL_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demo:
+    """A running demo. `directory` is the file that was applied."""
+
+    registration: Registration
+    directory: ExampleDirectory
+    timezone: ZoneInfo
+    data_directory: Path
+
+    @property
+    def issuer(self) -> str:
+        """The provider's base URL."""
+        return self.registration.issuer
+
+    @property
+    def relying_party_url(self) -> str:
+        """Where to start."""
+        return self.registration.url
+
+
+@asynccontextmanager
+async def running(data_directory: Path, *, first_port: int = FIRST_PORT) -> AsyncIterator[Demo]:
+    """Provider and demo RP, answering; both stop when the context is left.
+
+    `first_port` is the first port that is tried, 0 means any free one. Raises DemoError, and what the
+    provider raises where it cannot start.
+    """
+    port, provider_sockets = next_free(PROVIDER_HOST, first_port)
+    own_port, own_sockets = next_free(RELYING_PARTY_HOST, first_port and port + 1)
+    directory = ExampleDirectory.read(example_directory.content())
+    registration = Registration(
+        issuer=f"http://{PROVIDER_HOST}:{port}",
+        url=f"http://{RELYING_PARTY_HOST}:{own_port}",
+        keys=RelyingPartyKeys.kept_in(data_directory / "demo-rp-keys.json"),
+        persons=directory.persons(),
+    )
+    async with AsyncExitStack() as stack:
+        log = stack.enter_context((data_directory / LOG).open("wb", buffering=0))
+        access_log.configure(clock=time.time, stream=log)
+        composed = await stack.enter_async_context(app.create(_settings(registration.issuer, port, data_directory)))
+        await _apply(composed.provider, registration, directory)
+        await stack.enter_async_context(_served(composed.asgi, provider_sockets))
+        http = await stack.enter_async_context(httpx.AsyncClient(timeout=BACK_CHANNEL_SECONDS, trust_env=False))
+        website = DemoRP(registration, http, time.time)
+        await stack.enter_async_context(_served(website.app, own_sockets))
+        yield Demo(
+            registration=registration,
+            directory=directory,
+            timezone=composed.provider.policy.timezone,
+            data_directory=data_directory,
+        )
+
+
+def _settings(issuer: str, port: int, data_directory: Path) -> Settings:
+    """The operator's own settings do not reach the demo, whatever the environment or a file says of these."""
+    return settings.load(
+        base_url=issuer,
+        host=PROVIDER_HOST,
+        port=port,
+        data_dir=data_directory / "provider",
+        database_url="",
+        generations=("current",),
+        return_iss=None,
+        dpop_nonces=False,
+        trusted_proxies=(),
+        allowed_hosts=(),
+        tls_certificate=None,
+        tls_key=None,
+        key_encryption_key=None,
+        key_encryption_key_file=None,
+        developer_mode=True,
+    )
+
+
+async def _apply(provider: Provider, registration: Registration, directory: ExampleDirectory) -> None:
+    client = {
+        "name": "Demo RP",
+        "redirect_uris": [registration.redirect_uri],
+        "jwks": registration.keys.public(),
+        "scopes": ["openid", *SCOPES],
+        "services": directory.services(),
+        "enabled": "true",
+    }
+    files = {
+        example_directory.NAME: example_directory.content(),
+        "the demo's own client": json.dumps({"clients": {CLIENT_ID: client}}).encode(),
+    }
+    for name, content in files.items():
+        await apply(
+            provider.registry,
+            provider.passwords,
+            content,
+            file=name,
+            actor=Operator(),
+            new_user_id=lambda: str(uuid.uuid4()),
+            developer_mode=True,
+            plain_passwords=True,
+        )
+
+
+@asynccontextmanager
+async def _served(application: ASGIApp, sockets: list[socket.socket]) -> AsyncIterator[None]:
+    server = Server(application, drain_seconds=DRAIN_SECONDS)
+    await server.start(sockets)
+    try:
+        yield
+    finally:
+        await server.stop()

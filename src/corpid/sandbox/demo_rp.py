@@ -1,0 +1,218 @@
+"""The demo relying party: a website that logs people in at the provider and shows everything it got.
+
+Secrets are shown on purpose: this is a place to learn and to debug, on one's own machine.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs, urlsplit
+
+from jinja2 import PackageLoader
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from corpid.sandbox import presentation
+from corpid.sandbox.answers import ProviderError
+from corpid.sandbox.attempts import Attempt, Attempts
+from corpid.sandbox.relying_party import RelyingParty
+from corpid.sandbox.verification import CheckFailed
+from corpid.web.rendering import StaticFiles, packaged_static_files, page_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    import httpx
+    from starlette.requests import Request
+
+    from corpid.sandbox.person import Person
+    from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+
+COOKIE: Final = "corpid-demo-rp"
+CLIENT_ID: Final = "demo-rp"
+CALLBACK_PATH: Final = "/callback"
+SCOPES: Final = {
+    "authinfo": "what the person may do for the entity",
+    "tpauthinfo": "what they may do for other entities, as a third party",
+    "entity.identity": "the entity's type, registration number and country",
+    "entity.basic_profile.name": "the entity's name",
+    "entity.basic_profile.uen_status": "the entity's status",
+    "user.identity": "the person's identity number and account type",
+    "user.name": "the person's name",
+}
+PROMPTS: Final = {
+    "": "as the provider decides",
+    "login": "login: sign in anew",
+    "select_account": "select_account: choose the entity again",
+    "consent": "consent: ask for consent",
+    "none": "none: show no page at all",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What the demo RP knows of itself and the provider. URLs without a trailing slash."""
+
+    issuer: str
+    url: str
+    keys: RelyingPartyKeys
+    persons: Sequence[Person]
+
+    @property
+    def redirect_uri(self) -> str:
+        """The registered redirect URI."""
+        return self.url + CALLBACK_PATH
+
+
+class DemoRP:
+    """The website; `app` is its ASGI application. `clock` gives epoch seconds."""
+
+    def __init__(self, registration: Registration, http: httpx.AsyncClient, clock: Callable[[], float]) -> None:
+        self.registration = registration
+        self.http = http
+        self.clock = clock
+        self.attempts = Attempts()
+        own = files("corpid").joinpath("sandbox", "static", "options.css").read_bytes()
+        self.static = StaticFiles({**packaged_static_files(), "options.css": own})
+        self.pages = page_environment(PackageLoader("corpid", "sandbox/templates"), self.static)
+        self.pages.globals.update(pretty=presentation.pretty, path_of=presentation.path_of)
+        self.app = Starlette(
+            routes=[
+                Route("/", self._protected(self.start)),
+                Route("/login", self._protected(self.login), methods=["POST"]),
+                Route(CALLBACK_PATH, self._protected(self.callback)),
+                Route("/sign-ins/{attempt_id}", self._protected(self.show)),
+                Route("/logout", self._protected(self.logout), methods=["POST"]),
+                Route("/static/{name}", self.static_file),
+            ]
+        )
+
+    async def start(self, _: Request) -> Response:
+        """The start page, with the persons and the codes that their apps show now."""
+        now = self.clock()
+        return self._page(
+            "start.html",
+            persons=[(person, person.code(now)) for person in self.registration.persons],
+            seconds_left=30 - int(now) % 30,
+            scopes=SCOPES,
+            prompts=PROMPTS,
+        )
+
+    async def login(self, request: Request) -> Response:
+        """Push a request and send the browser to the provider."""
+        form = parse_qs((await request.body()).decode("utf-8", "replace"))
+        browser_id = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
+        attempt = Attempt(browser_id=browser_id, relying_party=self._relying_party(form))
+        self.attempts.keep(attempt)
+        url = await attempt.begin()
+        response = RedirectResponse(url or f"/sign-ins/{attempt.attempt_id}", status_code=303)
+        response.set_cookie(COOKIE, browser_id, httponly=True, samesite="lax")
+        return response
+
+    async def callback(self, request: Request) -> Response:
+        """Take the answer of a sign-in that this browser began, and show it at an address without a code."""
+        state = request.query_params.get("state", "")
+        try:
+            attempt = self.attempts.with_state(request.cookies.get(COOKIE, ""), state)
+        except KeyError:
+            return self._page("unknown.html", status=400)
+        await attempt.finish(self.registration.url + request.url.path + "?" + request.url.query)
+        return RedirectResponse(f"/sign-ins/{attempt.attempt_id}", status_code=303)
+
+    async def show(self, request: Request) -> Response:
+        """What came of a sign-in."""
+        try:
+            attempt = self.attempts.of_browser(request.cookies.get(COOKIE, ""), request.path_params["attempt_id"])
+        except KeyError:
+            return self._page("unknown.html", status=404)
+        tokens, claims = attempt.relying_party.sign_in.tokens, attempt.userinfo or {}
+        return self._page(
+            "result.html",
+            attempt=attempt,
+            problem=_explained(attempt.problem),
+            tokens=tokens,
+            userinfo=claims,
+            facts=presentation.facts,
+            role_tables=presentation.role_tables(claims),
+            third_party_tables=presentation.third_party_tables(claims),
+            checks=attempt.relying_party.checks.checks,
+            check_groups=presentation.by_subject(attempt.relying_party.checks.checks),
+            exchanges=attempt.relying_party.timeline.exchanges,
+        )
+
+    async def logout(self, request: Request) -> Response:
+        """Forget this browser's sign-ins here; the provider is not asked."""
+        self.attempts.forget(request.cookies.get(COOKIE, ""))
+        response = RedirectResponse("/", status_code=303)
+        response.delete_cookie(COOKIE)
+        return response
+
+    async def static_file(self, request: Request) -> Response:
+        """A style sheet or picture by its hashed name."""
+        try:
+            content, media_type = self.static.file(request.path_params["name"])
+        except KeyError:
+            return Response(status_code=404)
+        headers = {"Content-Type": media_type, "Cache-Control": "public, max-age=31536000, immutable"}
+        return Response(content, headers=headers | {"X-Content-Type-Options": "nosniff"})
+
+    def _relying_party(self, form: dict[str, list[str]]) -> RelyingParty:
+        chosen = {name: value for name in ("authentication_context_message", "prompt") for value in form.get(name, [])}
+        known = self.registration
+        return RelyingParty(
+            client_id=CLIENT_ID,
+            issuer=known.issuer,
+            http=self.http,
+            redirect_uri=known.redirect_uri,
+            scope=" ".join(["openid", *form.get("scope", [])]),
+            parameters={name: value.strip() for name, value in chosen.items() if value.strip()},
+            keys=known.keys,
+            clock=self.clock,
+        )
+
+    def _page(self, template: str, *, status: int = 200, **values: object) -> HTMLResponse:
+        text = self.pages.get_template(template).render(registration=self.registration, **values)
+        return HTMLResponse(text, status_code=status)
+
+    def _protected(
+        self, endpoint: Callable[[Request], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        origin = "{0.scheme}://{0.netloc}".format(urlsplit(self.registration.issuer))
+        own = urlsplit(self.registration.url).netloc
+
+        async def answer(request: Request) -> Response:
+            if request.headers.get("host") != own:
+                return Response("This is not the address of the demo.", status_code=421)
+            if request.method == "POST" and request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+                return Response("Please use the form on the start page.", status_code=403)
+            response = await endpoint(request)
+            response.headers["Content-Security-Policy"] = (
+                "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
+                f"form-action 'self' {origin}"
+            )
+            response.headers["Cache-Control"] = "no-store"
+            response.headers["Referrer-Policy"] = "same-origin"
+            response.headers["X-Content-Type-Options"] = "nosniff"
+            return response
+
+        return answer
+
+
+def _explained(problem: Exception | None) -> dict[str, str] | None:
+    match problem:
+        case None:
+            return None
+        case ProviderError():
+            where = f"{problem.where}, status {problem.status}" if problem.status else problem.where
+            told = {"error": problem.error, "said": problem.description, "where": where}
+            return {**told, "advice": presentation.advice(problem.error), "kind": "The provider refused"}
+        case CheckFailed():
+            told = {"error": problem.check, "said": problem.problem, "where": "our own checks"}
+            return {**told, "advice": "Nothing of this answer was used.", "kind": "The answer was not believed"}
+        case _:
+            told = {"error": type(problem).__name__, "said": str(problem), "where": "the connection"}
+            return {**told, "advice": "Is the provider running?", "kind": "The provider cannot be reached"}

@@ -1,0 +1,103 @@
+"""JWTs as a relying party makes and reads them, on joserfc alone.
+
+The provider's own `corpid.jose` is not used here: what checks the provider must not share its mistakes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import TYPE_CHECKING, Any
+
+from joserfc import jwe, jws
+from joserfc.jwk import ECKey, Key, KeySet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ALGORITHM_OF_CURVE = {"P-256": "ES256", "secp256k1": "ES256K", "P-384": "ES384", "P-521": "ES512"}
+
+
+def base64url(content: bytes) -> str:
+    """Bytes as base64url without padding (RFC 7515 §2)."""
+    return urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def from_base64url(text: str) -> bytes:
+    """Base64url without padding as bytes; raises ValueError."""
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def digest(text: str) -> str:
+    """base64url(SHA-256(ASCII text)): the S256 challenge and `ath` (RFC 7636 §4.2, RFC 9449 §4.2)."""
+    return base64url(hashlib.sha256(text.encode("ascii")).digest())
+
+
+def half_digest(text: str) -> str:
+    """base64url of the left half of SHA-256: `at_hash` under ES256 (OpenID Connect Core §3.1.3.6)."""
+    return base64url(hashlib.sha256(text.encode("ascii")).digest()[:16])
+
+
+def algorithm_of(key: Key) -> str:
+    """The one JWS algorithm of an EC key's curve (RFC 7518 §3.4, RFC 8812 §3.2)."""
+    return ALGORITHM_OF_CURVE[str(key.get("crv"))]
+
+
+def compact(header: Mapping[str, Any], payload: Mapping[str, Any] | bytes, key: Key) -> str:
+    """Sign as a compact JWS (RFC 7515 §7.1).
+
+    The header goes out exactly as given, however wrong, since tests tamper with it: an `alg` the key
+    cannot make is signed with the algorithm of the key's curve, and `none` leaves the signature empty.
+    """
+    content = payload if isinstance(payload, bytes) else json.dumps(payload, separators=(",", ":")).encode()
+    message = f"{base64url(json.dumps(dict(header), separators=(',', ':')).encode())}.{base64url(content)}"
+    if header.get("alg") == "none":
+        return f"{message}."
+    model = jws.JWSRegistry.algorithms[algorithm_of(key) if isinstance(key, ECKey) else str(header["alg"])]
+    return f"{message}.{base64url(model.sign(message.encode('ascii'), key))}"
+
+
+def peek(token: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Header and payload of a compact JWT, unverified; the payload of a JWE is None. For display and key choice.
+
+    Raises ValueError if it is not a compact JWT.
+    """
+    parts = token.split(".")
+    if len(parts) not in (3, 5):
+        raise ValueError("not a compact JWT: it has neither three nor five parts")
+    header = json.loads(from_base64url(parts[0]))
+    payload = json.loads(from_base64url(parts[1])) if len(parts) == 3 else None
+    if not isinstance(header, dict) or not isinstance(payload, dict | None):
+        raise ValueError("not a compact JWT: header and payload must be JSON objects")
+    return header, payload
+
+
+def verified(token: str, key: Key, algorithm: str) -> bytes:
+    """The payload of a compact JWS after its signature was verified with this key and this algorithm only.
+
+    Raises joserfc.errors.JoseError or ValueError.
+    """
+    return jws.deserialize_compact(token, key, algorithms=[algorithm], registry=_signature_registry(algorithm)).payload
+
+
+def decrypted(token: str, key: Key, algorithms: tuple[str, str]) -> bytes:
+    """The plaintext of a compact JWE; `algorithms` are the one `alg` and the one `enc` allowed.
+
+    Raises joserfc.errors.JoseError or ValueError.
+    """
+    plaintext = jwe.decrypt_compact(token, key, algorithms=list(algorithms)).plaintext
+    if plaintext is None:
+        raise ValueError("the JWE has no plaintext")
+    return plaintext
+
+
+def key_set(document: Mapping[str, Any]) -> KeySet:
+    """A JWK Set document as keys (RFC 7517 §5)."""
+    return KeySet.import_key_set({"keys": list(document["keys"])})
+
+
+def _signature_registry(algorithm: str) -> jws.JWSRegistry:
+    registry = jws.JWSRegistry(algorithms=[algorithm])
+    registry.max_payload_length = 4 * 1024 * 1024  # userinfo of a person with thousands of roles
+    return registry

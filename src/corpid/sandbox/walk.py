@@ -1,0 +1,122 @@
+"""A person's way through the sign-in pages, found by the names of the form fields."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from corpid.sandbox.browser import Browser
+    from corpid.sandbox.person import Person
+
+PAGES: Final = 12
+
+
+async def sign_in(
+    browser: Browser,
+    authorization_url: str,
+    person: Person,
+    entity: str | None = None,
+    *,
+    agree: bool = True,
+    now: Callable[[], float] = time.time,
+) -> str:
+    """Sign this person in and choose an entity (None: the first usable); the callback URL.
+
+    Without `agree` the person cancels where consent is asked. Raises StrandedError where the pages lead nowhere.
+    """
+    await browser.open(authorization_url)
+    return await finish(browser, person, entity, agree=agree, now=now)
+
+
+async def finish(
+    browser: Browser,
+    person: Person,
+    entity: str | None = None,
+    *,
+    agree: bool = True,
+    now: Callable[[], float] = time.time,
+) -> str:
+    """From whichever sign-in page the browser shows to the callback URL. Raises StrandedError."""
+    answered: str | None = None
+    for _ in range(PAGES):
+        if browser.left is not None:
+            return browser.left
+        page = step_of(browser)
+        if page == answered:
+            raise browser.stranded(f"the page {page} was shown again")
+        answered = page
+        await answer_page(browser, person, entity, agree=agree, now=now)
+    raise browser.stranded(f"no end after {PAGES} pages")
+
+
+async def answer_page(
+    browser: Browser,
+    person: Person,
+    entity: str | None = None,
+    *,
+    agree: bool = True,
+    now: Callable[[], float] = time.time,
+) -> None:
+    """Answer the one page that the browser shows. Raises StrandedError."""
+    await _answers(browser, person, entity, agree=agree, now=now)[step_of(browser)]()
+
+
+async def cancel(browser: Browser) -> str:
+    """Press Cancel; the callback URL. Raises StrandedError."""
+    form = next((form for form in browser.page.forms if any(b.label == "Cancel" for b in form.buttons)), None)
+    if form is None:
+        raise browser.stranded("there is no Cancel")
+    await browser.submit(form, "Cancel")
+    if browser.left is None:
+        raise browser.stranded("Cancel did not lead back")
+    return browser.left
+
+
+def step_of(browser: Browser) -> str:
+    """Which page the browser shows: sign_in, code, entity, decision or return. Raises StrandedError."""
+    page = browser.page
+    known = {"sign_in": ("user_name", "password"), "code": ("code",), "decision": ("decision",), "entity": ("entity",)}
+    if page.form_with("entity"):
+        return "entity"
+    found = [name for name, fields in known.items() if page.form_with(*fields)]
+    if found:
+        return found[0]
+    if any(button.label.startswith("Return to") for form in page.forms for button in form.buttons):
+        return "return"
+    raise browser.stranded("this is no page of the sign-in")
+
+
+def _answers(
+    browser: Browser, person: Person, entity: str | None, *, agree: bool, now: Callable[[], float]
+) -> dict[str, Callable[[], Awaitable[object]]]:
+    async def password() -> object:
+        return await browser.fill_and_submit(user_name=person.user_name, password=person.password)
+
+    async def code() -> object:
+        return await browser.fill_and_submit(code=person.fresh_code(now()))
+
+    async def choice() -> object:
+        return await _choose(browser, entity)
+
+    async def decision() -> object:
+        if not agree:
+            return await cancel(browser)
+        values = {button.value for form in browser.page.forms for button in form.buttons if button.name == "decision"}
+        return await browser.fill_and_submit("decision", button="agree" if "agree" in values else "continue")
+
+    async def back() -> object:
+        form = next(form for form in browser.page.forms if any(b.label.startswith("Return to") for b in form.buttons))
+        return await browser.submit(form)
+
+    return {"sign_in": password, "code": code, "entity": choice, "decision": decision, "return": back}
+
+
+async def _choose(browser: Browser, entity: str | None) -> object:
+    offered = [control.value for form in browser.page.forms for control in form.choices("entity")]
+    wanted = entity or next(iter(offered), "")
+    if wanted not in offered and browser.page.form_with("query"):
+        await browser.fill_and_submit(query=wanted)
+    return await browser.fill_and_submit(entity=wanted)

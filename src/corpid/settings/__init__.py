@@ -1,0 +1,97 @@
+"""Settings: from the environment (`CORPID_*`), from corpid.toml, or their defaults.
+
+A bad setting is one sentence that names it, says what is wrong with its value and how to put it right.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from corpid.settings.fields import PREFIX, Settings, SettingsError
+
+__all__ = ["Settings", "SettingsError", "documentation", "load"]
+
+FILE: Final = "corpid.toml"
+SECRET: Final = "key_encryption_key"
+
+
+def load(**overrides: Any) -> Settings:  # noqa: ANN401
+    """The settings: `overrides` win over the environment, which wins over corpid.toml (or CORPID_CONFIG).
+
+    Raises SettingsError.
+    """
+    path, written = _read_file()
+    environment = {name.upper() for name, value in os.environ.items() if value}
+    from_file = {name: value for name, value in written.items() if PREFIX + name.upper() not in environment}
+    try:
+        return Settings(**{**from_file, **overrides})
+    except ValidationError as errors:
+        error = errors.errors()[0]
+        name = str(error["loc"][0]) if error["loc"] else ""
+        places = {name: f"{name} in {path}" if name in from_file else PREFIX + name.upper()}
+        raise SettingsError(_sentence(error, name if name in overrides else places[name])) from None
+
+
+def documentation() -> str:
+    """docs/settings.md: every setting with its variable, default and meaning."""
+    lines = [
+        "# Settings",
+        "",
+        "Each setting is a variable of the environment, or a key of `corpid.toml`: the file that `CORPID_CONFIG` names,",
+        "else the one in the working directory. The environment wins. Relative paths start at the working directory.",
+        "This page is written by `python -m corpid.settings`.",
+        "",
+        "| In corpid.toml | In the environment | Default | Meaning |",
+        "|---|---|---|---|",
+    ]
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default_factory else _shown(field.default)
+        lines.append(f"| `{name}` | `{PREFIX}{name.upper()}` | {default} | {field.description} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(default: object) -> str:
+    if isinstance(default, tuple):
+        default = ", ".join(default)
+    text = str(default).lower() if isinstance(default, bool) else str(default)
+    return f"`{text}`" if default not in {None, ""} else ""
+
+
+def _read_file() -> tuple[Path, dict[str, Any]]:
+    named = os.environ.get(f"{PREFIX}CONFIG")
+    path = Path(named or FILE)
+    if not named and not path.exists():
+        return path, {}
+    try:
+        written = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{PREFIX}CONFIG: {path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}.") from error
+    for name in written:
+        if name not in Settings.model_fields:
+            raise SettingsError(f"{path}: there is no setting {name!r}{_did_you_mean(name)}.")
+    return path, written
+
+
+def _did_you_mean(name: str) -> str:
+    close = difflib.get_close_matches(name.lower().removeprefix(PREFIX.lower()), Settings.model_fields, n=1)
+    return f"; did you mean {close[0]!r}" if close else "; docs/settings.md lists them"
+
+
+def _sentence(error: Any, place: str) -> str:  # noqa: ANN401
+    name = str(error["loc"][0]) if error["loc"] else ""
+    if error["type"] == "extra_forbidden":
+        return f"There is no setting {name!r}{_did_you_mean(name)}."
+    if error["type"] == "value_error":
+        reason = str(error["ctx"]["error"])
+    else:
+        value = "its value" if name == SECRET else repr(error["input"])
+        reason = f"{value} cannot be used, its {error['msg'][:1].lower()}{error['msg'][1:]}"
+    return f"{place}: {reason}." if name else f"{reason}."

@@ -1,0 +1,100 @@
+"""What makes the value of a setting right. Every refusal is half a sentence that also says what to write."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Final
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from corpid.protocol.generations import GENERATIONS
+
+Network = IPv4Network | IPv6Network
+
+PLAIN: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/[A-Za-z0-9._~-]+)*")
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def listed(value: object) -> object:
+    """The parts of a comma-separated text; anything else unchanged."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def network(value: object) -> Network:
+    """An address or network of proxies (D47)."""
+    try:
+        network = ip_network(str(value))
+    except ValueError as error:
+        raise ValueError(f"{value} is no address or network ({error}): write 10.0.0.7 or 10.0.0.0/8") from error
+    if network.prefixlen == 0:
+        raise ValueError(f"{value} would trust everybody's forwarding headers: name the proxies' own addresses")
+    return network
+
+
+def zone(value: object) -> ZoneInfo:
+    """A time zone by its IANA name (D23)."""
+    try:
+        return value if isinstance(value, ZoneInfo) else ZoneInfo(str(value))
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"{value} is no time zone: write a name such as Asia/Singapore or UTC") from error
+
+
+def is_local(host: str) -> bool:
+    """Whether a host name or address is this machine itself (D52)."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def base_url(value: str) -> str:
+    """The issuer, which every absolute URL starts with: one spelling only (D32, D52)."""
+    value = value.removesuffix("/")
+    try:
+        parts = urlsplit(value)
+        own_port = parts.port
+    except ValueError as error:
+        raise ValueError(f"{value} is not a URL ({error}): write for example https://login.example.org") from error
+    host = parts.hostname or ""
+    if parts.scheme not in {"http", "https"} or not host:
+        raise ValueError(f"{value} must begin with https:// and a host name, such as https://login.example.org")
+    host = f"[{host}]" if ":" in host else host
+    shown = "" if own_port in {None, DEFAULT_PORTS[parts.scheme]} else f":{own_port}"
+    canonical = f"{parts.scheme}://{host}{shown}{parts.path}"
+    if value != canonical or not PLAIN.fullmatch(canonical):
+        raise ValueError(
+            f"{value} must be plain: lower-case host, no default port, user, query, fragment or escapes, "
+            f"such as {parts.scheme}://{host}{shown}"
+        )
+    return value
+
+
+def generations(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Generations that may be served together: exactly one that pushes."""
+    served = ", ".join(GENERATIONS)
+    for name in value:
+        if name not in GENERATIONS:
+            raise ValueError(f"{name} is not a generation that CorpID serves: choose from {served}")
+    if sum(GENERATIONS[name].pushed for name in value) != 1 or len(set(value)) < len(value):
+        raise ValueError(f"name exactly one generation that pushes its requests, of: {served}")
+    return value
+
+
+def port(value: object) -> object:
+    """Tells the variable of a Kubernetes service from a port."""
+    if isinstance(value, str) and value.startswith("tcp://"):
+        raise ValueError(
+            f"{value} is what Kubernetes sets for a service named corpid: set enableServiceLinks: false in the pod"
+        )
+    return value
+
+
+def database_url(value: str) -> str:
+    """A database that CorpID can use."""
+    if value and not value.startswith("sqlite:///"):
+        scheme = value.partition(":")[0]
+        raise ValueError(f"{scheme} is not supported so far, only SQLite is: write sqlite:///PATH or leave it out")
+    return value

@@ -1,0 +1,184 @@
+"""The settings and what they mean together."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, TypeVar
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from corpid.settings import checks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PREFIX: Final = "CORPID_"
+
+T = TypeVar("T")
+
+
+class SettingsError(Exception):
+    """A setting that CorpID cannot start with; the message is one sentence for the operator."""
+
+
+List = Annotated[tuple[T, ...], NoDecode, BeforeValidator(checks.listed)]
+
+
+class Settings(BaseSettings):
+    """Everything an operator decides. Made by `load`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="forbid", arbitrary_types_allowed=True, env_ignore_empty=True
+    )
+
+    base_url: Annotated[str, AfterValidator(checks.base_url)] = Field(
+        default="http://localhost:8080",
+        description="Where browsers and relying parties reach CorpID; it is the issuer. https, or http on localhost "
+        "(elsewhere only behind a proxy named in trusted_proxies). A path is allowed, a query is not.",
+    )
+    host: str = Field(default="127.0.0.1", description="Address or name to listen on; 0.0.0.0 for every IPv4 address.")
+    port: Annotated[int, BeforeValidator(checks.port)] = Field(
+        default=8080, ge=1, le=65535, description="Port to listen on."
+    )
+    name: str = Field(default="CorpID", min_length=1, max_length=60, description="What the pages call this provider.")
+    data_dir: Path = Field(
+        default=Path("data"),
+        validate_default=True,
+        description="Directory of the embedded database and of its key; created if it is missing.",
+    )
+    database_url: str = Field(
+        default="",
+        validate_default=True,
+        description="sqlite:///PATH. Empty: corpid.sqlite in data_dir. Only SQLite is supported so far.",
+    )
+    generations: Annotated[List[str], AfterValidator(checks.generations)] = Field(
+        default=("current",), description="Generations of the interface that are served, separated by commas."
+    )
+    return_iss: bool | None = Field(
+        default=None, description="Whether callbacks carry iss (RFC 9207). Empty: as the generation says."
+    )
+    session_seconds: int = Field(
+        default=0,
+        ge=0,
+        le=604800,
+        description="How long a sign-in serves further relying parties; 0: never (single sign-on is off).",
+    )
+    timezone: Annotated[ZoneInfo, BeforeValidator(checks.zone)] = Field(
+        default=ZoneInfo("UTC"), validate_default=True, description="Time zone in which dates of roles begin and end."
+    )
+    acr_prefix: str = Field(
+        default="urn:idp:authentication:loa:",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[!-~]+$",
+        description="What stands before the assurance level in acr.",
+    )
+    dpop_nonces: bool = Field(default=False, description="Whether DPoP proofs must carry a nonce of this server.")
+    trusted_proxies: List[Annotated[checks.Network, BeforeValidator(checks.network)]] = Field(
+        default=(),
+        description="Addresses or networks of the proxies in front, separated by commas. Only their "
+        "X-Forwarded-For or Forwarded header is believed; let a proxy set one of the two and remove the other.",
+    )
+    allowed_hosts: List[str] = Field(
+        default=(), description="Further Host headers that are answered, as name (any port) or name:port."
+    )
+    tls_certificate: Path | None = Field(default=None, description="PEM file with the certificate chain, for own TLS.")
+    tls_key: Path | None = Field(
+        default=None, description="PEM file with the key of tls_certificate, without password."
+    )
+    key_encryption_key: SecretStr | None = Field(
+        default=None,
+        description="32 bytes in base64 that encrypt secrets at rest. With the default database and "
+        "neither this nor the file, CorpID makes one in data_dir.",
+    )
+    key_encryption_key_file: Path | None = Field(
+        default=None, description="File that holds key_encryption_key; readable by its owner alone (mode 0600)."
+    )
+    developer_mode: bool = Field(
+        default=False, description="Lifts, visibly, rules that make no sense on one's own machine. Only on localhost."
+    )
+    hashing_threads: int = Field(
+        default_factory=lambda: os.cpu_count() or 1,
+        ge=1,
+        le=256,
+        description="Threads that check passwords; one check takes about 0.2 s and 64 MiB. Default: one per processor.",
+    )
+    hashing_queue: int = Field(default=64, ge=1, description="Password checks that may wait; more are told to retry.")
+    keepalive_seconds: float = Field(
+        default=75, gt=0, le=3600, description="How long an idle connection stays open; longer than the proxy's own."
+    )
+    drain_seconds: float = Field(
+        default=10, ge=0, le=600, description="How long requests in flight may take to finish when CorpID stops."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least important lines that are logged: debug, info, warning, error."
+    )
+
+    @field_validator("data_dir")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @field_validator("database_url")
+    @classmethod
+    def _or_embedded(cls, value: str, others: ValidationInfo) -> str:
+        return checks.database_url(value) or _embedded_url(others.data.get("data_dir", Path()))
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        for broken, sentence in _contradictions(self):
+            if broken:
+                raise ValueError(sentence)
+        return self
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the database is the default one, SQLite in data_dir."""
+        return self.database_url == _embedded_url(self.data_dir)
+
+
+def _embedded_url(data_dir: Path) -> str:
+    return f"sqlite:///{data_dir / 'corpid.sqlite'}"
+
+
+def _contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
+    """What is wrong only together, each with its sentence (D43, D52)."""
+    parts = urlsplit(settings.base_url)
+    local, secure = checks.is_local(parts.hostname or ""), parts.scheme == "https"
+    own_tls, behind_proxy = settings.tls_certificate is not None, bool(settings.trusted_proxies)
+    yield (
+        own_tls != (settings.tls_key is not None),
+        "tls_certificate and tls_key belong together: set both or neither",
+    )
+    yield own_tls and not secure, "base_url must begin with https:// when tls_certificate is set"
+    yield (
+        not secure and not local and not behind_proxy,
+        f"base_url {settings.base_url} is http outside localhost: use https, or name your proxy in trusted_proxies",
+    )
+    yield (
+        secure and not own_tls and not behind_proxy,
+        (
+            f"base_url {settings.base_url} is https, but nothing here speaks TLS: set tls_certificate and tls_key, "
+            "or name the proxy that does in trusted_proxies"
+        ),
+    )
+    yield (
+        settings.developer_mode and not local,
+        f"developer_mode is for one's own machine: turn it off, or use a base_url on localhost, not {settings.base_url}",
+    )
+    yield (
+        settings.key_encryption_key is not None and settings.key_encryption_key_file is not None,
+        "key_encryption_key and key_encryption_key_file are both set: keep one of them",
+    )

@@ -1,0 +1,121 @@
+"""Where a request came from (D47), and whom it was meant for (D35)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Network = IPv4Network | IPv6Network
+
+HOPS: Final = 32
+"""forwarding entries that are looked at, from the right"""
+REMEMBERED: Final = 4096
+HOST_CHARACTERS: Final = 261
+"""a name of 255, a colon and a port; more is not remembered either"""
+DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
+
+
+class ClientAddresses:
+    """Finds the address of the caller behind the declared proxies."""
+
+    def __init__(self, trusted_proxies: Sequence[Network] = ()) -> None:
+        self._networks = tuple(trusted_proxies)
+        self._is_trusted = lru_cache(REMEMBERED)(self._lies_in_networks)
+
+    def of(self, peer: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
+        """The address that limits and logs go by; `peer` is the connection's other end, empty if it has none.
+
+        Only a trusted peer's X-Forwarded-For or Forwarded counts, and there the right-most address that is
+        not itself a trusted proxy: what stands left of it was written by the caller. Where both headers are
+        present and disagree, nobody can tell which one the proxy wrote, and the peer's address is taken. D47.
+        """
+        if not self._networks or not self._is_trusted(peer):
+            return peer
+        by_header = [value for name in (b"x-forwarded-for", b"forwarded") if (value := _joined(headers, name))]
+        if not by_header:
+            return peer
+        found = {self._nearest(hops, peer) for hops in map(_hops, by_header)}
+        return found.pop() if len(found) == 1 else peer
+
+    def _nearest(self, hops: Iterable[str], peer: str) -> str:
+        nearest = peer
+        for hop in hops:
+            address = _address(hop)
+            if address is None:
+                return nearest
+            nearest = str(address)
+            if not self._is_trusted(nearest):
+                return nearest
+        return nearest
+
+    def _lies_in_networks(self, text: str) -> bool:
+        address = _address(text)
+        return address is not None and any(address in network for network in self._networks)
+
+
+class Hosts:
+    """The host names that this deployment answers to (D35)."""
+
+    def __init__(self, base_url: str, allowed_hosts: Iterable[str] = ()) -> None:
+        """`base_url` is the issuer; an allowed host is `name` (with any port) or `name:port`."""
+        parts = urlsplit(base_url)
+        self._default_port = DEFAULT_PORTS.get(parts.scheme, "")
+        self._allowed = frozenset(self._normal(host) for host in (parts.netloc, *allowed_hosts))
+        self._any_port = frozenset(host.lower() for host in allowed_hosts if not _port(host))
+        self._is_allowed = lru_cache(REMEMBERED)(self._lies_in_names)
+
+    def allows(self, host: bytes) -> bool:
+        """Whether this Host header names base_url's host or an allowed one (D35)."""
+        return len(host) <= HOST_CHARACTERS and self._is_allowed(host)
+
+    def _lies_in_names(self, host: bytes) -> bool:
+        text = host.decode("latin-1").lower()
+        return self._normal(text) in self._allowed or text.removesuffix(f":{_port(text)}") in self._any_port
+
+    def _normal(self, host: str) -> str:
+        return host.lower().removesuffix(f":{self._default_port}")
+
+
+def _port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return port if (colon and not name.startswith("[")) or name.endswith("]") else ""
+
+
+def _joined(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
+    return ",".join(value.decode("latin-1") for name, value in headers if name == wanted)
+
+
+def _hops(value: str) -> list[str]:
+    """The entries of a forwarding header, the nearest proxy's first."""
+    entries = value.rsplit(",", HOPS)[-HOPS:]
+    return [_forwarded_for(entry.strip()) for entry in reversed(entries)]
+
+
+def _forwarded_for(entry: str) -> str:
+    """The address of an entry: the entry itself, or the `for` of a Forwarded element (RFC 7239 §4)."""
+    if "=" not in entry:
+        return entry
+    for pair in entry.split(";"):
+        name, _, value = pair.partition("=")
+        if name.strip().lower() == "for":
+            return value.strip().strip('"')
+    return ""
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """An address with or without port and brackets; None for `unknown`, obfuscated and broken ones."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address

@@ -1,0 +1,185 @@
+"""Machine endpoints, and the browser's arrival: request → flow → response, a few lines each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from starlette.responses import Response
+
+from corpid.flows import authorize, push, resource, token
+from corpid.flows.authorize import AUTHORIZATION_PARAMETERS, Answered
+from corpid.protocol import metadata, parameters
+from corpid.protocol.authorization_request import PUSHED_PARAMETERS
+from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
+from corpid.protocol.grant import TOKEN_PARAMETERS
+from corpid.protocol.limits import METADATA_CACHE_SECONDS
+from corpid.web import errors
+from corpid.web.requests import caller, cookie, cookie_name, form_bytes, headers, may_complete
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from corpid.flows.provider import Provider
+    from corpid.protocol.generations import Generation, Resource
+    from corpid.web.rendering import Renderer
+
+_PUBLIC: Final = {
+    "Cache-Control": f"public, max-age={METADATA_CACHE_SECONDS}",
+    "Access-Control-Allow-Origin": "*",
+}
+_COOKIE_SECONDS: Final = 90 * 86400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What an endpoint has at hand."""
+
+    provider: Provider
+    renderer: Renderer
+    base_path: str
+    """the path of base_url, without a trailing slash"""
+
+
+async def open_for_requests(provider: Provider, now: float) -> None:
+    """Raises TemporarilyUnavailable while an operator has maintenance on (Spec 7)."""
+    if await provider.live.maintenance(now):
+        raise TemporarilyUnavailable("the provider is under maintenance: try again later", retry_after=60)
+
+
+async def discovery(request: Request, desk: Desk) -> Response:
+    """The discovery document (Spec 4.6)."""
+    policy = desk.provider.policy
+    document = metadata.discovery(
+        policy.pushed,
+        base_url=policy.base_url,
+        name=policy.name,
+        acr_prefix=policy.acr_prefix,
+        returns_iss=policy.returns_iss,
+    )
+    return Response(msgspec.json.encode(document), 200, _PUBLIC, "application/json; charset=utf-8")
+
+
+async def jwks(request: Request, desk: Desk) -> Response:
+    """The public signing keys (Spec 4.7)."""
+    try:
+        ring = await desk.provider.own_keys.ring(desk.provider.clock())
+    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
+        return errors.as_json(request, error, desk.provider.policy.pushed)
+    return Response(ring.public_key_set, 200, _PUBLIC, "application/jwk-set+json; charset=utf-8")
+
+
+async def pushed_authorization_request(request: Request, desk: Desk) -> Response:
+    """PAR (Spec 4.1)."""
+    provider, body = desk.provider, b""
+    now = provider.clock()
+    try:
+        await open_for_requests(provider, now)
+        body = await form_bytes(request)
+        pushed = await push.push(
+            provider,
+            parameters.parse(body, PUSHED_PARAMETERS),
+            authorization=headers(request, b"authorization"),
+            proofs=headers(request, b"dpop"),
+            now=now,
+        )
+    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
+        return errors.as_json(request, error, provider.policy.pushed, body)
+    request.scope["state"]["log"]["client_id"] = pushed.client_id
+    content = {"request_uri": pushed.request_uri, "expires_in": pushed.expires_in}
+    return Response(msgspec.json.encode(content), 201, errors.NOT_CACHED, "application/json")
+
+
+async def token_endpoint(request: Request, desk: Desk) -> Response:
+    """The token endpoint (Spec 4.3)."""
+    provider = desk.provider
+    now = provider.clock()
+    try:
+        await open_for_requests(provider, now)
+        body = await form_bytes(request)
+        issued = await token.exchange(
+            provider,
+            parameters.parse(body, TOKEN_PARAMETERS),
+            authorization=headers(request, b"authorization"),
+            proofs=headers(request, b"dpop"),
+            now=now,
+        )
+    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
+        return errors.as_json(request, error, provider.policy.pushed)
+    request.scope["state"]["log"]["client_id"] = issued.client_id
+    content = {
+        "access_token": issued.access_token,
+        "id_token": issued.id_token,
+        "token_type": issued.token_type,
+        "expires_in": issued.expires_in,
+        "scope": issued.scope,
+    }
+    return Response(msgspec.json.encode(content), 200, errors.NOT_CACHED, "application/json")
+
+
+async def resource_endpoint(request: Request, desk: Desk, generation: Generation, which: Resource) -> Response:
+    """A protected resource (Spec 4.4); a body is never read."""
+    provider = desk.provider
+    now = provider.clock()
+    try:
+        await open_for_requests(provider, now)
+        answer, client_id = await resource.read(
+            provider,
+            generation,
+            which,
+            method=request.method,
+            authorization=headers(request, b"authorization"),
+            proofs=headers(request, b"dpop"),
+            now=now,
+        )
+    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
+        return errors.as_challenge(request, error, generation)
+    request.scope["state"]["log"]["client_id"] = client_id
+    return Response(answer, 200, errors.NOT_CACHED, "application/jwt")
+
+
+async def authorization(request: Request, desk: Desk) -> Response:
+    """A browser arrives (Spec 4.2); a POST is sent on to the GET (D40)."""
+    provider = desk.provider
+    who = caller(request, provider)
+    try:
+        await open_for_requests(provider, who.now)
+        if request.method == "POST":
+            return await _to_get(request, desk)
+        arrived = await authorize.arrive(
+            provider,
+            who,
+            parameters.parse(request.scope["query_string"], AUTHORIZATION_PARAMETERS),
+            cookie=cookie(request, provider),
+            may_complete=may_complete(request),
+        )
+    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
+        return errors.as_page(request, error, desk.renderer)
+    if isinstance(arrived, Answered):
+        if arrived.failure is not None:
+            errors.record(request, errors.as_oauth_error(arrived.failure))
+        return Response(b"", 302, {**errors.NO_STORE, "Location": arrived.response.url})
+    where = f"{desk.base_path}/sign-in/{arrived.interaction_id}"
+    answer = Response(b"", 303, {**errors.NO_STORE, "Location": where})
+    if arrived.cookie is not None:
+        set_cookie(answer, provider, arrived.cookie)
+    return answer
+
+
+async def _to_get(request: Request, desk: Desk) -> Response:
+    sent = parameters.parse(await form_bytes(request), AUTHORIZATION_PARAMETERS)
+    query = "&".join(f"{name}={parameters.quoted(value)}" for name, value in sent.items())
+    if not query:
+        raise InvalidRequest("parameters client_id and request_uri are missing")
+    where = f"{desk.base_path}{metadata.AUTHORIZATION_PATH}?{query}"
+    return Response(b"", 303, {**errors.NO_STORE, "Location": where})
+
+
+def set_cookie(answer: Response, provider: Provider, value: str) -> None:
+    """Our cookie, with the attributes of D34."""
+    secure = "; Secure" if provider.policy.base_url.startswith("https:") else ""
+    answer.headers.append(
+        "Set-Cookie",
+        f"{cookie_name(provider)}={value}; Path=/; Max-Age={_COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}",
+    )

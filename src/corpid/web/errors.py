@@ -1,0 +1,137 @@
+"""The one place where an error becomes a response: as JSON, as a challenge, or as a page (DESIGN, D5, D24, D28)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from starlette.responses import Response
+
+from corpid.ports import PasswordsBusy, StoreUnavailable
+from corpid.protocol import parameters
+from corpid.protocol.errors import (
+    CredentialsRequired,
+    InsufficientScope,
+    InvalidClient,
+    InvalidDPoPProof,
+    OAuthError,
+    ServerError,
+    TemporarilyUnavailable,
+    UseDPoPNonce,
+    public_description,
+)
+from corpid.protocol.limits import STATE_CHARACTERS
+from corpid.web.requests import headers
+from corpid.web.views import Frame, Problem
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from corpid.protocol.generations import Generation
+    from corpid.web.rendering import Renderer
+
+NO_STORE: Final = {"Cache-Control": "no-store"}
+NOT_CACHED: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+_RESOURCE_STATUS: Final = {UseDPoPNonce.code: 401}
+
+
+def as_oauth_error(error: Exception) -> OAuthError:
+    """What a caller may know of any exception: unknown ones are server_error, an absent store is 503."""
+    if isinstance(error, OAuthError):
+        return error
+    if isinstance(error, StoreUnavailable | PasswordsBusy):
+        return TemporarilyUnavailable("the provider is busy or down: try again in a moment", detail=str(error))
+    return ServerError("something unforeseen went wrong", detail=f"{type(error).__name__}: {error}")
+
+
+def record(request: Request, error: OAuthError) -> str:
+    """Note an error for the access log; returns the reference that the caller is told (D28, D48)."""
+    state = request.scope["state"]
+    state["log"]["error"] = error.code
+    state["log"]["detail"] = error.detail or error.description
+    reference: str = state["request_id"]
+    return reference
+
+
+def as_json(request: Request, raised: Exception, generation: Generation, body: bytes = b"") -> Response:
+    """An error of PAR or the token endpoint; `body` is the form whose `state` is echoed, at PAR (D4, D5)."""
+    error = as_oauth_error(raised)
+    reference = record(request, error)
+    content = {"error": error.code, "error_description": public_description(error, reference)}
+    state = parameters.lone(body, "state", longest=STATE_CHARACTERS)
+    if state is not None:
+        content["state"] = state
+    status = generation.statuses.get(error.code, error.status)
+    answer = Response(msgspec.json.encode(content), status, NOT_CACHED, "application/json")
+    challenge = _challenge_of_endpoint(request, error, content["error_description"], status)
+    if challenge:
+        answer.headers["WWW-Authenticate"] = challenge
+    _add_error_headers(answer, error)
+    return answer
+
+
+def _challenge_of_endpoint(request: Request, error: OAuthError, description: str, status: int) -> str:
+    """RFC 6749 §5.2 wants a challenge only where the caller used Authorization; RFC 9449 names the proof (D5)."""
+    if isinstance(error, InvalidDPoPProof) and status == InvalidDPoPProof.status:
+        return f'DPoP error="{error.code}", error_description="{description}"'
+    authorization = headers(request, b"authorization")
+    scheme = authorization[0].decode("latin-1").partition(" ")[0] if authorization else ""
+    if isinstance(error, InvalidClient) and scheme.isascii() and scheme.replace("-", "").isalnum():
+        return scheme
+    return ""
+
+
+def _add_error_headers(answer: Response, error: OAuthError) -> None:
+    if isinstance(error, UseDPoPNonce):
+        answer.headers["DPoP-Nonce"] = error.nonce
+    if isinstance(error, TemporarilyUnavailable):
+        answer.headers["Retry-After"] = str(error.retry_after)
+
+
+def as_challenge(request: Request, raised: Exception, generation: Generation) -> Response:
+    """An error of a resource: exactly one challenge, and the same in JSON (Spec 7.4, D24)."""
+    error = as_oauth_error(raised)
+    reference = record(request, error)
+    challenge = f'{generation.scheme} algs="{" ".join(generation.proof_algorithms)}"'
+    if isinstance(error, CredentialsRequired):
+        return Response(b"", error.status, {**NOT_CACHED, "WWW-Authenticate": challenge})
+    description = public_description(error, reference)
+    challenge += f', error="{error.code}", error_description="{description}"'
+    if isinstance(error, InsufficientScope):
+        challenge += f', scope="{error.scope}"'
+    content = msgspec.json.encode({"error": error.code, "error_description": description})
+    status = _RESOURCE_STATUS.get(error.code, error.status)
+    answer = Response(content, status, NOT_CACHED, "application/json")
+    if status < ServerError.status:
+        answer.headers["WWW-Authenticate"] = challenge
+    _add_error_headers(answer, error)
+    return answer
+
+
+def as_page(request: Request, raised: Exception, renderer: Renderer) -> Response:
+    """An error that only the person sees: what happened, what to do, and the reference (D16, D28)."""
+    error = as_oauth_error(raised)
+    reference = record(request, error)
+    status = error.status if error.status in (500, 503) else 400
+    heading = "Please try again in a moment" if status == TemporarilyUnavailable.status else "This sign-in cannot go on"
+    view = Problem(
+        frame=Frame(),
+        heading=heading,
+        paragraphs=(_sentence(error.description), "Go back to the service you came from and start again from there."),
+        reference=reference,
+    )
+    answer = Response(renderer.render(view), status, NO_STORE, "text/html")
+    _add_error_headers(answer, error)
+    return answer
+
+
+def _sentence(description: str) -> str:
+    return description[:1].upper() + description[1:] + "."
+
+
+def machine_error(request: Request, status: int, code: str, description: str, extra: dict[str, str]) -> Response:
+    """404, 405 and their like on machine endpoints (D32)."""
+    state = request.scope["state"]
+    state["log"]["error"] = code
+    content = {"error": code, "error_description": f"{description} (reference {state['request_id']})"}
+    return Response(msgspec.json.encode(content), status, {**NO_STORE, **extra}, "application/json")

@@ -1,0 +1,59 @@
+"""What the endpoints read from a request: the caller, the form, the cookie (D14, D34, D47)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.caller import Caller
+from corpid.protocol.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from corpid.flows.provider import Provider
+
+FORM: Final = "application/x-www-form-urlencoded"
+
+
+def caller(request: Request, provider: Provider) -> Caller:
+    """Who sent this request, with the one reading of the clock (D49)."""
+    state = request.scope["state"]
+    return Caller(request_id=state["request_id"], address=state["client_address"], now=provider.clock())
+
+
+def headers(request: Request, name: bytes) -> list[bytes]:
+    """Every value of a header; `name` in lower case."""
+    return [value for header, value in request.scope["headers"] if header == name]
+
+
+async def form_bytes(request: Request) -> bytes:
+    """The body of a form. Raises InvalidRequest for another Content-Type (Spec 4.1, D14)."""
+    types = headers(request, b"content-type")
+    media_type = types[0].decode("latin-1").partition(";")[0].strip().lower() if len(types) == 1 else ""
+    if media_type != FORM:
+        raise InvalidRequest(f"Content-Type must be {FORM}")
+    return await request.body()
+
+
+def cookie_name(provider: Provider) -> str:
+    """`__Host-corpid`, and `corpid` on plain http, where browsers refuse that prefix (D34)."""
+    return "__Host-corpid" if provider.policy.base_url.startswith("https:") else "corpid"
+
+
+def cookie(request: Request, provider: Provider) -> str | None:
+    """The value of our cookie, None unless it was sent exactly once (D34)."""
+    wanted = cookie_name(provider)
+    pairs = [
+        pair.strip().partition("=")
+        for header in headers(request, b"cookie")
+        for pair in header.decode("latin-1").split(";")
+    ]
+    values = [value for name, _, value in pairs if name == wanted]
+    return values[0] if len(values) == 1 else None
+
+
+def may_complete(request: Request) -> bool:
+    """Whether a GET is a person's navigation, not a prefetch or an embedded fetch (D30)."""
+    if request.method != "GET" or headers(request, b"sec-purpose"):
+        return False
+    return headers(request, b"sec-fetch-dest") in ([], [b"document"])

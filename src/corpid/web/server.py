@@ -1,0 +1,236 @@
+"""Listening sockets, connections and the way a process stops (D47, D52)."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import socket
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Any, Final
+
+import uvloop
+from uvicorn.config import Config
+from uvicorn.lifespan.on import LifespanOn
+from uvicorn.server import ServerState
+
+from corpid.web import access_log
+from corpid.web.connection import Connection
+from corpid.web.connection_limits import Limits
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
+
+    from starlette.types import ASGIApp
+
+SWEEP_SECONDS: Final = 0.5
+BACKLOG: Final = 2048
+FORCED_SECONDS: Final = 1.0
+"""for tasks that were cancelled to end"""
+
+
+class ListenError(Exception):
+    """The address cannot be listened on; the message says what to change."""
+
+
+class StartupFailed(Exception):
+    """The application refused to start; the reason is in the log."""
+
+
+class Server:
+    """Serves one ASGI application on sockets, inside the running event loop.
+
+    `on_draining` is called once, when stopping begins: from then on /readyz has to say so.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        limits: Limits | None = None,
+        tls: ssl.SSLContext | None = None,
+        drain_seconds: float = 10.0,
+        on_draining: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._tls = tls
+        self._drain_seconds = drain_seconds
+        self._on_draining = on_draining
+        self._config = _uvicorn_config(app)
+        self._state = ServerState()
+        self._listeners: list[asyncio.AbstractServer] = []
+        self._housekeeping: asyncio.Task[None] | None = None
+        self._forced = asyncio.Event()
+        self._draining = False
+
+    async def start(self, sockets: Iterable[socket.socket]) -> None:
+        """Run the application's start-up and answer on these bound sockets, which belong to the server now.
+
+        Raises StartupFailed. D47.
+        """
+        self._lifespan = LifespanOn(self._config)
+        await self._lifespan.startup()
+        if self._lifespan.should_exit:
+            raise StartupFailed("The application did not start; the line before this one says why")
+        self._refresh_date()
+        self._housekeeping = asyncio.create_task(self._keep_house())
+        loop = asyncio.get_running_loop()
+        handshake = self._limits.head_seconds if self._tls else None
+        for listening in sockets:
+            listener = await loop.create_server(
+                self._accepted, sock=listening, backlog=BACKLOG, ssl=self._tls, ssl_handshake_timeout=handshake
+            )
+            self._listeners.append(listener)
+
+    async def stop(self) -> None:
+        """Finish what is in flight, for at most `drain_seconds`, then end.
+
+        While something is in flight, for the first half of that time, newcomers are still answered: so that a
+        load balancer sees /readyz say no before its requests are turned away. `force` cuts it short. D47.
+        """
+        self._draining = True
+        self._on_draining()
+        half = self._drain_seconds / 2
+        await self._drained(half)
+        for listener in self._listeners:
+            listener.close()
+        await self._drained(half)
+        for task in tuple(self._state.tasks):
+            task.cancel()
+        if self._state.tasks:
+            await asyncio.wait(tuple(self._state.tasks), timeout=FORCED_SECONDS)
+        for connection in tuple(self._state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+        await self._lifespan.shutdown()
+
+    def force(self) -> None:
+        """Stop without waiting any longer for what is in flight."""
+        self._forced.set()
+
+    def _accepted(self) -> Connection:
+        connection = Connection(
+            self._config, self._state, self._lifespan.state, limits=self._limits, refused=access_log.refused
+        )
+        if self._draining:
+            connection.take_one_request()
+        return connection
+
+    async def _drained(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        for connection in tuple(self._state.connections):
+            connection.shutdown()
+        while self._state.connections and not self._forced.is_set() and loop.time() < end:  # noqa: ASYNC110 - two things end it
+            await asyncio.sleep(0.02)
+
+    async def _keep_house(self) -> None:
+        loop = asyncio.get_running_loop()
+        sweep = min(SWEEP_SECONDS, self._limits.head_seconds / 4)
+        while True:
+            await asyncio.sleep(sweep)
+            self._refresh_date()
+            now = loop.time()
+            for connection in tuple(self._state.connections):
+                assert isinstance(connection, Connection)  # noqa: S101
+                connection.expire(now)
+
+    def _refresh_date(self) -> None:
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+
+
+def _uvicorn_config(app: ASGIApp) -> Config:
+    """uvicorn's protocol with everything off that belongs to a layer of ours."""
+    config = Config(
+        app,
+        http=Connection,
+        ws="none",
+        interface="asgi3",
+        lifespan="auto",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+    )
+    config.load()
+    return config
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets for every address of a host name, bound to a port (0: any free one, for the first address).
+
+    Raises ListenError.
+    """
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise ListenError(f"host {host!r} is not an address of this machine: {error.strerror}") from error
+    bound: list[socket.socket] = []
+    for family, kind, protocol, _, address in dict.fromkeys(found):
+        try:
+            bound.append(_bind_one(family, kind, protocol, address))
+        except OSError as error:
+            if error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT} and len(found) > 1:
+                continue  # a name may have an IPv6 address where IPv6 is off
+            for listening in bound:
+                listening.close()
+            raise ListenError(_why_not(host, port, error)) from error
+    if not bound:
+        raise ListenError(f"host {host!r} has no address that this machine can listen on")
+    return bound
+
+
+def _bind_one(family: int, kind: int, protocol: int, address: Any) -> socket.socket:  # noqa: ANN401
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind(address)
+    except OSError:
+        listening.close()
+        raise
+    listening.setblocking(False)
+    return listening
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} on {host} is taken by another program: stop it, or set another port (CORPID_PORT)"
+    if error.errno == errno.EACCES:
+        return f"port {port} needs more rights than this user has: choose one above 1023 (CORPID_PORT)"
+    return f"cannot listen on {host} port {port}: {error.strerror}"
+
+
+async def serve(server: Server, sockets: Sequence[socket.socket], *, on_started: Callable[[], None]) -> None:
+    """Run a server until SIGTERM or SIGINT, then stop it gracefully; a second signal stops it at once.
+
+    Raises StartupFailed. D47.
+    """
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+
+    def stop() -> None:
+        if asked.is_set():
+            server.force()
+        asked.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        await server.start(sockets)
+        on_started()
+        await asked.wait()
+        await server.stop()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end on uvloop."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)

@@ -1,0 +1,229 @@
+"""The sign-in in a browser: one page to look at, one POST for each step, two addresses to leave by.
+
+A POST that claims its step moves on with 303; who comes too late, or with an old cookie or form, is sent
+to the page that is current (D15, D34, D35).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import Response
+
+from corpid.flows import completion, interactions, sign_in, visits
+from corpid.flows.completion import AlreadyCompleted, OtherBrowser
+from corpid.flows.interactions import StaleStep
+from corpid.flows.sign_in import Rejected, Visit
+from corpid.flows.throttle import Throttled
+from corpid.protocol import parameters
+from corpid.protocol.errors import AccessDenied, InvalidRequest
+from corpid.web import errors
+from corpid.web.endpoints import open_for_requests, set_cookie
+from corpid.web.requests import caller, cookie, form_bytes
+from corpid.web.signin import pages
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+
+    from corpid.flows.caller import Caller
+    from corpid.web.endpoints import Desk
+    from corpid.web.views import View
+
+FIELDS: Final = frozenset({"form_token", "step", "user_name", "password", "code", "entity", "decision"})
+_TOO_MANY: Final = "Too many attempts. Wait {seconds} seconds, then try again."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A POST of the sign-in: what it submits, and the field that its errors stand beside."""
+
+    submit: Callable[[Desk, Caller, Visit, Mapping[str, str]], Awaitable[str | None]]
+    """returns the browser's new cookie value, if it gets one"""
+    field: str
+
+
+async def _password(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
+    return await sign_in.submit_password(
+        desk.provider, who, visit, user_name=form.get("user_name", ""), password=form.get("password", "")
+    )
+
+
+async def _code(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
+    return await sign_in.submit_code(desk.provider, who, visit, code=form.get("code", ""))
+
+
+async def _entity(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
+    if form.get("decision") == "other_account":
+        await sign_in.start_over(desk.provider, who, visit)
+    else:
+        await sign_in.submit_entity(desk.provider, who, visit, entity_id=form.get("entity", ""))
+    return None
+
+
+async def _consent(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
+    if form.get("decision") != "agree":
+        raise Rejected("Choose whether you agree.")
+    await sign_in.submit_consent(desk.provider, who, visit)
+    return None
+
+
+async def _confirm(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
+    if form.get("decision") == "other_account":
+        await sign_in.start_over(desk.provider, who, visit)
+    elif form.get("decision") != "continue":
+        raise Rejected("Choose whether you continue.")
+    return None
+
+
+async def _extend(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
+    await sign_in.extend(desk.provider, who, visit)
+    return None
+
+
+async def _cancel(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
+    refusal = AccessDenied("the person cancelled the sign-in")
+    await completion.refuse(desk.provider, who, visit.interaction, refusal)
+    return None
+
+
+STEPS: Final[Mapping[str, Step]] = {
+    "password": Step(submit=_password, field="password"),
+    "code": Step(submit=_code, field="code"),
+    "entity": Step(submit=_entity, field="entity"),
+    "consent": Step(submit=_consent, field=""),
+    "confirm": Step(submit=_confirm, field=""),
+    "extend": Step(submit=_extend, field=""),
+    "cancel": Step(submit=_cancel, field=""),
+}
+_COMPLETING: Final = frozenset({"code", "entity", "consent", "confirm"})
+
+
+def _page(desk: Desk, view: View, status: int = 200) -> Response:
+    return Response(desk.renderer.render(view), status, errors.NO_STORE, "text/html")
+
+
+def _to(desk: Desk, interaction_id: str, action: str = "", *, new_cookie: str | None = None) -> Response:
+    where = pages.place(desk, interaction_id, action)
+    answer = Response(b"", 303, {**errors.NO_STORE, "Location": where})
+    if new_cookie is not None:
+        set_cookie(answer, desk.provider, new_cookie)
+    return answer
+
+
+async def interaction(request: Request, desk: Desk, interaction_id: str, action: str) -> Response:
+    """Every address below /sign-in/{interaction}: the page, its steps, and the ways to leave (D15)."""
+    provider = desk.provider
+    who = caller(request, provider)
+    try:
+        await open_for_requests(provider, who.now)
+        visit = await visits.visit(provider, who, interaction_id, cookie(request, provider))
+        if request.method == "POST":
+            return await _post(request, desk, who, visit, action)
+        return await _get(request, desk, who, visit, action)
+    except visits.NoInteraction:
+        return _page(desk, pages.unknown(), 404)
+    except visits.ForeignBrowser as stranger:
+        if request.method == "POST":
+            return _to(desk, interaction_id)
+        client = await provider.live.client(stranger.interaction.request.client_id, who.now)
+        return _page(desk, pages.other_browser(client, stranger.interaction), 403)
+    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
+        return errors.as_page(request, error, desk.renderer)
+
+
+async def _get(request: Request, desk: Desk, who: Caller, visit: Visit, action: str) -> Response:
+    looked_at = visit.interaction
+    if action == "leave" and (looked_at.outcome is not None or who.now >= looked_at.expires_at):
+        answer = await completion.leave(desk.provider, who, looked_at)
+        return Response(b"", 302, {**errors.NO_STORE, "Location": answer.url})
+    if action == "return" and looked_at.outcome is not None:
+        return _page(desk, pages.leaving(desk, visit))
+    if action:
+        return _to(desk, looked_at.interaction_id)
+    ending = await _ending(desk, who, visit)
+    if ending is not None:
+        return _page(desk, ending)
+    query = request.query_params.get("query", "").strip()[:200]
+    page = await sign_in.current(desk.provider, who, visit)
+    return _page(desk, pages.of_step(desk, who, visit, page, query=query))
+
+
+async def _ending(desk: Desk, who: Caller, visit: Visit) -> View | None:
+    """The page of a sign-in that is over, None while it goes on."""
+    looked_at = visit.interaction
+    if looked_at.outcome is not None:
+        return pages.ended(desk, visit)
+    winner = await visits.completed_elsewhere(desk.provider, who, looked_at)
+    if winner == looked_at.interaction_id:
+        return pages.waiting(desk, visit)
+    if winner:
+        return pages.ended(desk, visit)
+    return pages.expired(desk, visit) if who.now >= looked_at.expires_at else None
+
+
+async def _post(request: Request, desk: Desk, who: Caller, visit: Visit, action: str) -> Response:
+    interaction_id = visit.interaction.interaction_id
+    form = parameters.parse(await form_bytes(request), FIELDS)
+    step = STEPS.get(action)
+    if step is None:
+        raise InvalidRequest("there is no such step")
+    if not interactions.is_form_token(
+        desk.provider, form.get("form_token", ""), visit.browser.browser_id, interaction_id
+    ):
+        raise InvalidRequest("this form is not one that this browser was shown: open the page again")
+    if await _ending(desk, who, visit) is not None or form.get("step") != str(visit.interaction.serial):
+        return _to(desk, interaction_id, "return" if visit.interaction.outcome is not None else "")
+    try:
+        new_cookie = await step.submit(desk, who, visit, form)
+        return await _onwards(desk, who, visit, action, new_cookie)
+    except StaleStep:
+        return _to(desk, interaction_id)
+    except AlreadyCompleted:
+        return _page(desk, pages.ended(desk, visit))
+    except OtherBrowser:
+        return _page(desk, pages.claimed_elsewhere(visit), 409)
+    except Throttled as throttled:
+        message = _TOO_MANY.format(seconds=throttled.seconds)
+        return await _again(desk, who, visit, (step.field, message), form, status=429, wait=throttled.seconds)
+    except Rejected as rejected:
+        return await _again(desk, who, visit, (step.field, str(rejected)), form, status=422)
+
+
+async def _onwards(desk: Desk, who: Caller, visit: Visit, action: str, new_cookie: str | None) -> Response:
+    """After a step that was taken: complete if nothing remains to be asked, else show what is next (D30, D37)."""
+    interaction_id = visit.interaction.interaction_id
+    after = await visits.visit(desk.provider, who, interaction_id, new_cookie or visit.cookie)
+    if action in _COMPLETING and await sign_in.ready(desk.provider, who, after):
+        try:
+            await sign_in.finish(desk.provider, who, after)
+        except StaleStep:
+            return _to(desk, interaction_id, new_cookie=new_cookie)
+        return _to(desk, interaction_id, "return", new_cookie=new_cookie)
+    where = "return" if after.interaction.outcome is not None else ""
+    return _to(desk, interaction_id, where, new_cookie=new_cookie)
+
+
+async def _again(
+    desk: Desk,
+    who: Caller,
+    visit: Visit,
+    error: tuple[str, str],
+    form: Mapping[str, str],
+    *,
+    status: int,
+    wait: int = 0,
+) -> Response:
+    """The same page with what is wrong, unless the sign-in has just ended (D45)."""
+    after = await visits.visit(desk.provider, who, visit.interaction.interaction_id, visit.cookie)
+    ending = await _ending(desk, who, after)
+    if ending is not None:
+        return _page(desk, pages.shut(desk, after))
+    page = await sign_in.current(desk.provider, who, after)
+    view = pages.of_step(desk, who, after, page, errors=(error,), typed=form.get("user_name", ""))
+    answer = _page(desk, view, status)
+    if wait:
+        answer.headers["Retry-After"] = str(wait)
+    return answer

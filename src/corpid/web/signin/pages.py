@@ -1,0 +1,242 @@
+"""From what a flow says is current to the page that shows it (DESIGN "Pages")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from corpid.directory.parties import what_a_scope_tells
+from corpid.flows import interactions, sign_in
+from corpid.protocol.limits import INTERACTION_EXTENSIONS
+from corpid.protocol.scopes import IDENTITY_SCOPES
+from corpid.web import views
+
+if TYPE_CHECKING:
+    from corpid.directory.choice import Choice
+    from corpid.flows.caller import Caller
+    from corpid.flows.interactions import Interaction
+    from corpid.flows.sign_in import Visit
+    from corpid.protocol.records import Client
+    from corpid.web.endpoints import Desk
+    from corpid.web.views import FieldError, View
+
+
+def place(desk: Desk, interaction_id: str, action: str = "") -> str:
+    """The address path of an interaction's page, or of one of its actions."""
+    return f"{desk.base_path}/sign-in/{interaction_id}" + (f"/{action}" if action else "")
+
+
+def frame(desk: Desk, caller: Caller, visit: Visit, *, step: int | None) -> views.Frame:
+    """What surrounds every step: who asks, the message, the time limit, the way out (D12, D15, D17)."""
+    interaction, provider = visit.interaction, desk.provider
+    extendable = interaction.extensions < INTERACTION_EXTENSIONS
+    until = datetime.fromtimestamp(interaction.expires_at, provider.policy.timezone)
+    where = interaction.interaction_id
+    return views.Frame(
+        client_name=visit.client.name,
+        message=interaction.request.context_message,
+        step=(step, 3) if step is not None and not interaction.from_session else None,
+        step_name=str(interaction.serial),
+        form_token=interactions.form_token(provider, visit.browser.browser_id, where),
+        cancel=views.Form(action=place(desk, where, "cancel")),
+        expires_at=f"{until:%H:%M} {until.tzname()}",
+        expires_in=max(0, int(interaction.expires_at - caller.now)),
+        extend=views.Form(action=place(desk, where, "extend")) if extendable else None,
+    )
+
+
+def _shown(choice: Choice, preselected: str) -> views.Choice:
+    entity = choice.entity
+    return views.Choice(
+        id=entity.entity_id,
+        name=entity.name,
+        number=entity.registration_number,
+        type=entity.type,
+        status=entity.status,
+        usable=choice.usable,
+        reason=choice.reason,
+        preselected=choice.usable and entity.entity_id == preselected,
+    )
+
+
+def _matching(choices: tuple[Choice, ...], query: str) -> list[Choice]:
+    words = query.casefold().split()
+    found = [
+        choice
+        for choice in choices
+        if all(
+            word in f"{choice.entity.name} {choice.entity.registration_number} {choice.entity.entity_id}".casefold()
+            for word in words
+        )
+    ]
+    return sorted(found, key=lambda choice: not choice.usable)
+
+
+def of_step(
+    desk: Desk,
+    caller: Caller,
+    visit: Visit,
+    page: sign_in.Page,
+    *,
+    errors: tuple[FieldError, ...] = (),
+    typed: str = "",
+    query: str = "",
+) -> View:
+    """The page of a step; `typed` is the user name that was typed, `query` what was searched for."""
+    where = visit.interaction.interaction_id
+    match page:
+        case sign_in.AskPassword():
+            return views.SignIn(
+                frame=frame(desk, caller, visit, step=1),
+                action=place(desk, where, "password"),
+                user_name=typed,
+                errors=errors,
+            )
+        case sign_in.AskCode():
+            return views.SecondFactor(
+                frame=frame(desk, caller, visit, step=2), action=place(desk, where, "code"), errors=errors
+            )
+        case sign_in.ChooseEntity(choices=choices, preselected=preselected):
+            return _choice(desk, caller, visit, choices, preselected, errors=errors, query=query)
+        case sign_in.NoEntity(choices=choices):
+            return views.Explain(
+                frame=replace(frame(desk, caller, visit, step=None), cancel=None),
+                action=place(desk, where, "cancel"),
+                choices=tuple(_shown(choice, "") for choice in choices),
+            )
+        case sign_in.AskConsent(user=_, choice=choice):
+            return views.Consent(
+                frame=frame(desk, caller, visit, step=None),
+                action=place(desk, where, "consent"),
+                items=tuple(
+                    what_a_scope_tells(scope) for scope in visit.interaction.request.scopes if scope in IDENTITY_SCOPES
+                ),
+                entity=choice.entity.name,
+            )
+        case sign_in.Confirm(user=user, choice=choice):
+            return views.Confirm(
+                frame=frame(desk, caller, visit, step=None),
+                action=place(desk, where, "confirm"),
+                user_name=user.name,
+                entity=choice.entity.name,
+            )
+
+
+def _choice(
+    desk: Desk,
+    caller: Caller,
+    visit: Visit,
+    choices: tuple[Choice, ...],
+    preselected: str,
+    *,
+    errors: tuple[FieldError, ...],
+    query: str,
+) -> View:
+    found = _matching(choices, query)
+    found.sort(key=lambda choice: choice.entity.entity_id != preselected)
+    where = visit.interaction.interaction_id
+    return views.ChooseEntity(
+        frame=frame(desk, caller, visit, step=3),
+        action=place(desk, where, "entity"),
+        search_action=place(desk, where),
+        choices=tuple(_shown(choice, preselected) for choice in found[: views.CHOICES_SHOWN]),
+        total=len(found),
+        query=query,
+        other_account=visit.interaction.from_session,
+        errors=errors,
+    )
+
+
+def leaving(desk: Desk, visit: Visit) -> View:
+    """The own page between the last POST and the client (D37)."""
+    return views.Leave(
+        frame=views.Frame(client_name=visit.client.name),
+        url=place(desk, visit.interaction.interaction_id, "leave"),
+        client_name=visit.client.name,
+    )
+
+
+def waiting(desk: Desk, visit: Visit) -> View:
+    """A completion is being written by another request (D15)."""
+    return views.Wait(
+        frame=views.Frame(client_name=visit.client.name), url=place(desk, visit.interaction.interaction_id)
+    )
+
+
+def _way_back(desk: Desk, visit: Visit) -> views.Link:
+    url = place(desk, visit.interaction.interaction_id, "leave")
+    return views.Link(url=url, text=f"Return to {visit.client.name}")
+
+
+def expired(desk: Desk, visit: Visit) -> View:
+    """The ten minutes are over (D15)."""
+    return views.Problem(
+        frame=views.Frame(client_name=visit.client.name),
+        heading="This sign-in has expired",
+        paragraphs=(
+            "For your safety a sign-in has to be finished within a few minutes. Nothing was shared.",
+            f"Return to {visit.client.name} and start again.",
+        ),
+        back=_way_back(desk, visit),
+    )
+
+
+def ended(desk: Desk, visit: Visit) -> View:
+    """This sign-in was finished before, here or in another tab (D15)."""
+    return views.Problem(
+        frame=views.Frame(client_name=visit.client.name),
+        heading="This sign-in is finished",
+        paragraphs=(
+            "It was completed or cancelled, here or in another tab, and works only once.",
+            f"Return to {visit.client.name}. If you are not signed in there, start again.",
+        ),
+        back=_way_back(desk, visit),
+    )
+
+
+def shut(desk: Desk, visit: Visit) -> View:
+    """Too many wrong codes have ended this sign-in (D45)."""
+    return views.Problem(
+        frame=views.Frame(client_name=visit.client.name),
+        heading="This sign-in was stopped",
+        paragraphs=(
+            "The code was wrong too often, so this sign-in was ended for your safety. Nothing was shared.",
+            f"Return to {visit.client.name} and start again.",
+        ),
+        back=_way_back(desk, visit),
+    )
+
+
+def other_browser(client: Client | None, interaction: Interaction) -> View:
+    """The page was opened in another browser than the one that began, or cookies are blocked (D34)."""
+    parts = urlsplit(interaction.request.redirect_uri)
+    name = client.name if client is not None else None
+    link = views.Link(url=f"{parts.scheme}://{parts.netloc}/", text=f"Go to {name}") if name else None
+    return views.Problem(
+        frame=views.Frame(client_name=name),
+        heading="This sign-in belongs to another browser",
+        paragraphs=(
+            "It was started in another browser or window, or this browser does not keep cookies.",
+            "Allow cookies for this site, go back to the service you came from and start again.",
+        ),
+        back=link,
+    )
+
+
+def claimed_elsewhere(visit: Visit) -> View:
+    """Another browser was quicker with this request (D15)."""
+    return other_browser(visit.client, visit.interaction)
+
+
+def unknown() -> View:
+    """There is no such sign-in any more."""
+    return views.Problem(
+        frame=views.Frame(),
+        heading="This sign-in is no longer here",
+        paragraphs=(
+            "The address is incomplete, or the sign-in ended some time ago.",
+            "Go back to the service you came from and start again.",
+        ),
+    )

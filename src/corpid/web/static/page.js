@@ -1,0 +1,69 @@
+// Makes the pages kinder; everything works without it, and the server is right in any case (D15).
+"use strict";
+
+const WARN_BEFORE = 120; // seconds
+const SENT_FOR = 10; // seconds in which a second click does nothing
+
+// One press, one request.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post") return;
+  if (form.dataset.sent) return event.preventDefault();
+  form.dataset.sent = "yes";
+  event.submitter?.setAttribute("aria-disabled", "true");
+  const again = () => {
+    delete form.dataset.sent;
+    event.submitter?.removeAttribute("aria-disabled");
+  };
+  setTimeout(again, SENT_FOR * 1000);
+  addEventListener("pageshow", again, { once: true });
+});
+
+// Two minutes before the end: say so, and offer more time without losing what was typed.
+const region = document.getElementById("time-warning");
+let deadline = 0;
+let silent = false;
+
+const limit = () => document.getElementById("time-limit");
+const start = () => {
+  deadline = Date.now() + Number(limit().dataset.seconds) * 1000;
+  silent = false;
+  region.replaceChildren();
+};
+const show = (id) => {
+  if (region.dataset.shows === id && region.hasChildNodes()) return;
+  region.dataset.shows = id;
+  region.replaceChildren(document.getElementById(id).content.cloneNode(true));
+  region.querySelector("[data-dismiss]")?.addEventListener("click", () => {
+    silent = true;
+    region.replaceChildren();
+  });
+};
+const look = () => {
+  const left = (deadline - Date.now()) / 1000;
+  if (left <= 0) show("time-over-text");
+  else if (left <= WARN_BEFORE && !silent) show("time-warning-text");
+};
+const extend = async (event) => {
+  if (event.target.id !== "extend" || event.defaultPrevented) return;
+  event.preventDefault();
+  const form = event.target;
+  try {
+    const response = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const renewed = page.getElementById("time-limit");
+    if (!response.ok || !renewed?.dataset.seconds) return form.submit();
+    limit().replaceWith(renewed);
+    renewed.tabIndex = -1;
+    renewed.focus({ preventScroll: true }); // the button that was pressed is gone
+    start();
+  } catch {
+    form.submit();
+  }
+};
+
+if (region && limit()?.dataset.seconds) {
+  start();
+  document.addEventListener("submit", extend);
+  setInterval(look, 1000);
+}

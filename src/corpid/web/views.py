@@ -1,0 +1,274 @@
+"""What each page shows: one frozen record per page, rendered by `web.rendering`.
+
+Rules of this file: a view holds text, paths and choices, never markup; every text is escaped by
+the template. A view names its template and the heading, which is the h1 and the page's title.
+Every POST form carries `form_token` and `step` beside the fields that its view names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+CHOICES_SHOWN: Final = 50
+"""entities rendered at most on one page"""
+CHOICES_WITHOUT_SEARCH: Final = 8
+"""up to so many entities, no search box is shown (DESIGN "Pages")"""
+
+FieldError = tuple[str, str]
+"""Id of the field (its name; empty: the page as a whole) and what the person should change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """Where a form of one button posts to. Fields: form_token, step."""
+
+    action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A way on: an address and the words that stand for it."""
+
+    url: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What surrounds a page: who asks, who answers, how long, and the way out (D12, D15, D17)."""
+
+    client_name: str | None = None
+    message: str | None = None
+    """authentication_context_message (D12)"""
+    user_name: str | None = None
+    """once the person is known"""
+    entity_name: str | None = None
+    """once the entity is chosen"""
+    step: tuple[int, int] | None = None
+    """this step and how many there are, e.g. (2, 3)"""
+    step_name: str = ""
+    """value of the hidden field `step`: the step that the page belongs to"""
+    form_token: str = ""
+    """value of the hidden field `form_token` (D35)"""
+    cancel: Form | None = None
+    """answers access_denied to the RP (D17)"""
+    expires_at: str | None = None
+    """when the sign-in ends, for people, e.g. `14:32`"""
+    expires_in: int | None = None
+    """the same in seconds from now, for the script that warns"""
+    extend: Form | None = None
+    """gives more time; None when no extension is left (D15)"""
+    lang: str = "en"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """An entity in a list. `type`, `number` and `status` are shown as they are."""
+
+    id: str
+    name: str
+    number: str
+    type: str
+    status: str = ""
+    usable: bool = True
+    reason: str = ""
+    """why it is not usable, a whole sentence"""
+    preselected: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn:
+    """Step one. Fields: user_name, password. Error ids: user_name, password."""
+
+    template: ClassVar[str] = "sign_in.html"
+    heading: ClassVar[str] = "Sign in"
+
+    frame: Frame
+    action: str
+    user_name: str = ""
+    """what was typed, kept after an error"""
+    errors: tuple[FieldError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondFactor:
+    """Step two. Field: code, which may hold spaces when pasted. Error id: code."""
+
+    template: ClassVar[str] = "second_factor.html"
+    heading: ClassVar[str] = "Enter your 6-digit code"
+
+    frame: Frame
+    action: str
+    errors: tuple[FieldError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChooseEntity:
+    """Step three. Field: entity (`Choice.id`); with `other_account` a second button sends
+    decision=other_account. The search is a GET to `search_action` with the field query and carries
+    no token, since a token has no place in an address. Error ids: entity, query."""
+
+    template: ClassVar[str] = "choose_entity.html"
+    heading: ClassVar[str] = "Choose who you act for"
+
+    frame: Frame
+    action: str
+    search_action: str
+    choices: tuple[Choice, ...]
+    """those that match the query; the first 50 are shown"""
+    total: int
+    """how many match the query"""
+    query: str = ""
+    other_account: bool = False
+    errors: tuple[FieldError, ...] = ()
+
+    @property
+    def shown(self) -> tuple[Choice, ...]:
+        """The choices that are rendered."""
+        return self.choices[:CHOICES_SHOWN]
+
+    @property
+    def searchable(self) -> bool:
+        """Whether the search box is shown (DESIGN "Pages")."""
+        return bool(self.query) or self.total > CHOICES_WITHOUT_SEARCH
+
+    @property
+    def answerable(self) -> bool:
+        """Whether any rendered choice can be taken."""
+        return any(choice.usable for choice in self.shown)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consent:
+    """What the RP would receive (D29). The button sends decision=agree; to refuse is Cancel (D17)."""
+
+    template: ClassVar[str] = "consent.html"
+    heading: ClassVar[str] = "Do you agree to share this?"
+
+    frame: Frame
+    action: str
+    items: tuple[str, ...]
+    """in plain words, e.g. `The entity's name and registration number`"""
+    entity: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirm:
+    """Single sign-on asks before it completes (D30). Buttons: decision=continue or decision=other_account."""
+
+    template: ClassVar[str] = "confirm.html"
+
+    frame: Frame
+    action: str
+    user_name: str
+    entity: str
+
+    @property
+    def heading(self) -> str:
+        """The h1, which names the person."""
+        return f"Continue as {self.user_name}?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """The page between the last form and the RP, left at once (D37). `url` is our own, which redirects."""
+
+    template: ClassVar[str] = "leave.html"
+    heading: ClassVar[str] = "Taking you back"
+
+    frame: Frame
+    url: str
+    client_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A completion is being written elsewhere; asks again at `url` after a second (D15)."""
+
+    template: ClassVar[str] = "wait.html"
+    heading: ClassVar[str] = "One moment"
+
+    frame: Frame
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A dead end: says what happened and leads back (D15, D16). Never repeats a value of the query (D16)."""
+
+    template: ClassVar[str] = "problem.html"
+
+    frame: Frame
+    heading: str
+    paragraphs: tuple[str, ...]
+    reference: str | None = None
+    """the request id (D28)"""
+    back: Link | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain:
+    """No entity of this person can be used here (D17). The one button posts to `action`."""
+
+    template: ClassVar[str] = "explain.html"
+    heading: ClassVar[str] = "You cannot use this service yet"
+
+    frame: Frame
+    action: str
+    choices: tuple[Choice, ...]
+    """with their reasons; empty: the person acts for nobody. The first 50 are shown"""
+
+    @property
+    def shown(self) -> tuple[Choice, ...]:
+        """The entities that are rendered."""
+        return self.choices[:CHOICES_SHOWN]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignOut:
+    """Asks before the session ends (D30). Fields: none of its own."""
+
+    template: ClassVar[str] = "sign_out.html"
+    heading: ClassVar[str] = "Sign out?"
+
+    frame: Frame
+    action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedOut:
+    """The session has ended, or there was none (D30)."""
+
+    template: ClassVar[str] = "signed_out.html"
+    heading: ClassVar[str] = "You are signed out"
+
+    frame: Frame = Frame()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """The plain page at `/`. Links are addresses of the discovery document and of the key set."""
+
+    template: ClassVar[str] = "home.html"
+    heading: ClassVar[str] = "Sign-in for organisations"
+
+    discovery: str
+    keys: str
+    frame: Frame = Frame()
+
+
+View = (
+    SignIn
+    | SecondFactor
+    | ChooseEntity
+    | Consent
+    | Confirm
+    | Leave
+    | Wait
+    | Problem
+    | Explain
+    | SignOut
+    | SignedOut
+    | Home
+)

@@ -1,0 +1,91 @@
+"""Stores for the tests of this folder, and programs that use one database file at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from corpid.adapters.memory import MemoryTransientStore
+from corpid.adapters.sealing import Sealer
+from corpid.adapters.sql.stores import SqlStores, open_sqlite
+from corpid.ports import AuditEvent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from corpid.ports import TransientStore
+
+NOW = 1_800_000_000.0
+KEY = bytes(range(32))
+EVENT = AuditEvent(actor="operator", action="test.change", request_id="r1", detail={"why": "a test"})
+
+PROGRAM = """
+import asyncio, sys, time
+from pathlib import Path
+from corpid.adapters.sealing import Sealer
+from corpid.adapters.sql.stores import open_sqlite
+from corpid.ports import *
+from corpid.directory.records import *
+
+NOW = 1_800_000_000.0
+EVENT = AuditEvent(actor="operator", action="test.change")
+
+async def opened():
+    return await open_sqlite(Path(sys.argv[1]), Sealer(bytes(range(32))), lambda: NOW, migrate=True)
+
+def go():
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@asynccontextmanager
+async def sqlite(path: Path, *, sealer: Sealer | None = None, now: float = NOW) -> AsyncIterator[SqlStores]:
+    """A migrated database file."""
+    stores = await open_sqlite(path / "corpid.db", sealer or Sealer(KEY), lambda: now, migrate=True)
+    try:
+        yield stores
+    finally:
+        await stores.close()
+
+
+@asynccontextmanager
+async def sqlite_transient(path: Path) -> AsyncIterator[TransientStore]:
+    async with sqlite(path) as stores:
+        yield stores.transient
+
+
+@asynccontextmanager
+async def memory_transient(path: Path) -> AsyncIterator[TransientStore]:
+    yield MemoryTransientStore()
+
+
+TRANSIENT_STORES: dict[str, Callable[[Path], AbstractAsyncContextManager[TransientStore]]] = {
+    "memory": memory_transient,
+    "sqlite": sqlite_transient,
+}
+
+
+def program(path: Path, body: str, *arguments: str) -> subprocess.Popen[str]:
+    """A process that has PROGRAM and `body`, with the database file as its first argument."""
+    command = [sys.executable, "-c", PROGRAM + body, str(path / "corpid.db"), *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def race(path: Path, body: str, *, processes: int) -> list[str]:
+    """What each of several processes prints after all of them were ready and told to go."""
+    racing = [program(path, body, str(number)) for number in range(processes)]
+    for process in racing:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in racing:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    answers = [process.communicate(timeout=60)[0].strip() for process in racing]
+    assert [process.returncode for process in racing] == [0] * processes
+    return answers

@@ -1,0 +1,138 @@
+"""The schema: made, checked, refused (D43; `corpid migrate`)."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+
+from corpid.adapters.sql import schema
+from corpid.adapters.sql.schema import DatabaseUnreachable, SchemaNewer, SchemaOlder
+from corpid.adapters.sql.tables import METADATA
+from tests.adapters.opened import EVENT, race, sqlite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STARTER = """
+go()
+async def main():
+    stores = await opened()
+    print(await stores.registry.deployment.maintenance())
+    await stores.close()
+asyncio.run(main())
+"""
+
+
+def changed(path: Path, statement: str) -> None:
+    connection = sqlite3.connect(path / "corpid.db", isolation_level=None)
+    connection.execute(statement)
+    connection.close()
+
+
+def schema_of(path: Path) -> list[tuple[str]]:
+    connection = sqlite3.connect(path / "corpid.db")
+    rows = connection.execute("SELECT sql FROM sqlite_schema ORDER BY name").fetchall()
+    connection.close()
+    return rows
+
+
+def test_a_fresh_database_passes_the_check_and_a_second_migration_changes_nothing(tmp_path: Path) -> None:
+    schema.migrate(tmp_path / "corpid.db")
+    schema.check(tmp_path / "corpid.db")
+    before = schema_of(tmp_path)
+    schema.migrate(tmp_path / "corpid.db")
+    assert schema_of(tmp_path) == before
+
+
+def test_the_migrations_make_exactly_the_tables_of_the_code(tmp_path: Path) -> None:
+    schema.migrate(tmp_path / "corpid.db")
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'corpid.db'}")
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, METADATA) == []
+    engine.dispose()
+
+
+def test_the_migrations_make_the_same_statements_as_the_tables_of_the_code(tmp_path: Path) -> None:
+    """What Alembic does not compare: WITHOUT ROWID, AUTOINCREMENT, cascades."""
+    schema.migrate(tmp_path / "corpid.db")
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'tables.db'}")
+    METADATA.create_all(engine)
+    engine.dispose()
+    made = [part_of(tmp_path / name, "table") for name in ("corpid.db", "tables.db")]
+    made[0].pop("alembic_version")
+    assert made[0] == made[1]
+    assert part_of(tmp_path / "corpid.db", "index") == part_of(tmp_path / "tables.db", "index")
+
+
+def part_of(path: Path, sort: str) -> dict[str, list[str]]:
+    """Each statement as its words in order of the alphabet, since constraints may stand in any order."""
+    connection = sqlite3.connect(path)
+    rows = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = ? AND sql <> ''", (sort,)).fetchall()
+    connection.close()
+    return {name: sorted(text.replace(",", " ").replace(")", " ) ").replace("(", " ( ").split()) for name, text in rows}
+
+
+def test_processes_that_start_at_once_make_one_schema(tmp_path: Path) -> None:
+    """The embedded default migrates under one lock."""
+    assert race(tmp_path, STARTER, processes=6) == ["False"] * 6
+    schema.check(tmp_path / "corpid.db")
+
+
+def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    schema.migrate(tmp_path / "corpid.db")
+    changed(tmp_path, "UPDATE alembic_version SET version_num = '9999'")
+    before = schema_of(tmp_path)
+    for use in (schema.check, schema.migrate):
+        with pytest.raises(SchemaNewer, match=r"corpid\.db was migrated by a newer CorpID \(its schema is '9999'\)"):
+            use(tmp_path / "corpid.db")
+    assert schema_of(tmp_path) == before
+
+
+def test_a_database_without_its_migration_says_to_run_it(tmp_path: Path) -> None:
+    changed(tmp_path, "CREATE TABLE anything (x)")
+    with pytest.raises(SchemaOlder, match="run `corpid migrate`"):
+        schema.check(tmp_path / "corpid.db")
+
+
+def test_a_missing_database_is_unreachable_and_not_made_by_the_check(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnreachable, match=r"corpid\.db cannot be opened: unable to open database file"):
+        schema.check(tmp_path / "corpid.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_directory_and_a_file_of_another_kind_are_unreachable(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnreachable, match="cannot be written: No such file or directory"):
+        schema.migrate(tmp_path / "missing" / "corpid.db")
+    (tmp_path / "corpid.db").write_bytes(b"This is not a database. " * 100)
+    for use in (schema.check, schema.migrate):
+        with pytest.raises(DatabaseUnreachable, match="file is not a database"):
+            use(tmp_path / "corpid.db")
+
+
+def test_a_migration_that_fails_leaves_the_schema_as_it_was(tmp_path: Path) -> None:
+    """One transaction: a table in the way of the first migration undoes what it had made."""
+    changed(tmp_path, "CREATE TABLE transient (x)")
+    before = schema_of(tmp_path)
+    with pytest.raises(DatabaseUnreachable, match="transient already exists"):
+        schema.migrate(tmp_path / "corpid.db")
+    assert schema_of(tmp_path) == before
+
+
+def test_the_audit_table_refuses_changes_and_removals(tmp_path: Path) -> None:
+    """DESIGN: append-only audit table."""
+
+    async def write() -> None:
+        async with sqlite(tmp_path) as stores:
+            await stores.registry.audit.write(EVENT, now=1)
+
+    asyncio.run(write())
+    for statement in ("UPDATE audit SET actor = 'x'", "DELETE FROM audit"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            changed(tmp_path, statement)

@@ -1,0 +1,170 @@
+"""Passwords: argon2id in bounded threads of its own, the same work for nobody (D44)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import argon2
+import pytest
+from argon2.profiles import CHEAPEST, RFC_9106_LOW_MEMORY
+from structlog.testing import capture_logs
+
+from corpid.adapters.blocklist import guessable_passwords
+from corpid.adapters.passwords import Argon2Passwords
+from corpid.directory.password_rules import LONGEST, SHORTEST
+from corpid.ports import PasswordsBusy
+
+if TYPE_CHECKING:
+    from corpid.ports import Passwords
+
+CHEAP = replace(CHEAPEST, salt_len=16, hash_len=32)
+RIGHT = "a horse named Battery"
+
+
+def cheap(threads: int = 1, waiting: int | None = None) -> Argon2Passwords:
+    return Argon2Passwords(threads=threads, waiting=waiting, profile=CHEAP)
+
+
+def test_a_password_fits_its_own_hash_and_no_other_password_does() -> None:
+    async def story() -> None:
+        passwords: Passwords = cheap()
+        hashed = await passwords.hash(RIGHT)
+        assert hashed.startswith("$argon2id$")
+        assert await passwords.hash(RIGHT) != hashed
+        assert await passwords.verify(hashed, RIGHT) is True
+        for wrong in ("", RIGHT + " ", RIGHT.upper(), RIGHT + "\0", RIGHT * 100):
+            assert await passwords.verify(hashed, wrong) is False
+
+    asyncio.run(story())
+
+
+def test_every_way_to_type_the_same_characters_fits() -> None:
+    """D44: after NFC."""
+
+    async def story() -> None:
+        passwords = cheap()
+        hashed = await passwords.hash("Caf\u00e9 on the corner")
+        assert await passwords.verify(hashed, "Cafe\u0301 on the corner") is True
+        assert await passwords.verify(hashed, "Cafe on the corner") is False
+
+    asyncio.run(story())
+
+
+def test_nobodys_password_is_refused_after_the_same_work() -> None:
+    """D44: for an unknown user a hash of exactly the same cost is computed."""
+    passwords = Argon2Passwords(threads=1, profile=RFC_9106_LOW_MEMORY)
+    assert argon2.extract_parameters(passwords._nobody) == RFC_9106_LOW_MEMORY
+    with pytest.raises(argon2.exceptions.VerifyMismatchError):
+        argon2.PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY).verify(passwords._nobody, RIGHT)
+    assert asyncio.run(passwords.verify(None, RIGHT)) is False
+
+
+@pytest.mark.parametrize(
+    "text", ["", "plain", "$argon2id$v=19$m=8,t=1,p=1$", "$2b$12$abcdefghijklmnopqrstuv", "h\u00e4sh"]
+)
+def test_a_hash_that_cannot_be_read_refuses_and_is_logged(text: str) -> None:
+    with capture_logs() as logged:
+        assert asyncio.run(cheap().verify(text, RIGHT)) is False
+    assert [line["event"] for line in logged] == ["password_hash_unusable"]
+
+
+def test_any_text_can_be_tried_even_one_that_is_no_unicode() -> None:
+    async def story() -> None:
+        passwords = cheap()
+        hashed = await passwords.hash(RIGHT)
+        for text in ("\ud800", "\0", "a\u0315\u0300" * 30000):
+            assert await passwords.verify(hashed, text) is False
+
+    asyncio.run(story())
+
+
+def test_hashes_are_made_with_the_second_profile_of_rfc_9106_or_more_unless_told_otherwise() -> None:
+    passwords = Argon2Passwords(threads=1)
+    parameters = argon2.extract_parameters(asyncio.run(passwords.hash(RIGHT)))
+    assert parameters.type is argon2.Type.ID
+    assert (parameters.memory_cost, parameters.time_cost, parameters.parallelism) == (65536, 3, 4)
+
+
+def test_a_hash_of_another_profile_is_outdated() -> None:
+    """D44: rehash on change."""
+
+    async def story() -> None:
+        old, new = cheap(), Argon2Passwords(threads=1, profile=replace(CHEAP, time_cost=2))
+        hashed = await old.hash(RIGHT)
+        assert old.outdated(hashed) is False
+        assert new.outdated(hashed) is True
+        assert await new.verify(hashed, RIGHT) is True
+        assert new.outdated(await new.hash(RIGHT)) is False
+
+    asyncio.run(story())
+
+
+def occupied(passwords: Argon2Passwords, threads: int) -> threading.Event:
+    """Keep all threads busy until the event is set."""
+    release, started = threading.Event(), threading.Semaphore(0)
+
+    def work() -> None:
+        started.release()
+        release.wait(60)
+
+    for _ in range(threads):
+        passwords._threads.submit(work)
+    for _ in range(threads):
+        started.acquire()
+    return release
+
+
+def test_beyond_its_bound_a_check_is_refused_and_never_queued() -> None:
+    async def story() -> None:
+        passwords = cheap(threads=1, waiting=2)
+        release = occupied(passwords, 1)
+        waiting = [asyncio.create_task(passwords.verify(None, RIGHT)) for _ in range(3)]
+        await asyncio.sleep(0)
+        for refused in (passwords.verify(None, RIGHT), passwords.hash(RIGHT)):
+            with pytest.raises(PasswordsBusy):
+                await refused
+        release.set()
+        assert await asyncio.gather(*waiting) == [False, False, False]
+        assert await passwords.verify(None, RIGHT) is False
+
+    asyncio.run(story())
+
+
+def test_whoever_goes_away_gives_the_place_in_the_queue_back() -> None:
+    async def story() -> None:
+        passwords = cheap(threads=1, waiting=1)
+        release = occupied(passwords, 1)
+        waiting = [asyncio.create_task(passwords.verify(None, RIGHT)) for _ in range(2)]
+        await asyncio.sleep(0)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        patient = [asyncio.create_task(passwords.verify(None, RIGHT)) for _ in range(2)]
+        await asyncio.sleep(0)
+        release.set()
+        assert await asyncio.gather(*patient) == [False, False]
+
+    asyncio.run(story())
+
+
+def test_after_closing_nothing_is_taken_on() -> None:
+    passwords = cheap()
+    passwords.close()
+    for _ in range(40):
+        with pytest.raises(PasswordsBusy, match="stopped"):
+            asyncio.run(passwords.verify(None, RIGHT))
+
+
+def test_the_blocklist_holds_what_people_come_up_with_in_the_form_that_is_compared() -> None:
+    blocklist = guessable_passwords()
+    for obvious in (
+        "password1234", "123456789012", "qwertyuiop12", "administrator", "aaaaaaaaaaaa", "abcabcabcabc", "welcome2024!",
+        "1qaz2wsx3edc", "p@ssw0rd1234", "passwordpassword", "iloveyou1234", "abcdefghijkl", "098765432109",
+    ):  # fmt: skip
+        assert obvious in blocklist, obvious
+    assert all(text == text.casefold() and SHORTEST <= len(text) <= LONGEST for text in blocklist)
+    assert 5_000 < len(blocklist) < 100_000
+    assert RIGHT.casefold() not in blocklist

@@ -1,0 +1,198 @@
+"""Secrets at rest (D43)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.adapters.sealing import Sealer, SealingError, embedded_key, key_from_file, key_from_text, key_id
+from corpid.adapters.sql.rewrap import rewrap
+from corpid.directory.records import Credentials, User
+from corpid.ports import AuditEvent, SealedKey, Upsert
+from tests.adapters.opened import EVENT, KEY, sqlite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NEW_KEY = bytes(reversed(range(32)))
+TEXT = base64.b64encode(KEY).decode()
+PLACE = ("keys", "k1", "secret")
+PERSON = User(user_id="u1", user_name="tan", name="Tan")
+FACTORS = Credentials(user_id="u1", totp_secret="JBSWY3DPEHPK3PXP")
+SIGNING = SealedKey(kid="k1", use="sig", secret='{"d":"private"}', created_at=1, active_from=2)
+
+
+def test_what_is_sealed_opens_at_its_own_place() -> None:
+    sealer = Sealer(KEY)
+    assert sealer.open(*PLACE, sealer.seal(*PLACE, "sécret")) == "sécret"
+
+
+@pytest.mark.parametrize("place", [("credentials", "k1", "secret"), ("keys", "k2", "secret"), ("keys", "k1", "use")])
+def test_a_sealed_text_copied_elsewhere_does_not_open(place: tuple[str, str, str]) -> None:
+    """AAD = table, row, column."""
+    sealer = Sealer(KEY)
+    with pytest.raises(SealingError, match="belongs to another row"):
+        sealer.open(*place, sealer.seal(*PLACE, "secret"))
+
+
+def test_places_are_told_apart_by_more_than_their_text_run_together() -> None:
+    sealer = Sealer(KEY)
+    with pytest.raises(SealingError):
+        sealer.open("key", "sk1", "secret", sealer.seal("keys", "k1", "secret", "secret"))
+
+
+def test_sealing_twice_gives_two_texts_with_the_key_id_in_front() -> None:
+    """Fresh nonce; key id in front."""
+    sealer = Sealer(KEY)
+    one, two = (sealer.seal(*PLACE, "secret") for _ in range(2))
+    assert one != two
+    assert one.startswith(f"{key_id(KEY)}.")
+    assert "secret" not in one
+
+
+@pytest.mark.parametrize("damage", [lambda text: text[:-2], lambda text: text[:20] + "AAAA" + text[24:], lambda t: t[:12]])
+def test_a_changed_text_does_not_open(damage: object) -> None:
+    sealer = Sealer(KEY)
+    with pytest.raises(SealingError, match=r"keys\.secret of 'k1'"):
+        sealer.open(*PLACE, damage(sealer.seal(*PLACE, "secret")))  # type: ignore[operator]
+
+
+def test_another_key_is_named_by_its_id_in_the_error() -> None:
+    with pytest.raises(SealingError, match=key_id(KEY)):
+        Sealer(NEW_KEY).open(*PLACE, Sealer(KEY).seal(*PLACE, "secret"))
+
+
+def test_an_older_key_opens_and_the_current_one_seals() -> None:
+    both = Sealer(NEW_KEY, older=[KEY])
+    old = Sealer(KEY).seal(*PLACE, "secret")
+    assert both.open(*PLACE, old) == "secret"
+    assert not both.is_current(old)
+    assert both.is_current(both.seal(*PLACE, "secret"))
+
+
+@pytest.mark.parametrize("text", [TEXT, TEXT.rstrip("="), base64.urlsafe_b64encode(KEY).decode() + "\n"])
+def test_a_key_is_read_from_base64_text_of_either_alphabet(text: str) -> None:
+    assert key_from_text(text, "CORPID_KEY_ENCRYPTION_KEY") == KEY
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "CORPID_KEY is empty"),
+        ("not base64!", "CORPID_KEY is not base64"),
+        ("A", "CORPID_KEY is not base64"),
+        (base64.b64encode(bytes(16)).decode(), "CORPID_KEY has 16 bytes"),
+    ],
+)
+def test_a_bad_key_text_is_refused_with_its_source_and_what_is_wrong(text: str, complaint: str) -> None:
+    with pytest.raises(SealingError, match=complaint):
+        key_from_text(text, "CORPID_KEY")
+
+
+def test_a_key_file_must_be_there_and_its_owners_alone(tmp_path: Path) -> None:
+    """A file (0600)."""
+    path = tmp_path / "key"
+    with pytest.raises(SealingError, match="does not exist"):
+        key_from_file(path)
+    path.write_text(TEXT)
+    path.chmod(0o640)
+    with pytest.raises(SealingError, match="chmod 600"):
+        key_from_file(path)
+    path.chmod(0o600)
+    assert key_from_file(path) == KEY
+
+
+def test_a_directory_is_no_key_file(tmp_path: Path) -> None:
+    with pytest.raises(SealingError, match="cannot be read"):
+        key_from_file(tmp_path)
+
+
+def test_the_embedded_key_is_made_once_and_read_afterwards(tmp_path: Path) -> None:
+    """The embedded default generates one in the data directory."""
+    with ThreadPoolExecutor(8) as threads:
+        keys = set(threads.map(embedded_key, [tmp_path] * 8))
+    assert len(keys) == 1
+    assert embedded_key(tmp_path) in keys
+    assert [(path.name, path.stat().st_mode & 0o777) for path in tmp_path.iterdir()] == [("sealing.key", 0o600)]
+
+
+def test_a_data_directory_that_cannot_hold_the_key_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SealingError, match="cannot be made"):
+        embedded_key(tmp_path / "missing")
+
+
+def test_secrets_never_stand_in_the_database_file(tmp_path: Path) -> None:
+    async def write() -> None:
+        async with sqlite(tmp_path) as stores:
+            await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
+            await stores.registry.keys.add(SIGNING, EVENT)
+            assert await stores.registry.directory.credentials("u1") == FACTORS
+            assert await stores.registry.keys.all() == [SIGNING]
+
+    asyncio.run(write())
+    content = (tmp_path / "corpid.db").read_bytes()
+    assert b"JBSWY3DPEHPK3PXP" not in content
+    assert b"private" not in content
+
+
+def test_a_database_of_another_key_is_refused_at_start(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with sqlite(tmp_path):
+            pass
+        with pytest.raises(SealingError, match=f"sealed with the key-encryption key '{key_id(KEY)}'"):
+            async with sqlite(tmp_path, sealer=Sealer(NEW_KEY)):
+                pass
+        async with sqlite(tmp_path):
+            pass
+
+    asyncio.run(scenario())
+
+
+def test_after_a_rewrap_the_older_key_is_not_needed(tmp_path: Path) -> None:
+    """Rewrap command."""
+    both = Sealer(NEW_KEY, older=[KEY])
+    event = AuditEvent(actor="operator", action="key.rewrap")
+
+    async def scenario() -> None:
+        async with sqlite(tmp_path) as stores:
+            await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
+            await stores.registry.keys.add(SIGNING, EVENT)
+        async with sqlite(tmp_path, sealer=both) as stores:
+            assert await rewrap(stores.database, both, stores.registry.audit, event) == 3
+            assert await rewrap(stores.database, both, stores.registry.audit, event) == 0
+        async with sqlite(tmp_path, sealer=Sealer(NEW_KEY)) as stores:
+            assert await stores.registry.keys.all() == [SIGNING]
+            assert await stores.registry.directory.credentials("u1") == FACTORS
+            assert [entry.action for entry in await stores.registry.audit.entries()][-1] == "key.rewrap"
+
+    asyncio.run(scenario())
+
+
+def test_a_rewrap_that_meets_a_damaged_row_changes_nothing(tmp_path: Path) -> None:
+    both = Sealer(NEW_KEY, older=[KEY])
+    stored = "SELECT secret FROM keys ORDER BY kid"
+
+    async def scenario() -> None:
+        async with sqlite(tmp_path, sealer=both) as stores:
+            before = connection.execute(stored).fetchall()
+            with pytest.raises(SealingError, match="'k2'"):
+                await rewrap(stores.database, both, stores.registry.audit, EVENT)
+            assert connection.execute(stored).fetchall() == before
+
+    async def prepare() -> None:
+        async with sqlite(tmp_path) as stores:
+            await stores.registry.keys.add(SIGNING, EVENT)
+            await stores.registry.keys.add(
+                SealedKey(kid="k2", use="mac", secret="s", created_at=1, active_from=1), EVENT
+            )
+
+    asyncio.run(prepare())
+    connection = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
+    connection.execute("UPDATE keys SET secret = substr(secret, 1, length(secret) - 3) || 'AAA' WHERE kid = 'k2'")
+    asyncio.run(scenario())
+    connection.close()

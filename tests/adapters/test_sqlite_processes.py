@@ -1,0 +1,212 @@
+"""Several processes on one SQLite file, and processes that die (DESIGN "What each engine promises")."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+import sqlalchemy as sa
+
+from corpid.adapters.sql.engine import BUSY_SECONDS
+from corpid.directory.records import Entity
+from corpid.ports import StoreUnavailable, Upsert
+from tests.adapters.opened import EVENT, NOW, program, race, sqlite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from corpid.adapters.sql.stores import SqlStores
+
+SPENDER = """
+async def main():
+    stores = await opened()
+    go()
+    won = 0
+    for number in range(200):
+        async with stores.transient.unit(NOW) as unit:
+            won += await unit.add("jti", number.to_bytes(32), 60)
+            await unit.count("requests", bytes(32), 60)
+    print(won)
+    await stores.close()
+asyncio.run(main())
+"""
+
+TAKER = """
+async def main():
+    stores = await opened()
+    go()
+    taken = 0
+    for number in range(100):
+        async with stores.transient.unit(NOW) as unit:
+            taken += await unit.take("code", number.to_bytes(32)) is not None
+    print(taken)
+    await stores.close()
+asyncio.run(main())
+"""
+
+REPORTER = """
+async def main():
+    stores = await opened()
+    for number in range(1_000_000):
+        async with stores.transient.unit(NOW) as unit:
+            assert await unit.add("jti", number.to_bytes(32), 60)
+        print(number, flush=True)
+asyncio.run(main())
+"""
+
+BULK_WRITER = """
+async def main():
+    stores = await opened()
+    changes = [
+        Upsert(Entity(entity_id=f"E{n}", type="UEN", registration_number=str(n), country="SG", name=f"Firm {n}"))
+        for n in range(20_000)
+    ]
+    go()
+    await stores.registry.directory.write(changes, EVENT)
+    print("written")
+    await stores.close()
+asyncio.run(main())
+"""
+
+FIRST_KEYS = """
+async def main():
+    stores = await opened()
+    go()
+    key = SealedKey(kid=sys.argv[2], use="sig", secret="{}", created_at=1, active_from=1)
+    print(await stores.registry.keys.add_first([key]))
+    await stores.close()
+asyncio.run(main())
+"""
+
+
+def test_of_several_processes_one_is_first_for_each_jti(tmp_path: Path) -> None:
+    """D7, D8: also across processes every use is counted once."""
+    won = race(tmp_path, SPENDER, processes=4)
+    assert sum(map(int, won)) == 200
+
+    async def counted() -> None:
+        async with sqlite(tmp_path) as stores:
+            assert await stores.transient.get("requests", bytes(32), now=NOW) == b"800"
+
+    asyncio.run(counted())
+
+
+def test_of_several_processes_one_takes_each_code(tmp_path: Path) -> None:
+    """D18."""
+
+    async def issue() -> None:
+        async with sqlite(tmp_path) as stores, stores.transient.unit(NOW) as unit:
+            for number in range(100):
+                await unit.put("code", number.to_bytes(32), b"grant", 60)
+
+    asyncio.run(issue())
+    taken = race(tmp_path, TAKER, processes=4)
+    assert sum(map(int, taken)) == 100
+
+
+def test_of_several_processes_one_makes_the_first_keys(tmp_path: Path) -> None:
+    """D42: a deployment starts with one set of keys."""
+    made = race(tmp_path, FIRST_KEYS, processes=4)
+    assert sorted(made) == ["False", "False", "False", "True"]
+
+    async def kept() -> None:
+        async with sqlite(tmp_path) as stores:
+            assert [key.kid for key in await stores.registry.keys.all()] == [str(made.index("True"))]
+
+    asyncio.run(kept())
+
+
+def test_what_a_killed_process_reported_as_spent_is_spent(tmp_path: Path) -> None:
+    """DESIGN: on SQLite a spent thing stays spent through process death."""
+    with program(tmp_path, REPORTER) as spending:
+        assert spending.stdout is not None
+        reported = [int(spending.stdout.readline()) for _ in range(500)]
+        spending.send_signal(signal.SIGKILL)
+        reported += [int(line) for line in spending.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+    assert spending.returncode == -signal.SIGKILL
+
+    async def spent_again() -> list[int]:
+        async with sqlite(tmp_path) as stores, stores.transient.unit(NOW) as unit:
+            return [number for number in reported if await unit.add("jti", number.to_bytes(32), 60)]
+
+    assert asyncio.run(spent_again()) == []
+    connection = sqlite3.connect(tmp_path / "corpid.db")
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
+
+
+def test_requests_are_answered_while_another_process_writes_a_large_file(tmp_path: Path) -> None:
+    """`corpid apply` writes in short transactions with gaps between them."""
+
+    async def scenario() -> int:
+        async with sqlite(tmp_path) as stores:
+            bulk = program(tmp_path, BULK_WRITER)
+            assert bulk.stdout is not None
+            assert bulk.stdin is not None
+            assert await asyncio.to_thread(bulk.stdout.readline) == "ready\n"
+            bulk.stdin.write("go\n")
+            bulk.stdin.flush()
+            answered = 0
+            while bulk.poll() is None:
+                async with stores.transient.unit(NOW) as unit:
+                    answered += await unit.add("jti", answered.to_bytes(32), 60)
+                await asyncio.sleep(0.005)
+            assert bulk.communicate() == ("written\n", None)
+            return answered
+
+    assert asyncio.run(scenario()) > 20
+
+
+def test_a_store_that_stays_busy_says_so_while_the_loop_goes_on(tmp_path: Path) -> None:
+    """`temporarily_unavailable`; a look needs no lock and is answered meanwhile."""
+
+    async def scenario() -> None:
+        async with sqlite(tmp_path) as stores:
+            holder = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
+            holder.execute("BEGIN IMMEDIATE")
+            waiting = asyncio.gather(*(spend(stores, bytes([n])) for n in range(3)), return_exceptions=True)
+            await asyncio.sleep(0)
+            while not waiting.done():
+                assert await stores.transient.get("jti", b"k", now=NOW) is None
+                await asyncio.sleep(BUSY_SECONDS / 20)
+            outcomes = await waiting
+            assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
+            assert "corpid.db" in str(outcomes[0])
+            holder.execute("ROLLBACK")
+            holder.close()
+            assert await spend(stores, b"k")
+
+    async def spend(stores: SqlStores, key: bytes) -> bool:
+        async with stores.transient.unit(NOW) as unit:
+            return await unit.add("jti", key, 60)
+
+    asyncio.run(scenario())
+
+
+def test_a_full_disk_makes_the_store_unavailable_and_changes_nothing(tmp_path: Path) -> None:
+    """A write that failed is no half write."""
+
+    async def scenario() -> None:
+        async with sqlite(tmp_path) as stores:
+            limit = stores.database.prepare(sa.text("PRAGMA max_page_count = 1"))
+            await stores.database.rows(limit, {})
+            big = Entity(entity_id="E1", type="UEN", registration_number="1", country="SG", name="x" * 2_000_000)
+            with pytest.raises(StoreUnavailable, match="full"):
+                await stores.registry.directory.write([Upsert(big)], EVENT)
+            assert await stores.registry.directory.read(Entity, [("E1",)]) == {}
+            assert await stores.registry.audit.entries() == []
+
+    asyncio.run(scenario())
+
+
+def test_the_write_ahead_log_does_not_outlive_a_clean_close(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with sqlite(tmp_path) as stores, stores.transient.unit(NOW) as unit:
+            await unit.put("code", b"k", bytes(100_000), 60)
+
+    asyncio.run(scenario())
+    assert not (tmp_path / "corpid.db-wal").exists()
+    assert (tmp_path / "corpid.db").stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,37 @@
+"""What holds for every test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+BROWSER_TESTS = Path(__file__).parent / "browser"
+BROWSER_MISSING = shutil.which("chromium") is None
+IN_CI = os.environ.get("CI") == "true"
+
+# How long an example takes depends on the machine, and no test asserts a duration.
+settings.register_profile("corpid", deadline=None)
+settings.load_profile("corpid")
+
+
+def pytest_configure() -> None:
+    if BROWSER_MISSING and IN_CI:
+        msg = "Chromium is missing, and in CI tests/browser must run. `make test` as root installs it."
+        raise pytest.UsageError(msg)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    return True if BROWSER_MISSING and collection_path.is_relative_to(BROWSER_TESTS) else None
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    if BROWSER_MISSING:
+        terminalreporter.write_line("tests/browser was left out: Chromium is missing (`make setup-test` says more)")

@@ -1,0 +1,73 @@
+"""What the documents tell a reader to do can be done."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import typer.main
+
+from corpid import __version__, cli
+from tests.house.source import ROOT, documents, listed, shown_commands
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def complaint(line: str, command: Any) -> str | None:
+    """What a command line names that the program does not have; None if it has everything."""
+    words = re.split(r"\s[|>&;]", line)[0].split()[1:]
+    while hasattr(command, "commands") and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
+        if words[0] not in command.commands:
+            return f"{line}: no command '{words[0]}'"
+        command = command.commands[words.pop(0)]
+    options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    named = {word.split("=")[0].strip("[]") for word in words if word.startswith(("--", "[--"))}
+    unknown = named - options - {"--help"}
+    return f"{line}: no option {sorted(unknown)}" if unknown else None
+
+
+def test_documents_show_only_commands_that_exist() -> None:
+    program = typer.main.get_command(cli.app)
+    shown = [(path, line) for path, text in documents().items() for line in shown_commands(text, "corpid")]
+    assert shown
+    wrong = [(path, words) for path, line in shown if (words := complaint(line, program))]
+    assert not wrong, listed(wrong)
+
+
+def test_documents_show_only_make_targets_that_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
+    shown = [
+        (path, word)
+        for path, text in documents().items()
+        for line in shown_commands(text, "make")
+        for word in line.split()[1:2]
+        if "=" not in word
+    ]
+    assert shown
+    wrong = [(path, word) for path, word in shown if word not in targets]
+    assert not wrong, listed(wrong)
+
+
+def test_every_link_of_a_document_leads_somewhere() -> None:
+    broken = [
+        (path, target)
+        for path, text in documents().items()
+        for target in LINK.findall(text)
+        if "://" not in target and not target.startswith("mailto:")
+        if not ((ROOT / path).parent / target).exists()
+    ]
+    assert not broken, listed(broken)
+
+
+def test_the_changelog_knows_this_version() -> None:
+    assert f"## [{__version__}]" in documents()["CHANGELOG.md"]
+
+
+def test_decisions_are_numbered_without_a_gap_and_have_the_form_of_a_record() -> None:
+    """docs/decisions/README.md says what a record holds."""
+    records = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    assert [path.name[:4] for path in records] == [f"{number:04}" for number in range(1, len(records) + 1)]
+    for path in records:
+        headings = re.findall(r"^## (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert headings == ["Question", "Decision", "Why", "What follows"], path.name

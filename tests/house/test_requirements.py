@@ -1,0 +1,58 @@
+"""What is installed is what was reviewed: pinned, hashed, from wherever the installer is told to look."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+
+import pytest
+
+from tests.house.source import ROOT
+
+FILES = ("runtime", "dev", "tools")
+
+
+def requirements(name: str) -> dict[str, tuple[str, int]]:
+    """Package → its version and how many hashes it has."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    rows = [line for line in text.splitlines() if line and not line.startswith("#")]
+    pinned = {}
+    for row in rows:
+        match = re.fullmatch(r"([a-z0-9._-]+)==(\S+)( ;[^-]+)?((?:\s+--hash=sha256:[0-9a-f]{64})+)\s*", row)
+        assert match, f"requirements/{name}.txt: not a pinned and hashed requirement: {row[:80]}"
+        pinned[match[1]] = (match[2], match[4].count("--hash"))
+    return pinned
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_requirement_is_pinned_and_hashed_and_names_no_host(name: str) -> None:
+    text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+    assert requirements(name)
+    assert "//" not in text
+    assert " @ " not in text
+
+
+def test_tests_run_on_the_versions_that_are_shipped() -> None:
+    dev = requirements("dev")
+    assert {name: pin for name, pin in requirements("runtime").items() if dev.get(name) != pin} == {}
+
+
+def test_every_dependency_is_locked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+    def names(rows: list[str]) -> set[str]:
+        return {re.split(r"[^A-Za-z0-9._-]", row)[0].lower() for row in rows}
+
+    assert names(project["project"]["dependencies"]) <= requirements("runtime").keys()
+    assert names(project["dependency-groups"]["dev"]) <= requirements("dev").keys()
+    assert names(project["dependency-groups"]["tools"]) <= requirements("tools").keys()
+
+
+def test_locks_of_node_packages_have_hashes_and_name_no_host() -> None:
+    """`make lock` writes them with omit-lockfile-registry-resolved."""
+    for path in [path for path in ROOT.rglob("package-lock.json") if "node_modules" not in path.parts]:
+        packages = json.loads(path.read_text(encoding="utf-8"))["packages"]
+        fetched = {name: package for name, package in packages.items() if name and not package.get("link")}
+        assert [name for name, package in fetched.items() if "resolved" in package] == []
+        assert [name for name, package in fetched.items() if not package.get("integrity")] == []

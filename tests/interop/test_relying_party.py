@@ -1,0 +1,380 @@
+"""The relying-party simulator refuses every answer that is wrong in one place.
+
+Its counterpart here is a provider of some lines that signs whatever it is told, so that each test can be
+honest everywhere but in one spot. The simulator is what the protocol tests trust: a check that could not
+fail would make them blind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import httpx
+import pytest
+from joserfc import jwe
+from joserfc.jwk import ECKey
+
+from corpid.sandbox import jwt
+from corpid.sandbox.answers import ProviderError
+from corpid.sandbox.relying_party import RelyingParty
+from corpid.sandbox.relying_party_keys import public
+from corpid.sandbox.verification import CheckFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ISSUER = "https://op.example"
+CALLBACK = "https://rp.example/callback"
+AUTH_INFO = {
+    "Result_Set": {
+        "ESrvc_Row_Count": 1,
+        "ESrvc_Result": [
+            {
+                "CPESrvcID": "PERMITS",
+                "Auth_Result_Set": {
+                    "Row_Count": 1,
+                    "Row": [
+                        {"CPEntID_SUB": "", "CPRole": "Maker", "StartDate": "2020-01-01", "EndDate": "9999-12-31",
+                         "Parameter": []}
+                    ],
+                },
+            }
+        ],
+    }
+}  # fmt: skip
+
+
+class Counterpart:
+    """Answers as a provider does; `change` may alter a document before it is signed or sent."""
+
+    def __init__(self) -> None:
+        self.key = ECKey.generate_key("P-256", {"kid": "op-1", "use": "sig", "alg": "ES256"})
+        self.published = [self.key]
+        self.change: dict[str, Callable[[Any], Any]] = {}
+        self.rp = RelyingParty(
+            client_id="rp-1",
+            issuer=ISSUER,
+            redirect_uri=CALLBACK,
+            http=httpx.AsyncClient(transport=httpx.MockTransport(self.answer)),
+        )
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        name = request.url.path.rsplit("/", 1)[-1]
+        response: httpx.Response = {
+            "openid-configuration": self.discovery,
+            "keys": self.keys,
+            "request": self.pushed,
+            "token": self.token,
+            "userinfo": self.userinfo,
+        }[name](request)
+        changed: httpx.Response = self._changed(f"{name} response", response)
+        return changed
+
+    def discovery(self, _: httpx.Request) -> httpx.Response:
+        document = {
+            "issuer": ISSUER,
+            "authorization_endpoint": f"{ISSUER}/authorize",
+            "token_endpoint": f"{ISSUER}/token",
+            "pushed_authorization_request_endpoint": f"{ISSUER}/request",
+            "jwks_uri": f"{ISSUER}/keys",
+            "userinfo_endpoint": f"{ISSUER}/userinfo",
+            "response_types_supported": ["code"],
+            "grant_types_supported": ["authorization_code"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["private_key_jwt"],
+            "token_endpoint_auth_signing_alg_values_supported": ["ES256"],
+            "dpop_signing_alg_values_supported": ["ES256"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+            "userinfo_signing_alg_values_supported": ["ES256"],
+            "scopes_supported": ["openid"],
+        }
+        return httpx.Response(200, json=self._changed("discovery", document))
+
+    def keys(self, _: httpx.Request) -> httpx.Response:
+        document = {"keys": [public(key, "kid", "use", "alg") for key in self.published]}
+        content = json.dumps(self._changed("keys", document))
+        return httpx.Response(200, content=content, headers={"Content-Type": "application/jwk-set+json"})
+
+    def pushed(self, _: httpx.Request) -> httpx.Response:
+        document = {"request_uri": f"urn:ietf:params:oauth:request_uri:{'r' * 43}", "expires_in": 60}
+        return self._no_store(201, json.dumps(self._changed("pushed", document)))
+
+    def token(self, request: httpx.Request) -> httpx.Response:
+        assert parse_qs(request.content.decode())["grant_type"] == ["authorization_code"]
+        now = int(time.time())
+        entity = {"sub": "200000001A", "sub_type": "entity"}
+        shared = {"iss": ISSUER, "iat": now, "exp": now + 600, "sub": "person-1", "acr": "urn:x:2", "auth_time": now}
+        scope = "openid authinfo tpauthinfo"
+        access = {**shared, "aud": [f"{ISSUER}/userinfo"], "client_id": "rp-1", "scope": scope, "jti": "j",
+                  "sub_type": "user", "entity": entity,
+                  "cnf": {"jkt": self.rp.sign_in.dpop_key.thumbprint()}}  # fmt: skip
+        access_token = self.sign("access token", access, "at+jwt")
+        identity = {**shared, "aud": "rp-1", "nonce": self.rp.sign_in.nonce, "at_hash": jwt.half_digest(access_token),
+                    "amr": ["pwd", "otp"], "sub_type": "user", "entity": entity}  # fmt: skip
+        document = {
+            "access_token": access_token,
+            "id_token": self.encrypt(self.sign("id token", identity, "JWT")),
+            "token_type": "DPoP",
+            "expires_in": 600,
+            "scope": scope,
+        }
+        return self._no_store(200, json.dumps(self._changed("token", document)))
+
+    def userinfo(self, _: httpx.Request) -> httpx.Response:
+        now = int(time.time())
+        payload = {"iss": ISSUER, "aud": "rp-1", "sub": "person-1", "iat": now, "exp": now + 600,
+                   "auth_info": AUTH_INFO}  # fmt: skip
+        return self._no_store(200, self.sign("userinfo", payload, "JWT"), "application/jwt")
+
+    def sign(self, name: str, payload: dict[str, Any], typ: str) -> str:
+        header = self._changed(f"{name} header", {"alg": "ES256", "kid": self.key.kid, "typ": typ})
+        key = self._changed(f"{name} key", self.key)
+        return str(self._changed(f"{name} text", jwt.compact(header, self._changed(name, payload), key)))
+
+    def encrypt(self, signed: str) -> str:
+        recipient = self._changed("recipient", self.rp.keys.encryption)
+        header = {"alg": "ECDH-ES+A256KW", "enc": "A256CBC-HS512", "kid": self.rp.keys.encryption.kid, "cty": "JWT"}
+        header = self._changed("encryption header", header)
+        return jwe.encrypt_compact(header, signed, recipient, algorithms=[header["alg"], header["enc"]])
+
+    def run(self) -> dict[str, Any]:
+        """A whole sign-in; the userinfo claims."""
+
+        async def steps() -> dict[str, Any]:
+            await self.rp.begin()
+            await self.rp.redeem(self._changed("callback", f"{CALLBACK}?code=c1&state={self.rp.sign_in.state}"))
+            return await self.rp.userinfo()
+
+        return asyncio.run(steps())
+
+    def _changed(self, name: str, value: Any) -> Any:
+        return self.change.get(name, lambda same: same)(value)
+
+    @staticmethod
+    def _no_store(status: int, content: str, content_type: str = "application/json") -> httpx.Response:
+        headers = {"Content-Type": content_type, "Cache-Control": "no-store", "Pragma": "no-cache"}
+        return httpx.Response(status, content=content, headers=headers)
+
+
+def put(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda document: {name: value for name, value in {**document, **members}.items() if value is not None}
+
+
+def swap(old: str, new: str) -> Callable[[str], str]:
+    return lambda text: text.replace(old, new)
+
+
+def spoilt(token: str) -> str:
+    return token[:-8] + ("A" if token[-8] != "A" else "B") + token[-7:]
+
+
+def header(name: str, value: str) -> Callable[[httpx.Response], httpx.Response]:
+    def set_header(response: httpx.Response) -> httpx.Response:
+        response.headers[name] = value
+        return response
+
+    return set_header
+
+
+def past(document: dict[str, Any]) -> dict[str, Any]:
+    return {**document, "iat": document["iat"] - 700, "exp": document["exp"] - 700}
+
+
+def future(document: dict[str, Any]) -> dict[str, Any]:
+    return {**document, "iat": document["iat"] + 60, "exp": document["exp"] + 60}
+
+
+def longer(document: dict[str, Any]) -> dict[str, Any]:
+    return {**document, "exp": document["exp"] + 1}
+
+
+def miscounted(count: str) -> Any:
+    text = json.dumps(AUTH_INFO)
+    assert text.count(count) == 1
+    return json.loads(text.replace(count, count[:-1] + "2"))
+
+
+STRANGER = ECKey.generate_key("P-256", {"kid": "op-1", "use": "sig", "alg": "ES256"})
+
+TAMPERED: list[tuple[str, Callable[[Any], Any], str]] = [
+    ("discovery", put(issuer="https://other.example"), "discovery: issuer"),
+    ("discovery", put(token_endpoint="https://other.example/token"), "discovery: endpoints"),
+    ("discovery", put(code_challenge_methods_supported=["plain"]), "discovery: supports what we use"),
+    ("openid-configuration response", header("content-type", "text/html"), "discovery: content type"),
+    ("keys response", header("content-type", "application/json"), "provider keys: content type"),
+    ("keys", lambda document: {"keys": document["keys"] * 2}, "provider keys: unique kids"),
+    ("keys", lambda document: {"keys": [{**document["keys"][0], "d": "AA"}]}, "provider keys: public members only"),
+    ("keys", put(keys={}), "provider keys: list of keys"),
+    ("pushed", put(request_uri="urn:short"), "pushed request: request_uri"),
+    ("pushed", put(expires_in=61), "pushed request: expires_in"),
+    ("request response", header("cache-control", "max-age=60"), "pushed request: not cached"),
+    ("callback", swap("state=", "state=x"), "callback: state"),
+    ("callback", swap("/callback", "/elsewhere"), "callback: redirect_uri"),
+    ("callback", lambda url: f"{url}&code=c2", "callback: nothing twice"),
+    ("callback", lambda url: f"{url}&iss=https://op.example", "callback: iss"),
+    ("callback", swap("code=c1&", ""), "callback: code"),
+    ("token", put(token_type="Bearer"), "token: token_type"),
+    ("token", put(expires_in="600"), "token: expires_in"),
+    ("token", put(scope="openid authinfo tpauthinfo admin"), "token: no scope that was not asked for"),
+    ("token", put(id_token=None), "token: id_token"),
+    ("token response", header("cache-control", "private"), "token: not cached"),
+    ("token response", header("pragma", "cache"), "token: not cached (HTTP/1.0)"),
+    ("token response", header("content-type", "text/plain"), "token: content type"),
+    ("encryption header", put(alg="ECDH-ES+A128KW"), "ID token: encryption alg"),
+    ("encryption header", put(enc="A256GCM"), "ID token: encryption enc"),
+    ("encryption header", put(kid="another"), "ID token: encrypted to our kid"),
+    ("encryption header", put(cty=None), "ID token: cty"),
+    ("recipient", lambda _: ECKey.generate_key("P-256"), "ID token: decryption"),
+    ("id token header", put(alg="none"), "ID token: alg"),
+    ("id token header", put(typ="at+jwt"), "ID token: typ"),
+    ("id token header", put(kid="unknown"), "ID token: kid"),
+    ("id token header", put(jku="https://evil.example"), "ID token: no dangerous header member"),
+    ("id token header", put(crit=["exp"]), "ID token: no dangerous header member"),
+    ("id token key", lambda _: STRANGER, "ID token: signature"),
+    ("id token text", spoilt, "ID token: signature"),
+    ("id token", put(iss="https://other.example"), "ID token: iss"),
+    ("id token", put(aud="rp-2"), "ID token: aud"),
+    ("id token", put(aud=["rp-1", "rp-2"]), "ID token: aud"),
+    ("id token", put(nonce="another"), "ID token: nonce"),
+    ("id token", put(nonce=None), "ID token: nonce"),
+    ("id token", put(at_hash="AAAA"), "ID token: at_hash"),
+    ("id token", put(at_hash=None), "ID token: at_hash"),
+    ("id token", past, "ID token: exp"),
+    ("id token", future, "ID token: iat"),
+    ("id token", longer, "ID token: lives ten minutes"),
+    ("id token", put(exp="soon"), "ID token: iat and exp are whole numbers"),
+    ("id token", put(amr=[]), "ID token: amr"),
+    ("id token", put(acr=None), "ID token: acr"),
+    ("id token", put(auth_time=True), "ID token: auth_time"),
+    ("id token", put(sub=""), "ID token: sub"),
+    ("id token", put(sub_type="robot"), "ID token: sub_type"),
+    ("id token", put(entity=None), "ID token: entity"),
+    ("id token", put(entity={"sub": "1", "sub_type": "user"}), "ID token: entity"),
+    ("access token header", put(typ="JWT"), "access token: typ"),
+    ("access token header", put(alg="ES384"), "access token: alg"),
+    ("access token key", lambda _: STRANGER, "access token: signature"),
+    ("access token", put(iss="https://other.example"), "access token: iss"),
+    ("access token", put(aud="https://op.example/userinfo"), "access token: aud"),
+    ("access token", put(aud=["https://op.example/other"]), "access token: aud"),
+    ("access token", put(client_id="rp-2"), "access token: client_id"),
+    ("access token", put(scope="openid"), "access token: scope"),
+    ("access token", put(cnf={"jkt": "another"}), "access token: cnf.jkt"),
+    ("access token", put(cnf=None), "access token: cnf.jkt"),
+    ("access token", put(jti=None), "access token: jti"),
+    ("access token", put(sub="person-2"), "access token: sub as in the ID token"),
+    ("access token", put(entity={"sub": "2", "sub_type": "entity"}), "access token: entity as in the ID token"),
+    ("access token", past, "access token: exp"),
+    ("access token", longer, "access token: lives ten minutes"),
+    ("userinfo response", header("content-type", "application/json"), "userinfo: content type"),
+    ("userinfo response", header("cache-control", "public"), "userinfo: not cached"),
+    ("userinfo response", header("www-authenticate", "DPoP"), "userinfo: no challenge"),
+    ("userinfo key", lambda _: STRANGER, "userinfo: signature"),
+    ("userinfo header", put(typ="at+jwt"), "userinfo: typ"),
+    ("userinfo", put(iss="https://other.example"), "userinfo: iss"),
+    ("userinfo", put(aud=["rp-1"]), "userinfo: aud"),
+    ("userinfo", put(sub="person-2"), "userinfo: sub as in the ID token"),
+    ("userinfo", past, "userinfo: exp"),
+    ("userinfo", put(auth_info=None), "userinfo: auth_info: shape"),
+    ("userinfo", put(auth_info=miscounted('"ESrvc_Row_Count": 1')), "userinfo: auth_info: shape and counts"),
+    ("userinfo", put(auth_info=miscounted('{"Row_Count": 1')), "userinfo: auth_info: shape and counts"),
+    ("userinfo", put(tp_auth_info=AUTH_INFO), "userinfo: tp_auth_info: shape"),
+]  # fmt: skip
+
+
+def test_an_honest_provider_is_believed() -> None:
+    """Otherwise the refusals below would prove nothing."""
+    counterpart = Counterpart()
+    assert counterpart.run()["auth_info"] == AUTH_INFO
+    assert all(check.passed for check in counterpart.rp.checks.checks)
+    assert [exchange.title for exchange in counterpart.rp.timeline.exchanges] == [
+        "Discovery", "Pushed authorization request", "Token", "Keys of the provider", "Userinfo",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("where", "change", "check"), TAMPERED, ids=[f"{number}-{check}" for number, (_, _, check) in enumerate(TAMPERED)]
+)
+def test_an_answer_that_is_wrong_in_one_place_is_refused(where: str, change: Callable[[Any], Any], check: str) -> None:
+    """Spec 2.4, 2.5, 4.7; D2, D3, D20-D24; OpenID Connect Core §3.1.3.7."""
+    counterpart = Counterpart()
+    counterpart.change[where] = change
+    with pytest.raises(CheckFailed) as refused:
+        counterpart.run()
+    assert refused.value.check == check
+    assert [one.name for one in counterpart.rp.checks.checks if not one.passed] == [check]
+
+
+def test_a_block_that_was_not_asked_for_is_refused() -> None:
+    """Spec 2.5: auth_info only with the scope authinfo."""
+    counterpart = Counterpart()
+    counterpart.change["token"] = put(scope="openid")
+    counterpart.change["access token"] = put(scope="openid")
+    with pytest.raises(CheckFailed) as refused:
+        counterpart.run()
+    assert refused.value.check == "userinfo: no auth_info without authinfo"
+
+
+def test_an_error_instead_of_an_answer_is_told_apart_from_a_wrong_answer() -> None:
+    """Spec 7: the error's code, description and status reach the caller."""
+    counterpart = Counterpart()
+    counterpart.change["request response"] = lambda _: httpx.Response(
+        401, json={"error": "invalid_client", "error_description": "who are you?"}
+    )
+    with pytest.raises(ProviderError) as refused:
+        counterpart.run()
+    assert (refused.value.error, refused.value.description, refused.value.status) == (
+        "invalid_client", "who are you?", 401,
+    )  # fmt: skip
+
+
+def test_an_error_in_the_callback_counts_only_with_the_right_state() -> None:
+    """Spec 4.2: state comes back with errors too, and is checked first."""
+    counterpart = Counterpart()
+    counterpart.change["callback"] = lambda url: url.replace("code=c1", "error=access_denied")
+    with pytest.raises(ProviderError, match="access_denied"):
+        counterpart.run()
+    counterpart.change["callback"] = lambda _: f"{CALLBACK}?error=access_denied&state=x"
+    with pytest.raises(CheckFailed, match="state"):
+        counterpart.run()
+
+
+def test_iss_in_the_callback_is_required_where_the_metadata_promises_it() -> None:
+    """RFC 9207 §2.4."""
+    counterpart = Counterpart()
+    counterpart.change["discovery"] = put(authorization_response_iss_parameter_supported=True)
+    with pytest.raises(CheckFailed, match="callback: iss"):
+        counterpart.run()
+    counterpart.change["callback"] = lambda url: f"{url}&iss={ISSUER}"
+    assert counterpart.run()["sub"] == "person-1"
+
+
+def test_a_key_that_was_rotated_in_is_fetched_once_when_it_is_met() -> None:
+    """Spec 4.7: an unknown kid refreshes the key set at once."""
+    counterpart = Counterpart()
+    counterpart.run()
+    counterpart.key = ECKey.generate_key("P-256", {"kid": "op-2", "use": "sig", "alg": "ES256"})
+    counterpart.published.append(counterpart.key)
+    counterpart.rp.restart()
+    assert counterpart.run()["sub"] == "person-1"
+    assert [exchange.title for exchange in counterpart.rp.timeline.exchanges].count("Keys of the provider") == 1
+
+
+def test_assertions_and_proofs_take_overrides_in_claims_header_and_key() -> None:
+    """The protocol tests are dishonest in exactly one place."""
+    rp = Counterpart().rp
+    head, payload = jwt.peek(rp.assertion(aud="https://op.example/token", exp=None, header={"kid": None}))
+    assert payload is not None
+    assert payload["aud"] == "https://op.example/token"
+    assert "exp" not in payload
+    assert head == {"typ": "JWT", "alg": "ES256"}
+    stranger = ECKey.generate_key("P-384")
+    head, payload = jwt.peek(rp.proof("GET", "https://op.example/userinfo", "token", key=stranger, jti="again"))
+    assert payload is not None
+    assert head["alg"] == "ES384"
+    assert set(head["jwk"]) == {"kty", "crv", "x", "y"}
+    assert payload["jti"] == "again"
+    assert payload["ath"] == jwt.digest("token")

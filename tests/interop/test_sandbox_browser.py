@@ -1,0 +1,122 @@
+"""The scripted browser behaves as a real one does where the provider depends on it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+import httpx
+import pytest
+
+from corpid.sandbox import html_page
+from corpid.sandbox.browser import Browser, StrandedError
+from corpid.sandbox.person import Person
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PAGE = """<!DOCTYPE html><title>T</title><h1>Choose  <bdi>one</bdi></h1>
+<form method="get" action="/search"><input type="search" name="query"><button>Search</button></form>
+<form method="post" action="/next">
+  <input type="hidden" name="form_token" value="t&amp;1"><input name="user_name" value="old">
+  <input type="radio" name="entity" value="A" checked><input type="radio" name="entity" value="B">
+  <input type="radio" name="entity" value="C" disabled>
+  <input type="checkbox" name="box"><select name="s"><option value="1">one<option value="2">two</select>
+  <textarea name="long">text</textarea><input type="submit" name="go" value="now">
+  <button name="decision" value="agree">Agree and continue</button><button type="submit" form="cancel">Cancel</button>
+</form>
+<form id="cancel" method="post" action="/cancel"><input type="hidden" name="step" value="1"></form>
+<template><form><button form="cancel">Not there</button></form></template>"""
+
+
+def browser(answer: Callable[[httpx.Request], httpx.Response]) -> Browser:
+    return Browser(httpx.AsyncClient(transport=httpx.MockTransport(answer)))
+
+
+def test_a_form_sends_what_a_browser_would_send() -> None:
+    form = html_page.parse(PAGE).form_with("user_name", "entity")
+    assert form is not None
+    form.fill("user_name", "rina")
+    form.fill("entity", "B")
+    assert list(form.fields(form.buttons[1])) == [
+        ("form_token", "t&1"), ("user_name", "rina"), ("entity", "B"), ("s", "1"), ("long", "text"),
+        ("decision", "agree"),
+    ]  # fmt: skip
+    with pytest.raises(LookupError, match="entity"):
+        form.fill("entity", "C")
+    with pytest.raises(LookupError, match="code"):
+        form.fill("code", "1")
+
+
+def test_a_button_of_another_form_belongs_to_that_form_and_a_template_is_no_page() -> None:
+    page = html_page.parse(PAGE)
+    assert page.heading == "Choose one"
+    assert [[button.label for button in form.buttons] for form in page.forms] == [
+        ["Search"], ["", "Agree and continue"], ["Cancel"],
+    ]  # fmt: skip
+
+
+def test_a_form_post_is_same_origin_and_carries_the_pages_origin() -> None:
+    """D35: what the provider judges a POST by."""
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, html=PAGE)
+
+    async def run() -> None:
+        walker = browser(answer)
+        await walker.open("https://op.example/start")
+        await walker.fill_and_submit(user_name="rina", button="Agree and continue")
+
+    asyncio.run(run())
+    arrival, post = seen
+    assert (arrival.headers["sec-fetch-site"], post.headers["sec-fetch-site"]) == ("cross-site", "same-origin")
+    assert post.headers["origin"] == "https://op.example"
+    assert ("decision", "agree") in parse_qsl(post.content.decode())
+
+
+def test_redirects_and_refreshes_are_followed_until_they_leave_the_origin() -> None:
+    """D37: 303 to the leaving page, its refresh to our own address, and 302 from there to the RP."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        match request.url.path:
+            case "/start":
+                return httpx.Response(303, headers={"location": "/leave", "set-cookie": "c=1; Path=/"})
+            case "/leave":
+                return httpx.Response(200, html='<meta http-equiv="refresh" content="0; url=/out"><h1>Bye</h1>')
+            case _:
+                assert request.headers["cookie"] == "c=1"
+                return httpx.Response(302, headers={"location": "https://rp.example/callback?code=1"})
+
+    async def run() -> Browser:
+        walker = browser(answer)
+        await walker.open("https://op.example/start")
+        return walker
+
+    walker = asyncio.run(run())
+    assert walker.left == "https://rp.example/callback?code=1"
+    assert walker.page.heading == "Bye"
+
+
+def test_a_missing_form_is_told_with_the_page_that_lacks_it() -> None:
+    async def run() -> None:
+        walker = browser(lambda _: httpx.Response(400, html="<h1>Something is wrong</h1><p>Expired</p>"))
+        await walker.open("https://op.example/start")
+        await walker.fill_and_submit(code="123456")
+
+    with pytest.raises(StrandedError, match=r"400.*Something is wrong.*Expired"):
+        asyncio.run(run())
+
+
+def test_a_person_never_uses_a_code_twice() -> None:
+    """D45: a step works once; the next one is accepted, too."""
+    person = Person(user_name="rina", password="-", totp_secret="JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
+    now = 1_700_000_000.0
+    first, second = person.fresh_code(now), person.fresh_code(now)
+    assert first == person.code(now)
+    assert second == person.code(now + 30)
+    with pytest.raises(RuntimeError, match="wait"):
+        person.fresh_code(now)
+    assert person.fresh_code(now + 60) == person.code(now + 60)

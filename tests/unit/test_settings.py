@@ -1,0 +1,174 @@
+"""Settings, and the sentence that a bad one is refused with."""
+
+from __future__ import annotations
+
+import base64
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from corpid.settings import Settings, SettingsError, documentation, load
+
+KEY = base64.b64encode(bytes(range(32))).decode()
+
+
+@pytest.fixture(autouse=True)
+def _somewhere_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CORPID_CONFIG", raising=False)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"CORPID_{name.upper()}", raising=False)
+
+
+def refusal(**overrides: object) -> str:
+    with pytest.raises(SettingsError) as refused:
+        load(**overrides)
+    sentence = str(refused.value)
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert "validation error" not in sentence
+    return sentence
+
+
+def test_without_any_setting_corpid_is_a_provider_on_this_machine(tmp_path: Path) -> None:
+    settings = load()
+    assert settings.base_url == "http://localhost:8080"
+    assert settings.generations == ("current",)
+    assert settings.session_seconds == 0  # D30
+    assert settings.timezone.key == "UTC"
+    assert settings.hashing_threads >= 1
+    assert settings.return_iss is None
+    assert settings.data_dir == tmp_path / "data"
+    assert settings.database_url == f"sqlite:///{tmp_path}/data/corpid.sqlite"
+    assert settings.is_embedded
+
+
+def test_the_environment_wins_over_the_file_and_an_override_over_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("corpid.toml").write_text('name = "file"\nport = 1111\nhost = "::1"\ngenerations = ["current"]\n')
+    monkeypatch.setenv("CORPID_NAME", "environment")
+    monkeypatch.setenv("CORPID_PORT", "2222")
+    settings = load(port=3333)
+    assert (settings.name, settings.port, settings.host) == ("environment", 3333, "::1")
+
+
+def test_corpid_config_names_another_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "other.toml").write_text('name = "other"\n')
+    monkeypatch.setenv("CORPID_CONFIG", "other.toml")
+    assert load().name == "other"
+
+
+def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORPID_TRUSTED_PROXIES", "10.0.0.0/8, ::1,192.0.2.7")
+    monkeypatch.setenv("CORPID_ALLOWED_HOSTS", "a.example,b.example:8443")
+    settings = load()
+    assert settings.trusted_proxies == tuple(map(ip_network, ("10.0.0.0/8", "::1", "192.0.2.7")))
+    assert settings.allowed_hosts == ("a.example", "b.example:8443")
+
+
+def test_an_unknown_key_of_the_file_is_refused_with_the_name_that_was_meant() -> None:
+    Path("corpid.toml").write_text('base_ulr = "http://localhost"\n')
+    assert refusal() == "corpid.toml: there is no setting 'base_ulr'; did you mean 'base_url'."
+
+
+def test_a_refusal_says_where_the_value_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("corpid.toml").write_text("port = 0\n")
+    assert refusal().startswith("port in corpid.toml: 0 ")
+    monkeypatch.setenv("CORPID_PORT", "99999999")
+    assert refusal().startswith("CORPID_PORT: '99999999' ")
+    assert refusal(port="x").startswith("port: 'x' ")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("port = ", "corpid.toml is not valid TOML"), ("[port]\nx=1", "port in corpid.toml: ")]
+)
+def test_a_file_that_cannot_be_understood_is_refused(text: str, says: str) -> None:
+    Path("corpid.toml").write_text(text)
+    assert refusal().startswith(says)
+
+
+def test_a_named_file_that_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORPID_CONFIG", "nowhere.toml")
+    assert refusal() == "CORPID_CONFIG: nowhere.toml cannot be read: No such file or directory."
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://localhost:1", "http://127.0.0.1:1", "http://[::1]:1", "http://idp.localhost", "http://localhost/a/b"],
+)
+def test_http_is_fine_on_this_machine(url: str) -> None:
+    """D52"""
+    assert load(base_url=url + "/").base_url == url
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("ftp://localhost", "must begin with https://"),
+        ("localhost:8080", "must begin with https://"),
+        ("http://", "must begin with https://"),
+        ("http://localhost:x", "is not a URL"),
+        ("http://localhost?a", "must be plain"),
+        ("http://localhost#a", "must be plain"),
+        ("http://me@localhost", "must be plain"),
+        ("http://LOCALHOST", "must be plain"),
+        ("http://localhost:80", "must be plain"),
+        ("http://localhost/a%2Fb", "must be plain"),
+        ("http://localhost//", "must be plain"),
+        ("http://localhost /", "must be plain"),
+        ("http://idp.example", "use https, or name your proxy in trusted_proxies"),
+        ("https://idp.example", "set tls_certificate and tls_key, or name the proxy"),
+    ],
+)
+def test_other_base_urls_are_refused(url: str, says: str) -> None:
+    """D32, D52"""
+    assert says in refusal(base_url=url)
+
+
+def test_behind_a_declared_proxy_http_and_https_are_fine() -> None:
+    """D52"""
+    for url in ("http://idp.example", "https://idp.example/sso"):
+        assert load(base_url=url, trusted_proxies="10.0.0.1").base_url == url
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        ({"database_url": "postgresql://db/corpid"}, "postgresql is not supported so far, only SQLite is"),
+        ({"generations": "current,curent"}, "curent is not a generation that CorpID serves: choose from current"),
+        ({"generations": ""}, "exactly one generation"),
+        ({"generations": "current,current"}, "exactly one generation"),
+        ({"timezone": "Mars/Base"}, "Mars/Base is no time zone: write a name such as"),
+        ({"timezone": "/etc/passwd"}, "is no time zone"),
+        ({"trusted_proxies": "10.0.0.1/8"}, "has host bits set"),
+        ({"trusted_proxies": "proxy"}, "write 10.0.0.7 or 10.0.0.0/8"),
+        ({"trusted_proxies": "10.0.0.1, 0.0.0.0/0"}, "would trust everybody"),
+        ({"hashing_threads": 0}, "greater than or equal to 1"),
+        ({"session_seconds": -1}, "greater than or equal to 0"),
+        ({"log_level": "loud"}, "'debug', 'info', 'warning' or 'error'"),
+        ({"port": "tcp://10.0.0.1:80"}, "set enableServiceLinks: false"),
+        ({"tls_certificate": "a.pem"}, "tls_certificate and tls_key belong together"),
+        ({"tls_certificate": "a.pem", "tls_key": "b.pem"}, "base_url must begin with https://"),
+        ({"developer_mode": True, "base_url": "https://idp.example", "trusted_proxies": "10.0.0.1"}, "developer_mode"),
+        ({"key_encryption_key": KEY, "key_encryption_key_file": "k"}, "keep one of them"),
+        ({"nmae": "x"}, "There is no setting 'nmae'; did you mean 'name'"),
+        ({"acr_prefix": "a b"}, "acr_prefix: "),
+    ],
+)
+def test_a_value_that_cannot_work_is_refused_with_what_to_do(overrides: dict[str, object], says: str) -> None:
+    assert says in refusal(**overrides)
+
+
+def test_a_secret_is_not_shown_when_it_is_refused() -> None:
+    """D43"""
+    assert "hunter2" not in refusal(key_encryption_key=["hunter2"])
+
+
+def test_every_setting_is_described_and_the_page_is_up_to_date() -> None:
+    page = Path(__file__).parents[2] / "docs" / "settings.md"
+    assert page.read_text(encoding="utf-8") == documentation()
+    assert all(field.description for field in Settings.model_fields.values())
+
+
+def test_a_secret_does_not_show_in_the_settings() -> None:
+    assert KEY not in repr(load(key_encryption_key=KEY))

@@ -1,0 +1,319 @@
+"""What every page promises, whatever it shows (DESIGN "Pages", D12, D15, D17, D28, D36, D37, D51)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+from typing import get_args
+
+import pytest
+
+from corpid.web.rendering import Renderer
+from corpid.web.views import (
+    CHOICES_SHOWN,
+    Choice,
+    ChooseEntity,
+    Confirm,
+    Consent,
+    Explain,
+    Form,
+    Frame,
+    Home,
+    Leave,
+    Link,
+    Problem,
+    SecondFactor,
+    SignedOut,
+    SignIn,
+    SignOut,
+    View,
+    Wait,
+)
+
+HOSTILE = """<script>alert(1)</script>"' onload='x' & {{ 7*7 }} <b>"""
+VOID = {"meta", "link", "input", "img"}
+FRAME = Frame(
+    client_name=HOSTILE,
+    message=HOSTILE,
+    user_name=HOSTILE,
+    entity_name=HOSTILE,
+    step=(2, 3),
+    step_name="code",
+    form_token="t0ken",
+    cancel=Form(action="/cancel"),
+    expires_at="14:32",
+    expires_in=600,
+    extend=Form(action="/extend"),
+)
+CHOICES = (
+    Choice(id="A1", name=HOSTILE, number=HOSTILE, type="UEN", status=HOSTILE, preselected=True),
+    Choice(id="B2", name="Beta", number="2", type="NON-UEN", usable=False, reason=HOSTILE),
+)
+CHOOSE = ChooseEntity(frame=FRAME, action="/entity", search_action="/entity", choices=CHOICES, total=2)
+MANY = tuple(Choice(id=f"E{n}", name=f"Entity {n}", number=str(n), type="UEN") for n in range(60))
+
+VIEWS: dict[str, View] = {
+    "sign in": SignIn(frame=FRAME, action="/password"),
+    "sign in, refused": SignIn(
+        frame=FRAME,
+        action="/password",
+        user_name=HOSTILE,
+        errors=(("user_name", "Enter your user name."), ("password", HOSTILE), ("", "Wait a minute.")),
+    ),
+    "code": SecondFactor(frame=FRAME, action="/code"),
+    "code, refused": SecondFactor(frame=FRAME, action="/code", errors=(("code", "Enter 6 digits."),)),
+    "entity": CHOOSE,
+    "entity, searched": replace(CHOOSE, query=HOSTILE, other_account=True, errors=(("entity", "Choose one."),)),
+    "entity, nothing found": replace(CHOOSE, choices=(), total=0, query=HOSTILE),
+    "entity, many": replace(CHOOSE, choices=MANY, total=5000),
+    "consent": Consent(frame=FRAME, action="/consent", items=("Your name", HOSTILE), entity=HOSTILE),
+    "confirm": Confirm(frame=FRAME, action="/confirm", user_name=HOSTILE, entity=HOSTILE),
+    "leave": Leave(frame=Frame(client_name=HOSTILE), url='/leave?a=1&b="', client_name=HOSTILE),
+    "wait": Wait(frame=Frame(client_name=HOSTILE), url="/wait"),
+    "problem": Problem(
+        frame=Frame(client_name=HOSTILE),
+        heading=HOSTILE,
+        paragraphs=(HOSTILE,),
+        reference="abc123",
+        back=Link(url="https://rp.example/", text=HOSTILE),
+    ),
+    "problem, nobody known": Problem(frame=Frame(), heading="This link does not work", paragraphs=("Go back.",)),
+    "explain": Explain(frame=replace(FRAME, cancel=None), action="/cancel", choices=CHOICES),
+    "explain, none": Explain(frame=replace(FRAME, cancel=None), action="/cancel", choices=()),
+    "sign out": SignOut(frame=FRAME, action="/sign-out"),
+    "signed out": SignedOut(),
+    "home": Home(discovery="/.well-known/openid-configuration", keys="/.well-known/keys"),
+}
+every_page = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
+
+
+@cache
+def renderer(*, developer_mode: bool) -> Renderer:
+    """One renderer for all tests."""
+    return Renderer(developer_mode=developer_mode)
+
+
+class Page(HTMLParser):
+    """A rendered page, taken apart; raises if its tags do not nest."""
+
+    def __init__(self, view: View, *, developer_mode: bool = False) -> None:
+        super().__init__()
+        self.source = renderer(developer_mode=developer_mode).render(view).decode()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.texts: list[tuple[tuple[str, ...], str]] = []
+        self.forms: list[tuple[dict[str, str], list[dict[str, str]]]] = []
+        self._open: list[str] = []
+        self.feed(self.source)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        assert len(set(names)) == len(names), f"repeated attribute: {names}"
+        attributes = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, attributes))
+        if tag == "form":
+            self.forms.append((attributes, []))
+        if tag == "input" and "form" in self._open:
+            self.forms[-1][1].append(attributes)
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((tuple(self._open), data))
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        """The attributes of every element of a kind."""
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    def text(self, tag: str = "body") -> str:
+        """The text inside every element of a kind, white space folded."""
+        return " ".join("".join(text for path, text in self.texts if tag in path).split())
+
+
+def test_these_are_all_pages() -> None:
+    assert {type(view) for view in VIEWS.values()} == set(get_args(View))
+
+
+@every_page
+def test_a_page_holds_no_script_or_style_of_its_own_and_nothing_from_elsewhere(view: View) -> None:
+    """D36: default-src 'none'; scripts, styles and images come from us alone."""
+    page = Page(view, developer_mode=True)
+    assert [set(script) for script in page.all("script")] == [{"src", "defer"}]
+    assert page.text("script") == ""
+    assert not page.all("style")
+    for tag, attributes in page.tags:
+        assert "style" not in attributes
+        assert not [name for name in attributes if name.startswith("on")]
+        loaded = attributes.get("src", attributes.get("href") if tag == "link" else None)
+        assert loaded is None or loaded.startswith("/static/")
+
+
+@every_page
+def test_hostile_names_and_messages_stay_text(view: View) -> None:
+    """D12, D51: the message and all names are shown as plain text."""
+    source = Page(view).source
+    assert "<script>alert" not in source
+    assert "<b>" not in source
+    if repr(HOSTILE) in repr(view):
+        assert "&lt;script&gt;alert" in source
+
+
+@every_page
+def test_a_page_has_one_heading_of_the_first_rank_and_names_it_in_the_title(view: View) -> None:
+    """DESIGN "Pages": the heading says what is asked."""
+    page = Page(view)
+    heading = " ".join(view.heading.split())
+    prefix = "Error: " if getattr(view, "errors", ()) else ""
+    assert len(page.all("h1")) == 1
+    assert page.text("h1") == heading
+    assert page.text("title") == f"{prefix}{heading} \N{EN DASH} CorpID"
+
+
+@every_page
+def test_ids_are_unique_and_every_reference_leads_to_one(view: View) -> None:
+    page = Page(view)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    for _, attributes in page.tags:
+        for name in ("for", "form", "aria-describedby", "aria-labelledby"):
+            assert set(attributes.get(name, "").split()) <= set(ids)
+        href = attributes.get("href", "")
+        assert not href.startswith("#") or href[1:] in ids
+
+
+@every_page
+def test_every_visible_field_has_a_label_and_no_placeholder(view: View) -> None:
+    """DESIGN "Pages": label above its field, no placeholder as label."""
+    page = Page(view)
+    labelled = {label["for"] for label in page.all("label")}
+    for field in page.all("input"):
+        assert field["type"] == "hidden" or field["id"] in labelled
+        assert "placeholder" not in field
+
+
+@every_page
+def test_every_post_form_carries_the_form_token_and_the_step(view: View) -> None:
+    """D35; a search is a GET and carries neither, since a token has no place in an address."""
+    for form, fields in Page(view).forms:
+        hidden = {field["name"]: field["value"] for field in fields if field["type"] == "hidden"}
+        expected = {"form_token": "t0ken", "step": "code"} if form["method"] == "post" else {}
+        assert hidden == expected
+        assert form["action"].startswith("/")
+
+
+@every_page
+def test_a_page_says_its_language_and_fits_narrow_screens(view: View) -> None:
+    page = Page(view)
+    assert page.all("html") == [{"lang": "en"}]
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.all("meta")
+
+
+@every_page
+def test_developer_mode_is_visible_on_every_page_and_only_there(view: View) -> None:
+    assert "Developer mode" in Page(view, developer_mode=True).text()
+    assert "Developer mode" not in Page(view).text()
+
+
+@pytest.mark.parametrize("name", ["sign in", "code", "entity", "entity, nothing found", "consent", "confirm"])
+def test_who_asks_and_what_for_stand_on_every_step_with_a_way_out(name: str) -> None:
+    """D12, D17, Spec 4.1: the RP's name, its message, Cancel."""
+    page = Page(VIEWS[name])
+    assert page.text("section").count(" ".join(HOSTILE.split())) == 4
+    assert [button for button in page.all("button") if button.get("form") == "cancel"]
+    assert [form["action"] for form, _ in page.forms if form.get("id") == "cancel"] == ["/cancel"]
+
+
+def test_the_steps_are_counted_in_words() -> None:
+    assert "Step 2 of 3" in Page(VIEWS["code"]).text()
+
+
+def test_an_error_stands_on_top_with_a_link_and_again_beside_its_field() -> None:
+    """DESIGN "Pages": an error summary that links to the field, the message beside it, what was typed kept."""
+    page = Page(VIEWS["sign in, refused"])
+    fields = {field["id"]: field for field in page.all("input") if "id" in field}
+    assert {"#user_name", "#password"} <= {link["href"] for link in page.all("a")}
+    assert fields["user_name"]["value"] == HOSTILE
+    assert "value" not in fields["password"]
+    for name in ("user_name", "password"):
+        assert fields[name]["aria-invalid"] == "true"
+        assert fields[name]["aria-describedby"] == f"{name}-error"
+    assert page.text().count("Enter your user name.") == 2
+    assert page.text().count("Wait a minute.") == 1
+
+
+def test_fields_tell_browsers_and_password_managers_what_they_are() -> None:
+    fields = {f["id"]: f for name in ("sign in", "code") for f in Page(VIEWS[name]).all("input") if "id" in f}
+    tokens = {name: field["autocomplete"] for name, field in fields.items()}
+    assert tokens == {"user_name": "username", "password": "current-password", "code": "one-time-code"}
+    assert fields["code"]["inputmode"] == "numeric"
+    assert "maxlength" not in fields["code"], "a pasted code may hold spaces"
+
+
+def test_an_entity_that_cannot_be_used_is_shown_with_its_reason_and_cannot_be_chosen() -> None:
+    page = Page(CHOOSE)
+    radios = {field["value"]: field for field in page.all("input") if field["type"] == "radio"}
+    assert "checked" in radios["A1"]
+    assert "disabled" in radios["B2"]
+    assert radios["A1"]["id"] == "entity", "the error summary leads to the first usable choice"
+    assert " ".join(HOSTILE.split()) in page.text("label")
+
+
+def test_many_entities_are_cut_with_a_search_above() -> None:
+    page = Page(VIEWS["entity, many"])
+    assert len([field for field in page.all("input") if field["type"] == "radio"]) == CHOICES_SHOWN
+    assert page.text("legend") == "Showing 50 of 5,000: search to narrow down"
+    assert page.forms[0][0]["role"] == "search"
+
+
+@pytest.mark.parametrize(("total", "searches"), [(8, 0), (9, 1)])
+def test_the_search_appears_above_eight_entities(total: int, searches: int) -> None:
+    """DESIGN "Pages": with a search above it when there are more than eight."""
+    page = Page(replace(CHOOSE, choices=MANY[:total], total=total))
+    assert len([form for form, _ in page.forms if form.get("role") == "search"]) == searches
+
+
+def test_nothing_found_leads_back_to_all_and_offers_nothing_to_continue_with() -> None:
+    page = Page(VIEWS["entity, nothing found"])
+    assert "/entity" in [link["href"] for link in page.all("a")]
+    assert "Continue" not in page.text("button")
+
+
+def test_forms_with_two_outcomes_name_their_buttons() -> None:
+    decisions = [button.get("value") for button in Page(VIEWS["confirm"]).all("button") if "name" in button]
+    assert decisions == ["continue", "other_account"]
+
+
+def test_the_leaving_page_goes_on_by_itself_and_by_a_link() -> None:
+    """D37: a meta refresh of 0 and a link to the same address."""
+    page = Page(VIEWS["leave"])
+    refresh = [meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "refresh"]
+    assert refresh == ['0; url=/leave?a=1&b="']
+    assert '/leave?a=1&b="' in [link["href"] for link in page.all("a")]
+
+
+def test_the_waiting_page_asks_again_after_a_second() -> None:
+    """D15: a repeat before the code is written gets a waiting page."""
+    assert {"http-equiv": "refresh", "content": "1; url=/wait"} in Page(VIEWS["wait"]).all("meta")
+
+
+def test_a_dead_end_gives_its_reference_and_leads_back() -> None:
+    """D28, Spec 7: what happened, by which reference it is found, and the way back to the RP."""
+    page = Page(VIEWS["problem"])
+    assert page.text("code") == "abc123"
+    assert "https://rp.example/" in [link["href"] for link in page.all("a")]
+
+
+def test_the_time_limit_is_shown_and_can_be_extended_until_no_extension_is_left() -> None:
+    """D15: the page warns and can extend, at most 10 times."""
+    page = Page(VIEWS["sign in"])
+    last = Page(SignIn(frame=replace(FRAME, extend=None), action="/password"))
+    assert "14:32" in page.text()
+    assert "14:32" in last.text()
+    assert "/extend" in [form["action"] for form, _ in page.forms]
+    assert "/extend" not in [form["action"] for form, _ in last.forms]
+    assert not last.all("template")

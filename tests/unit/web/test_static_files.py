@@ -1,0 +1,114 @@
+"""Static files by the hash of their content, and the colours in them (D31, DESIGN "Pages")."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from corpid.web.rendering import Renderer, StaticFiles, packaged_static_files
+
+CONTENTS = packaged_static_files()
+
+
+def test_another_content_has_another_name() -> None:
+    """D31: hashed static files are immutable, so a change needs a new name."""
+    first, second = StaticFiles({"a.css": b"a{}"}), StaticFiles({"a.css": b"b{}"})
+    assert first.url("a.css") != second.url("a.css")
+    assert first.url("a.css") == StaticFiles({"a.css": b"a{}"}).url("a.css")
+
+
+@pytest.mark.parametrize("name", sorted(CONTENTS))
+def test_a_static_file_is_found_by_its_hashed_name_only(name: str) -> None:
+    renderer = Renderer(base_path="/id")
+    url = renderer.static.url(name)
+    assert url.startswith("/id/static/")
+    content, media_type = renderer.static_file(url.rpartition("/")[2])
+    assert content == CONTENTS[name]
+    assert media_type.split(";")[0] in {"text/css", "text/javascript", "image/svg+xml"}
+    with pytest.raises(KeyError):
+        renderer.static_file(name)
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(CONTENTS) if name.endswith((".css", ".svg"))])
+def test_style_sheets_and_pictures_load_nothing_further(name: str) -> None:
+    """D36: no data: addresses, no imports; the hash covers all of a file."""
+    text = CONTENTS[name].decode()
+    assert not re.search(r"url\(|@import|@font-face|<style|style=|href=", text)
+
+
+@pytest.mark.parametrize("name", ["style.css", "demo.css"])
+def test_nothing_moves(name: str) -> None:
+    assert not re.search(r"\b(transition|animation)\b|@keyframes", CONTENTS[name].decode())
+
+
+def colours(*, dark: bool) -> dict[str, str]:
+    """The colour variables of both style sheets in one scheme."""
+    found: dict[str, str] = {}
+    for name in ("style.css", "demo.css"):
+        # the first block is the light scheme, the second, inside the media query, the dark one
+        blocks = re.findall(r"(?::root|\.demo) \{(.*?)\n *\}", CONTENTS[name].decode(), re.DOTALL)
+        for block in blocks[: 2 if dark else 1]:
+            scope = {"style.css": "", "demo.css": "demo-"}[name]
+            found.update((scope + key, value) for key, value in re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block))
+    return found
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2.2 relative luminance, 0..1."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2 contrast ratio, 1..21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+TEXT = [
+    *[(ink, ground) for ink in ("text", "muted", "accent", "accent-strong") for ground in ("page", "surface", "quiet")],
+    *[(ink, "chosen") for ink in ("text", "muted", "accent-strong")],
+    ("on-accent", "accent"),
+    ("on-accent", "accent-strong"),
+    ("error", "surface"),
+    ("error", "error-quiet"),
+    ("text", "error-quiet"),
+    ("on-notice", "notice"),
+    *[(ink, ground) for ink in ("demo-accent", "demo-accent-strong") for ground in ("page", "surface", "quiet")],
+    ("demo-on-accent", "demo-accent"),
+    ("demo-on-accent", "demo-accent-strong"),
+    ("demo-ok", "demo-ok-quiet"),
+    ("demo-ok", "surface"),
+    ("text", "demo-code"),
+]
+EDGES = [
+    *[("edge", ground) for ground in ("page", "surface", "quiet")],
+    ("accent", "surface"),
+    ("error", "surface"),
+    ("notice-edge", "notice"),
+    ("focus", "focus-edge"),
+]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("ink", "ground"), TEXT)
+def test_text_has_a_contrast_of_seven(ink: str, ground: str, dark: bool) -> None:
+    palette = colours(dark=dark)
+    assert contrast(palette[ink], palette[ground]) >= 7
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("ink", "ground"), EDGES)
+def test_edges_of_controls_have_a_contrast_of_three(ink: str, ground: str, dark: bool) -> None:
+    """WCAG 2.2, 1.4.11."""
+    palette = colours(dark=dark)
+    assert contrast(palette[ink], palette[ground]) >= 3
+
+
+@pytest.mark.parametrize("ground", ["page", "surface", "quiet"])
+def test_one_of_the_two_rings_of_the_focus_stands_out_on_every_ground(ground: str) -> None:
+    for dark in (False, True):
+        palette = colours(dark=dark)
+        assert max(contrast(palette[ring], palette[ground]) for ring in ("focus", "focus-edge")) >= 7

@@ -1,0 +1,80 @@
+"""What is published holds everything that the program needs.
+
+The source archive is built from this tree and the wheel from the archive, as a publisher does it; then the wheel
+is installed with the locked packages into an environment that has nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "corpid"
+UV = ROOT / ".tools" / "bin" / "uv"
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run in an environment without this checkout's; the output."""
+    kept = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH"}}
+    kept = {name: value for name, value in kept.items() if not name.startswith("CORPID_")}
+    result = subprocess.run(command, cwd=cwd, env=kept, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", folder, cwd=ROOT)
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as unpacked:
+        unpacked.extractall(folder, filter="data")
+    tree = folder / archive.name.removesuffix(".tar.gz")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=tree)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("installed")
+    locked = ROOT / "requirements" / "runtime.txt"
+    run(UV, "venv", "--quiet", "--python", sys.executable, "venv", cwd=folder)
+    python = folder / "venv" / "bin" / "python"
+    run(UV, "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", locked, cwd=folder)
+    run(UV, "pip", "install", "--quiet", "--python", python, "--no-deps", "--offline", wheel, cwd=folder)
+    return folder
+
+
+def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
+    """Templates, static files, migrations, lists, the mark of a typed package, and the demo's directory."""
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    own = {
+        f"corpid/{path.relative_to(SOURCE).as_posix()}"
+        for path in SOURCE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert own - packed == set()
+    assert "corpid/sandbox/directory.yaml" in packed
+    assert any(name.endswith("licenses/LICENSE") for name in packed)
+
+
+def test_the_locked_packages_are_all_that_the_wheel_asks_for(environment: Path) -> None:
+    run(UV, "pip", "check", "--python", environment / "venv" / "bin" / "python", cwd=environment)
+
+
+def test_the_demo_check_passes_from_the_installed_wheel(environment: Path) -> None:
+    imported = run(
+        environment / "venv" / "bin" / "python", "-c", "import corpid; print(corpid.__file__)", cwd=environment
+    )
+    assert Path(imported.strip()).is_relative_to(environment)
+    run(environment / "venv" / "bin" / "corpid", "demo", "--check", cwd=environment)
