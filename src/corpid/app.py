@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from corpid.ports import Passwords, Registry, TransientStore
     from corpid.settings import Settings
 
-_SWEEP_SECONDS: Final = 5.0
+_SWEEP_SECONDS: Final = 1.0
 
 
 class StartError(Exception):

@@ -256,8 +256,9 @@ class TransientStore(Protocol):
         """One look outside a unit."""
         ...
 
-    async def sweep(self, *, now: float, limit: int = 500) -> int:
-        """Remove up to `limit` expired rows; how many went. Correctness never depends on it."""
+    async def sweep(self, *, now: float) -> int:
+        """Remove some expired entries; how many went. Called again and again, it finds them all;
+        correctness never depends on it."""
         ...
 
 

@@ -102,7 +102,7 @@ def test_a_database_without_its_migration_says_to_run_it(tmp_path: Path) -> None
 
 
 def test_a_missing_database_is_unreachable_and_not_made_by_the_check(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseUnreachable, match=r"corpid\.db cannot be opened: unable to open database file"):
+    with pytest.raises(DatabaseUnreachable, match=r"corpid\.db does not exist: run `corpid migrate` to make it"):
         schema.check(tmp_path / "corpid.db")
     assert list(tmp_path.iterdir()) == []
 

@@ -55,7 +55,9 @@ def test_sealing_twice_gives_two_texts_with_the_key_id_in_front() -> None:
     assert "secret" not in one
 
 
-@pytest.mark.parametrize("damage", [lambda text: text[:-2], lambda text: text[:20] + "AAAA" + text[24:], lambda t: t[:12]])
+@pytest.mark.parametrize(
+    "damage", [lambda text: text[:-2], lambda text: text[:20] + "AAAA" + text[24:], lambda t: t[:12]]
+)
 def test_a_changed_text_does_not_open(damage: object) -> None:
     sealer = Sealer(KEY)
     with pytest.raises(SealingError, match=r"keys\.secret of 'k1'"):

@@ -5,6 +5,9 @@ The check runs as its own process, as a person would start it, over real sockets
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import dataclasses
 import json
 import os
 import subprocess
@@ -14,8 +17,11 @@ from typing import Any
 
 import pytest
 
+from corpid.sandbox import check as checking
 from corpid.sandbox import demo_directory
+from corpid.sandbox.demo import running
 from corpid.sandbox.demo_directory import DemoError
+from corpid.sandbox.example_directory import ExampleDirectory
 
 SECONDS = 120
 COMMAND = (str(Path(sys.executable).with_name("corpid")), "demo")
@@ -125,3 +131,23 @@ def test_the_data_directory_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("XDG_DATA_HOME", "relative/is/ignored")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert demo_directory.default() == tmp_path / "home" / ".local" / "share" / "corpid" / "demo"
+
+
+def test_a_provider_that_says_anything_but_the_directory_fails_the_check(tmp_path: Path) -> None:
+    """The check compares with another directory than the applied one: each scenario says what differs."""
+
+    async def outcomes() -> dict[str, Any]:
+        async with running(tmp_path, first_port=0) as demo:
+            sections: dict[str, Any] = copy.deepcopy(dict(demo.directory.sections))
+            for row in (*sections["assignments"], *sections["third_party"]["assignments"]):
+                row["end_date"] = "9998-12-31"
+            for entity in sections["entities"].values():
+                entity["name"] += " (another)"
+            other = dataclasses.replace(demo, directory=ExampleDirectory(sections))
+            return checking.report(other, await checking.run(other))
+
+    report = asyncio.run(outcomes())
+    assert report["ok"] is False
+    failed = {one["name"]: one["problem"] for one in report["scenarios"] if not one["ok"]}
+    assert set(failed) == {"one entity, every claim", "one of several entities", "third party"}
+    assert all(problem.startswith("directory: the entity's attributes: expected") for problem in failed.values())

@@ -135,13 +135,13 @@ class Caller:
         return self
 
     def say_while_heard(self, piece: bytes, total: int) -> int:
-        """Send a piece again and again until all was sent or the other end has hung up; how much was sent."""
+        """Send a piece again and again until all was sent or the other end no longer reads; how much was sent."""
         sent = 0
         try:
             while sent < total:
                 self.socket.sendall(piece)
                 sent += len(piece)
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
             return sent
         return sent
 

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+from contextlib import contextmanager
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
@@ -26,17 +27,23 @@ PAGE = [(b"content-type", b"text/html; charset=utf-8")]
 JSON = [(b"content-type", b"application/json")]
 
 
-@pytest.fixture
-def lines() -> Iterator[io.BytesIO]:
-    """The log of the test."""
+@contextmanager
+def log_of(**options: Any) -> Iterator[io.BytesIO]:
     stream = io.BytesIO()
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    access_log.configure(clock=lambda: NOW, stream=stream)
+    access_log.configure(clock=lambda: NOW, stream=stream, **options)
     yield stream
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def lines() -> Iterator[io.BytesIO]:
+    """The log of the test."""
+    with log_of() as stream:
+        yield stream
 
 
 def logged(stream: io.BytesIO) -> list[dict[str, Any]]:
@@ -261,28 +268,17 @@ def test_a_library_that_logs_logs_the_same_way(lines: io.BytesIO) -> None:
 
 
 def test_a_higher_level_leaves_requests_out() -> None:
-    stream = io.BytesIO()
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    access_log.configure(clock=lambda: NOW, stream=stream, level="error")
-    asked(shell(answering(JSON)))
-    access_log.log().error("seen")
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
-    assert [line["event"] for line in logged(stream)] == ["seen"]
+    with log_of(level="error") as lines:
+        asked(shell(answering(JSON)))
+        access_log.log().error("seen")
+    assert [line["event"] for line in logged(lines)] == ["seen"]
 
 
 def test_at_a_terminal_a_line_is_for_people_and_still_closed() -> None:
-    stream = io.BytesIO()
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    access_log.configure(clock=lambda: NOW, stream=stream, pretty=True)
-    asked(shell(answering(JSON, client_id="rp\x1b[2J", secret="hidden")), "/a?hidden")
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
-    text = stream.getvalue().decode()
+    """D48"""
+    with log_of(pretty=True) as lines:
+        asked(shell(answering(JSON, client_id="rp\x1b[2J", secret="hidden")), "/a?hidden")
+    text = lines.getvalue().decode()
     assert "request" in text
     assert "/a" in text
     assert "\x1b[2J" not in text

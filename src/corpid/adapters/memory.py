@@ -28,7 +28,9 @@ class _Entry(msgspec.Struct, frozen=True):
 class MemoryTransientStore:
     """A ports.TransientStore that ends with its process."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, forgotten_at: float = 0.0) -> None:
+        self.forgotten_at: Final = forgotten_at
+        """see ports.TransientStore; a server gives the time of its start"""
         self.entries: Final[dict[tuple[str, bytes], _Entry]] = {}
         self.lock: Final = asyncio.Lock()
         self.owner: asyncio.Task[Any] | None = None
@@ -47,11 +49,11 @@ class MemoryTransientStore:
         entry = self.live(kind, key, milliseconds(now))
         return None if entry is None else entry.content
 
-    async def sweep(self, *, now: float, limit: int = 500) -> int:
+    async def sweep(self, *, now: float) -> int:
         """See ports.TransientStore."""
         moment = milliseconds(now)
         async with self.lock:
-            expired = [place for place, entry in self.entries.items() if entry.expires_at <= moment][:limit]
+            expired = [place for place, entry in self.entries.items() if entry.expires_at <= moment]
             for place in expired:
                 del self.entries[place]
         return len(expired)

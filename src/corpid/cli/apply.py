@@ -74,7 +74,7 @@ async def _apply(content: bytes, name: str, *, dry_run: bool, prune: bool, devel
             file=name,
             actor=OPERATOR,
             new_user_id=lambda: str(uuid.uuid4()),
-            developer_mode=chosen.developer_mode or development,
+            developer_mode=chosen.developer_mode,
             plain_passwords=chosen.developer_mode or development,
             prune=prune,
             dry_run=dry_run,

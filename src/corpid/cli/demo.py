@@ -46,7 +46,7 @@ def demo(
     try:
         code = _check(console, data_dir, as_json=as_json) if check else _run(console, data_dir, port, fresh=fresh)
     except (DemoError, StartError, SettingsError, DirectoryError, ListenError) as error:
-        console.print(f"[bold red]The demo cannot start:[/] {escape(str(error))}")
+        Console(stderr=True).print(f"[bold red]The demo cannot start:[/] {escape(str(error))}", soft_wrap=True)
         if as_json:
             print(json.dumps({"ok": False, "problem": str(error), "scenarios": []}))
         code = 1

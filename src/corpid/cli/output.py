@@ -45,18 +45,18 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 def fail(sentence: str) -> NoReturn:
     """Say what is wrong, on stderr, and end with exit code 1."""
-    Console(stderr=True, highlight=False).print(f"[bold red]Error:[/] {escape(sentence)}", soft_wrap=True)
+    Console(stderr=True, highlight=False, emoji=False).print(f"[bold red]Error:[/] {escape(sentence)}", soft_wrap=True)
     raise typer.Exit(1)
 
 
 def say(sentence: str) -> None:
     """One line for a person; markup in it is not interpreted."""
-    Console(highlight=False).print(escape(sentence), soft_wrap=True)
+    Console(highlight=False, emoji=False).print(escape(sentence), soft_wrap=True)
 
 
 def warn(sentence: str) -> None:
     """A remark on stderr."""
-    Console(stderr=True, highlight=False).print(f"[yellow]Note:[/] {escape(sentence)}", soft_wrap=True)
+    Console(stderr=True, highlight=False, emoji=False).print(f"[yellow]Note:[/] {escape(sentence)}", soft_wrap=True)
 
 
 def as_json(value: object) -> None:
@@ -71,7 +71,7 @@ def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) ->
         shown.add_column(heading, overflow="fold")
     for row in rows:
         shown.add_row(*map(escape, row))
-    Console(highlight=False).print(shown)
+    Console(highlight=False, emoji=False).print(shown)
 
 
 def members(title: str, values: Mapping[str, str]) -> None:
@@ -87,7 +87,7 @@ def members(title: str, values: Mapping[str, str]) -> None:
 
 def differences(found: Sequence[Difference], *, done: bool) -> None:
     """What changed or would change, and a count at the end."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     for one in found:
         console.print(f"[{_COLOURS[one.sign]}]{one.sign} {escape(one.subject)}[/]", soft_wrap=True)
         for member in one.members:

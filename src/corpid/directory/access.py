@@ -80,7 +80,7 @@ _RULES: Final[Mapping[tuple[type[Actor], Action, ObjectKind], Callable[[Actor, O
 
 
 def authorise(actor: Actor, action: Action, thing: Object) -> None:
-    """Return if a rule allows it. Raises Forbidden, naming the three, for everything else."""
+    """Return if a rule allows it. Raises Forbidden, naming the three, for everything else. DESIGN, Security."""
     rule = _RULES.get((type(actor), action, thing.kind))
     if rule is None or not rule(actor, thing):
         raise Forbidden(f"{actor.name} may not {action} this {thing.kind}")

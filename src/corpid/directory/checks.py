@@ -50,7 +50,7 @@ class Found:
 
 
 def check(wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]], check_client: CheckClient) -> Found:
-    """Judge every record of a file against the directory as it will be."""
+    """Judge every record of a file against the directory as it will be. Source: R-14, R-20, R-21"""
     checking = _Checking(wanted, current, removed)
     for records in wanted.values():
         for entry, record in records.values():

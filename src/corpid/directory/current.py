@@ -43,7 +43,7 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def references(document: Document) -> References:
-    """What must be read before a plan can be made."""
+    """What must be read before a plan can be made. Source: R-14, R-21"""
     names: set[str] = {key[0] for key in document.of("user")}
     entities: set[Key] = set(document.of("entity"))
     services: set[Key] = set(document.of("service"))
@@ -71,7 +71,7 @@ def references(document: Document) -> References:
 
 
 def newcomers(document: Document, by_name: Mapping[str, User]) -> list[str]:
-    """The user names that need a fresh identifier: not in the directory, and the file names none."""
+    """The user names that need a fresh identifier: not in the directory, and the file names none. Source: R-12.4"""
     return [
         key[0] for key, entry in document.of("user").items() if key[0] not in by_name and "user_id" not in entry.fields
     ]
@@ -83,7 +83,7 @@ def user_ids(
     """User name → identifier, for every user that the directory or the file knows.
 
     `fresh` holds identifiers for the newcomers. An `id` in the file that belongs to a user of another
-    name renames that user. Raises DirectoryError where name and identifier contradict each other.
+    name renames that user. Raises DirectoryError where name and identifier contradict each other. R-12.4, D51.
     """
     problems: list[Problem] = []
     ids = {name: user.user_id for name, user in by_name.items()} | dict(fresh)

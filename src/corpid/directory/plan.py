@@ -115,7 +115,7 @@ def plan(
 
 
 def record_key(entry: Entry, user_ids: Mapping[str, str]) -> Key:
-    """The key of an entry's record: its user's name replaced by the identifier. Raises KeyError."""
+    """The key of an entry's record: its user's name replaced by the identifier. Raises KeyError. R-12.4"""
     if entry.kind == "user" or entry.kind in NAMES_USERS:
         return (user_ids[entry.key[0]], *entry.key[1:])
     return entry.key
@@ -153,7 +153,7 @@ def with_factors(known: Credentials, fields: Mapping[str, object]) -> Credential
     """Credentials after a file named factors: one that a person or an operator set since stays untouched.
 
     The hash that a file said is remembered by its own hash, so that a later strengthening of the stored
-    one is not undone by the same file.
+    one is not undone by the same file. D44, D45.
     """
     changed: dict[str, object] = {}
     password_hash, secret = fields.get("password_hash"), fields.get("totp_secret")

@@ -44,7 +44,7 @@ def login(node: Node) -> str:
 
 
 def memberships(node: Node) -> dict[str, tuple[int, dict[str, object]]]:
-    """Entity identifier → line, and what the file says of the membership. Raises Malformed."""
+    """Entity identifier → line, and what the file says of the membership. Raises Malformed. R-21"""
     if not isinstance(node, Items):
         raise Malformed(node.line, "a list of entity identifiers is expected here: [209900042K]")
     found: dict[str, tuple[int, dict[str, object]]] = {}

@@ -43,13 +43,13 @@ class Malformed(Exception):
 
 
 def suggestion(word: str, known: Collection[str]) -> str:
-    """`; did you mean …?` for a word close to a known one, else nothing."""
+    """`; did you mean …?` for a word close to a known one, else nothing. Source: DESIGN, Tests"""
     close = get_close_matches(word, sorted(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def text_of(node: Node) -> str:
-    """The text of a scalar; a key without a value is refused, since it could mean two things."""
+    """The text of a scalar; a key without a value is refused, since it could mean two things. Source: DESIGN, Tests"""
     if not isinstance(node, Scalar):
         raise Malformed(node.line, "a single value is expected here, not a list or a mapping")
     if node.plain and not node.text:
@@ -74,7 +74,7 @@ def name(limit: int) -> Reader:
 
 
 def line_of_text(limit: int) -> Reader:
-    """A text that may be empty, without invisible characters, of at most `limit` characters."""
+    """A text that may be empty, without invisible characters, of at most `limit` characters (D51)."""
 
     def read(node: Node) -> str:
         return _checked(node, lambda text: _short(display_name(text), limit) if text else "")
@@ -89,7 +89,7 @@ def _short(text: str, limit: int) -> str:
 
 
 def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "letters, digits, . _ -") -> Reader:
-    """An identifier of ASCII characters, 1 to `limit` of them."""
+    """An identifier of ASCII characters, 1 to `limit` of them (R-14.2)."""
     pattern = re.compile(allowed + "+")
 
     def check(text: str) -> str:
@@ -101,7 +101,7 @@ def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "l
 
 
 def one_of(*values: str, empty: bool = False) -> Reader:
-    """One of a closed list of words; with `empty` also none of them."""
+    """One of a closed list of words; with `empty` also none of them (R-20)."""
 
     def check(text: str) -> str:
         if text in values or (empty and not text):
@@ -112,7 +112,7 @@ def one_of(*values: str, empty: bool = False) -> Reader:
 
 
 def yes_or_no(node: Node) -> bool:
-    """`true` or `false`, nothing else."""
+    """`true` or `false`, nothing else (R-20)."""
     text = text_of(node)
     if text not in {"true", "false"}:
         raise Malformed(node.line, f"write true or false, not {text!r}")
@@ -120,7 +120,7 @@ def yes_or_no(node: Node) -> bool:
 
 
 def whole_number(node: Node) -> int:
-    """A small number of digits."""
+    """A small number of digits (D10)."""
     text = text_of(node)
     if not re.fullmatch(r"[0-9]{1,6}", text):
         raise Malformed(node.line, f"{text!r} is no whole number")
@@ -144,7 +144,7 @@ def day(node: Node) -> str:
 
 
 def real_day(text: str) -> str:
-    """The text, if it is a date that exists. Raises ValueError."""
+    """The text, if it is a date that exists. Raises ValueError. D23"""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         raise ValueError(f"{text!r} is no date: write YYYY-MM-DD, and {NO_END} for no end")
     try:
@@ -154,7 +154,7 @@ def real_day(text: str) -> str:
 
 
 def email(node: Node) -> str:
-    """An e-mail address, or empty."""
+    """An e-mail address, or empty (RFC 5321 §4.5.3.1)."""
 
     def check(text: str) -> str:
         if text and (len(text) > 254 or not text.isprintable() or not _EMAIL.fullmatch(text)):
@@ -222,7 +222,7 @@ def totp_secret(node: Node) -> str:
 
 
 def texts(read: Reader, *, least: int = 0) -> Reader:
-    """A list of different values."""
+    """A list of different values (R-20)."""
 
     def read_all(node: Node) -> tuple[object, ...]:
         if not isinstance(node, Items):

@@ -54,6 +54,15 @@ async def _still_allowed(provider: Provider, client: Client, interaction: Intera
         raise AccessDenied("this person may no longer act for this entity")
 
 
+async def claimed_elsewhere(provider: Provider, interaction: Interaction, *, now: float) -> bool:
+    """Whether another browser has claimed the request of an interaction that has not claimed it itself (D15)."""
+    if interaction.user_id and not interaction.from_session:
+        return False
+    claim = interactions.request_key(provider, kinds.CLAIM, interaction.request.client_id, interaction.reference)
+    owner = await provider.transient.get(kinds.CLAIM.name, claim, now=now)
+    return owner not in (None, interaction.browser_id.encode())
+
+
 def code_of(provider: Provider, interaction: Interaction) -> str:
     """The code of a finished interaction: derived, never stored in clear (D15)."""
     prefix = provider.policy.generation(interaction.request.generation).code_prefix

@@ -43,22 +43,22 @@ def parse(token: str) -> Unverified:
     if len(token) > MAX_BYTES:
         raise MalformedToken(f"longer than {MAX_BYTES} bytes")
     parts = token.split(".")
-    if len(parts) != 3:  # noqa: PLR2004 - header, payload, signature
+    if len(parts) != 3:
         raise MalformedToken("not a compact JWS of three parts")
     header = json_object(from_base64url(parts[0]))
     refused = _REFUSED_HEADERS.intersection(header)
     if refused:
         raise MalformedToken(f"header member {min(refused)} is not accepted")
-    algorithm, kid = header.get("alg"), header.get("kid")
+    algorithm, kid = header.get("alg"), header.get("kid", "")
     if not isinstance(algorithm, str):
         raise MalformedToken("header has no alg")
-    if kid is not None and not isinstance(kid, str):
+    if not isinstance(kid, str):
         raise MalformedToken("kid is not a string")
     return Unverified(
         header=header,
         claims=json_object(from_base64url(parts[1])),
         algorithm=algorithm,
-        kid=kid,
+        kid=kid if "kid" in header else None,
         signing_input=token[: token.rindex(".")].encode("ascii"),
         signature=from_base64url(parts[2]),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import json
+import math
 from typing import NoReturn
 
 from corpid.jose.errors import MalformedToken
@@ -42,16 +43,27 @@ def _no_constant(name: str) -> NoReturn:
     raise MalformedToken(f"{name} is not JSON")
 
 
-_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise MalformedToken("a JSON number is out of range")
+    return value
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
 
 
 def json_object(raw: bytes | str) -> dict[str, object]:
-    """Parse one JSON object; raises MalformedToken on anything else, on a repeated member, NaN or Infinity.
+    """Parse one JSON object; raises MalformedToken on anything else, on a repeated member, NaN or Infinity,
+    and on text that cannot be written in UTF-8 (half a surrogate pair).
 
-    Source: RFC 7519 §4, D33
+    Source: RFC 7519 §4, RFC 7493 §2.1, D33
     """
     try:
-        value = _decoder.decode(raw if isinstance(raw, str) else raw.decode("utf-8"))
+        text = raw if isinstance(raw, str) else raw.decode("utf-8")
+        value = _decoder.decode(text)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")  # an escape can hold half a surrogate pair
     except (ValueError, RecursionError):
         raise MalformedToken("not JSON in UTF-8") from None
     if not isinstance(value, dict):

@@ -100,7 +100,7 @@ def thumbprint(jwk: dict[str, object]) -> str:
 def _verification_key(jwk: dict[str, object], kid: str | None) -> VerificationKey:
     public, algorithm = import_public_key(jwk)
     if jwk.get("alg", algorithm.name) != algorithm.name:
-        raise UnusableKey(f"alg {jwk['alg']} does not fit the curve {algorithm.curve_name}")
+        raise UnusableKey(f"alg does not fit the curve {algorithm.curve_name}: {algorithm.name} is expected")
     return VerificationKey(kid=kid, algorithm=algorithm, public=public)
 
 
@@ -109,10 +109,10 @@ def _encryption_key(jwk: dict[str, object], kid: str | None) -> EncryptionKey:
         raise UnusableKey("an encryption key needs a kid")
     wrap = jwk.get("alg", _DEFAULT_WRAP)
     if not isinstance(wrap, str) or wrap not in _WRAPS:
-        raise UnusableKey(f"alg {wrap} is not one of {', '.join(_WRAPS)}")
-    if jwk.get("crv") not in _ENCRYPTION_CURVES:
+        raise UnusableKey(f"alg is not one of {', '.join(_WRAPS)}")
+    _, algorithm = import_public_key(jwk)
+    if algorithm.curve_name not in _ENCRYPTION_CURVES:
         raise UnusableKey(f"an encryption key is on one of {', '.join(_ENCRYPTION_CURVES)}")
-    import_public_key(jwk)
     public = {"kty": "EC", "crv": jwk["crv"], "x": jwk["x"], "y": jwk["y"]}
     try:
         key = ECKey.import_key(public)  # type: ignore[arg-type]

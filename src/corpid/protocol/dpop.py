@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _JKT: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_URL: Final = re.compile(r"[!-~]+")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -121,10 +122,12 @@ def _same_url(given: str, expected: str) -> bool:
 
 
 def _normalised(url: str) -> tuple[str, str | None, int | None, str]:
+    if not _URL.fullmatch(url):
+        raise ValueError("what no URL holds, and urlsplit would leave out")
     parts = urlsplit(url)
     if "@" in parts.netloc:
         raise ValueError("credentials in a URL")
-    port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    port = _DEFAULT_PORTS.get(parts.scheme) if parts.port is None else parts.port
     return parts.scheme, parts.hostname, port, parts.path or "/"
 
 

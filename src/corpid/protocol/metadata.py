@@ -14,7 +14,7 @@ DISCOVERY_PATH: Final = "/.well-known/openid-configuration"
 JWKS_PATH: Final = "/.well-known/keys"
 PAR_PATH: Final = "/request"
 AUTHORIZATION_PATH: Final = "/mga/sps/oauth/oauth20/authorize"
-TOKEN_PATH: Final = "/mga/sps/oauth/oauth20/token"  # noqa: S105 - a path
+TOKEN_PATH: Final = "/mga/sps/oauth/oauth20/token"
 
 
 def discovery(

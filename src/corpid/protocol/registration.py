@@ -9,6 +9,8 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import msgspec
 
+from corpid.jose.encoding import json_object
+from corpid.jose.errors import JoseError
 from corpid.jose.keys import ClientKeySet, KeySetError, parse_client_key_set, private_members
 from corpid.protocol.assurance import LEVELS
 from corpid.protocol.context_types import CONTEXT_TYPES
@@ -53,12 +55,13 @@ def public_key_set(text: str) -> str:
     RFC 7517 §9.3, D27.
     """
     try:
-        decoded = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        decoded = json_object(text)
+    except JoseError:
         return text
-    if not isinstance(decoded, dict) or not isinstance(decoded.get("keys"), list):
+    stored = decoded.get("keys")
+    if not isinstance(stored, list):
         return text
-    keys = [_public(key) if isinstance(key, dict) else key for key in decoded["keys"]]
+    keys = [_public(key) if isinstance(key, dict) else key for key in stored]
     return msgspec.json.encode({**decoded, "keys": keys}).decode()
 
 

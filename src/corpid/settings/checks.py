@@ -92,7 +92,7 @@ def port(value: object) -> object:
     return value
 
 
-def database_url(value: str) -> str:
+def sqlite_url(value: str) -> str:
     """A database that CorpID can use."""
     if value and not value.startswith("sqlite:///"):
         scheme = value.partition(":")[0]

@@ -134,7 +134,7 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _or_embedded(cls, value: str, others: ValidationInfo) -> str:
-        return checks.database_url(value) or _embedded_url(others.data.get("data_dir", Path()))
+        return checks.sqlite_url(value) or _embedded_url(others.data.get("data_dir", Path()))
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping
+    from collections.abc import Callable, Mapping, MutableMapping
     from types import TracebackType
     from typing import BinaryIO
 
@@ -27,8 +27,9 @@ FIELDS: Final = (
     "time", "level", "event", "request_id", "method", "path", "status", "duration_ms", "address",
     "client_id", "error", "detail", "reference", "exception",
 )  # fmt: skip
-FOREIGN: Final = frozenset({"event", "method", "path", "client_id", "error", "detail", "reference", "address"})
+FOREIGN: Final = frozenset({"event", "path", "client_id", "error", "detail", "reference"})
 """what may hold a caller's text"""
+ADDED: Final = frozenset({"client_id", "error", "detail", "reference"})
 TEXT_CHARACTERS: Final = 200
 FRAMES: Final = 12
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -62,11 +63,17 @@ def cut(value: object) -> str:
 
 def refused(address: str, status: int, request_id: str, description: str) -> None:
     """The line of a request that broke a limit of its connection and never reached the application (D47, D48)."""
-    request({"request_id": request_id, "status": status, "address": address, "detail": description})
+    log().info("request", request_id=request_id, status=status, address=address, detail=description)
 
 
-def request(fields: dict[str, Any]) -> None:
-    """The line of a request; fields outside FIELDS are dropped (D48)."""
+def request(fields: dict[str, Any], added: Mapping[str, object]) -> None:
+    """The line of a request: our own `fields`, named and ordered as in FIELDS, and what an endpoint added.
+
+    Added fields that are not in ADDED are dropped. D48.
+    """
+    for name in added:
+        if name in ADDED:
+            fields[name] = cut(added[name])
     _request_lines.write(fields)
 
 
@@ -89,7 +96,7 @@ def configure(
     )
     shortcut = not pretty and minimum <= LEVELS["info"]
     _request_lines.write = _straight_to(structlog.BytesLogger(output), as_json) if shortcut else _through_structlog
-    _take_over_standard_logging(minimum, pretty=pretty)
+    _take_over_standard_logging(minimum)
 
 
 def _through_structlog(fields: dict[str, Any]) -> None:
@@ -97,11 +104,10 @@ def _through_structlog(fields: dict[str, Any]) -> None:
 
 
 def _straight_to(output: structlog.BytesLogger, as_json: _JsonLine) -> Callable[[dict[str, Any]], None]:
-    """structlog's processor chain costs more than the line itself; every request writes one."""
+    """structlog's processor chain costs more than the line itself, and every request writes one."""
 
     def write(fields: dict[str, Any]) -> None:
-        fields["event"] = "request"
-        output.info(as_json(None, "info", fields))
+        output.info(_encoder.encode({"time": as_json.time(), "level": "info", "event": "request", **fields}))
 
     return write
 
@@ -130,18 +136,17 @@ class _JsonLine:
         self._date = ""
 
     def __call__(self, _logger: Any, level: str, event: MutableMapping[str, Any]) -> bytes:  # noqa: ANN401
-        event["time"] = self._time()
+        event["time"] = self.time()
         event["level"] = level
         if "exc_info" in event:
             event["exception"] = _place(event["exc_info"])
-        line = {}
-        for name in FIELDS:
-            value = event.get(name)
-            if value is not None:
-                line[name] = cut(value) if name in FOREIGN else value
+        line = {name: event[name] for name in FIELDS if name in event}
+        for name in FOREIGN & line.keys():
+            line[name] = cut(line[name])
         return _encoder.encode(line)
 
-    def _time(self) -> str:
+    def time(self) -> str:
+        """The clock's time, UTC, in milliseconds (RFC 3339)."""
         now = self._clock()
         second = int(now)
         if second != self._second:
@@ -161,7 +166,11 @@ def _for_people(clock: Callable[[], float]) -> list[Any]:
     def as_bytes(_logger: Any, _level: str, text: str) -> bytes:  # noqa: ANN401
         return text.encode(errors="backslashreplace")
 
-    return [closed, structlog.dev.ConsoleRenderer(pad_event_to=8), as_bytes]
+    return [
+        closed,
+        structlog.dev.ConsoleRenderer(pad_event_to=8, exception_formatter=structlog.dev.plain_traceback),
+        as_bytes,
+    ]
 
 
 def _place(exc_info: Any) -> str | None:  # noqa: ANN401
@@ -181,11 +190,10 @@ class _Forward(logging.Handler):
         getattr(log(), level, log().info)(record.getMessage().strip(), **fields)
 
 
-def _take_over_standard_logging(minimum: int, *, pretty: bool) -> None:
+def _take_over_standard_logging(minimum: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [_Forward()]
     root.setLevel(max(minimum, logging.WARNING))
-    logging.captureWarnings(capture=pretty)
     logging.getLogger("uvicorn.error").setLevel(max(minimum, logging.WARNING))
     for name in ("uvicorn", "uvicorn.error"):
         logging.getLogger(name).handlers.clear()

@@ -26,6 +26,41 @@ if TYPE_CHECKING:
     """told of every refusal: address, status, request id, description"""
 
 
+class HeldHead:
+    """Writes the head of a response together with what follows it: one segment, one system call."""
+
+    __slots__ = ("_held", "_is_head", "_transport", "is_closing")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.is_closing = transport.is_closing
+        self._is_head = True
+        self._held = b""
+
+    def write(self, content: bytes) -> None:
+        """Bytes of the running response, its head first."""
+        if self._is_head:
+            self._is_head = False
+            self._held = content
+        elif self._held:
+            self._transport.write(self._held + content)
+            self._held = b""
+        else:
+            self._transport.write(content)
+
+    def close(self) -> None:
+        """Write what was held, and close once it has gone out."""
+        self.end()
+        self._transport.close()
+
+    def end(self) -> None:
+        """The response is complete; the next write is the head of another one."""
+        if self._held:
+            self._transport.write(self._held)
+            self._held = b""
+        self._is_head = True
+
+
 class Connection(RequestReader):
     """An HTTP/1.1 connection that keeps the limits of D47."""
 
@@ -39,6 +74,7 @@ class Connection(RequestReader):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._out = HeldHead(transport)
         self.deadline = self.loop.time() + self.limits.idle_seconds
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -100,7 +136,12 @@ class Connection(RequestReader):
         )
         self.refuse(408, f"The {part} of the request did not arrive within {seconds:g} seconds of its first byte")
 
+    def _dispatch(self) -> None:
+        super()._dispatch()
+        self.cycle.transport = self._out  # type: ignore[assignment]
+
     def on_response_complete(self) -> None:
+        self._out.end()
         self.server_state.total_requests += 1
         now = self.loop.time()
         if self.transport.is_closing():

@@ -134,4 +134,4 @@ def machine_error(request: Request, status: int, code: str, description: str, ex
     state = request.scope["state"]
     state["log"]["error"] = code
     content = {"error": code, "error_description": f"{description} (reference {state['request_id']})"}
-    return Response(msgspec.json.encode(content), status, {**NO_STORE, **extra}, "application/json")
+    return Response(msgspec.json.encode(content), status, {**NOT_CACHED, **extra}, "application/json")

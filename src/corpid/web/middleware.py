@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from corpid.web.access_log import LogFields
     from corpid.web.addresses import Network
 
+    Headers = tuple[tuple[bytes, bytes], ...]
     RawHeaders = list[tuple[bytes, bytes]]
 
 CONTENT_SECURITY_POLICY: Final = (
@@ -37,6 +38,7 @@ PAGE_HEADERS: Final = (
     NOSNIFF,
 )
 HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
+SECURITY_HEADERS: Final = frozenset(name for name, _ in (*PAGE_HEADERS, HSTS))
 CANCELLED: Final = 499
 """logged where no answer was sent: the process stopped, or the caller was gone"""
 
@@ -59,7 +61,8 @@ class Shell:
         self._app = app
         self._hosts = Hosts(base_url, allowed_hosts)
         self._addresses = ClientAddresses(trusted_proxies)
-        self._always = (HSTS,) if base_url.startswith("https:") else ()
+        always = (HSTS,) if base_url.startswith("https:") else ()
+        self._security = ((NOSNIFF, *always), (*PAGE_HEADERS, *always))
         self._health = {"/healthz": self._healthz, "/readyz": self._readyz}
         self._ready = ready
         self._draining = False
@@ -74,7 +77,7 @@ class Shell:
             await self._app(scope, receive, send)
             return
         started = perf_counter()
-        exchange = _Exchange(send, self._always)
+        exchange = _Exchange(send, *self._security)
         state = scope.setdefault("state", {})
         request_id = state["request_id"] = new_request_id()
         peer = scope["client"][0] if scope.get("client") else ""
@@ -88,17 +91,15 @@ class Shell:
             access_log.log().error("unforeseen exception", request_id=request_id, exc_info=error)
             await exchange.last_resort(request_id)
         finally:
-            access_log.request(
-                {
-                    **added,
-                    "request_id": request_id,
-                    "method": scope["method"],
-                    "path": _route_path(scope),
-                    "status": exchange.status or CANCELLED,
-                    "duration_ms": round((perf_counter() - started) * 1000, 2),
-                    "address": address,
-                }
-            )
+            line = {
+                "request_id": request_id,
+                "method": scope["method"],
+                "path": access_log.cut(_route_path(scope)),
+                "status": exchange.status or CANCELLED,
+                "duration_ms": round((perf_counter() - started) * 1000, 2),
+                "address": address,
+            }
+            access_log.request(line, added)
 
     async def _answer(self, scope: Scope, receive: Receive, exchange: _Exchange) -> None:
         health = self._health.get(scope["path"])
@@ -134,11 +135,12 @@ class Shell:
 class _Exchange:
     """The answer of one request, on its way out."""
 
-    __slots__ = ("_always", "_send", "status")
+    __slots__ = ("_machine", "_page", "_send", "status")
 
-    def __init__(self, send: Send, always: tuple[tuple[bytes, bytes], ...]) -> None:
+    def __init__(self, send: Send, machine: Headers, page: Headers) -> None:
         self._send = send
-        self._always = always
+        self._machine = machine
+        self._page = page
         self.status = 0
 
     async def send(self, message: Message) -> None:
@@ -150,10 +152,13 @@ class _Exchange:
     def _secured(self, headers: Any) -> RawHeaders:  # noqa: ANN401
         """What an endpoint has set itself stays, such as the policy of a page with an exception of its own (D37)."""
         secured: RawHeaders = list(headers)
-        present = {name for name, _ in secured}
-        is_page = any(name == b"content-type" and value.startswith(b"text/html") for name, value in secured)
-        wanted = PAGE_HEADERS if is_page else (NOSNIFF,)
-        secured += [field for field in (*wanted, *self._always) if field[0] not in present]
+        wanted, own = self._machine, []
+        for name, value in secured:
+            if name == b"content-type" and value.startswith(b"text/html"):
+                wanted = self._page
+            elif name in SECURITY_HEADERS:
+                own.append(name)
+        secured += [field for field in wanted if field[0] not in own] if own else wanted
         return secured
 
     async def json(self, status: int, content: object, *, head: bool = False) -> None:

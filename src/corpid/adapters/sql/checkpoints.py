@@ -16,10 +16,8 @@ from corpid.adapters.sql.errors import is_busy, translated
 if TYPE_CHECKING:
     from pathlib import Path
 
-_PAGES: Final = 4000
-"""a log shorter than this is left alone (16 MB)"""
-_TOO_MANY_PAGES: Final = 16_000
-"""a log longer than this is made to start anew (64 MB)"""
+_PAGES: Final = 4000  # 16 MB
+_MOST_PAGES: Final = 16_000  # 64 MB
 _SECONDS: Final = 5.0
 """how often to look when nobody nudges"""
 _BUSY_MILLISECONDS: Final = 200
@@ -27,9 +25,14 @@ _FRAME_BYTES: Final = 4096
 
 
 class Checkpoints:
-    """Keeps the write-ahead log of a database file short."""
+    """Keeps the write-ahead log of a database file short.
 
-    def __init__(self, path: Path) -> None:
+    A log of fewer than `pages` pages is left alone; one of more than `most_pages` is made to start anew.
+    """
+
+    def __init__(self, path: Path, *, pages: int = _PAGES, most_pages: int = _MOST_PAGES) -> None:
+        self._few: Final = pages
+        self._most: Final = most_pages
         self._path: Final = path
         self._log: Final = path.with_name(path.name + "-wal")
         self._wanted: Final = threading.Event()
@@ -62,7 +65,7 @@ class Checkpoints:
         while not self._stopping:
             self._wanted.wait(_SECONDS)
             self._wanted.clear()
-            if self._pages() > _PAGES:
+            if self._pages() > self._few:
                 self._try("PASSIVE")
         self._try("TRUNCATE")
         self._connection.close()
@@ -70,7 +73,7 @@ class Checkpoints:
     def _try(self, mode: str) -> None:
         try:
             _, pages, _ = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
-            if mode == "PASSIVE" and pages > _TOO_MANY_PAGES:
+            if mode == "PASSIVE" and pages > self._most:
                 self._restart()
             self._failure = None
         except sqlite3.Error as error:

@@ -64,9 +64,9 @@ class SqliteDatabase:
         try:
             self._connection: Final = _connect(path)
             self._cursor: Final = self._connection.cursor()
+            self._checkpoints: Final = Checkpoints(path)
         except sqlite3.Error as error:
             raise translated(error, str(path)) from error
-        self._checkpoints: Final = Checkpoints(path)
 
     def prepare(self, statement: sa.Executable) -> Prepared:
         """See statements.Database."""
@@ -107,7 +107,7 @@ class SqliteDatabase:
             return False
         await self._acquire()
         try:
-            while self._checkpoints.restarting:
+            while self._checkpoints.restarting:  # noqa: ASYNC110  (a thread tells, which has no asyncio.Event)
                 await asyncio.sleep(_FIRST_PAUSE_SECONDS)
             await self._patiently("BEGIN IMMEDIATE", ())
         except BaseException:

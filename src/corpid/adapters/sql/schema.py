@@ -54,6 +54,8 @@ def migrate(path: Path) -> None:
 
 def check(path: Path) -> None:
     """Raise SchemaOlder, SchemaNewer or DatabaseUnreachable unless the database has this version's schema."""
+    if not path.exists():
+        raise DatabaseUnreachable(f"the database {path} does not exist: run `corpid migrate` to make it")
     with _connected(path, create=False) as connection:
         _refuse_newer(connection, path)
         revision = MigrationContext.configure(connection).get_current_revision()

@@ -204,12 +204,16 @@ audit: Final = sa.Table(
 
 deployment: Final = _table("deployment", _key("name"), _text("value"))
 
-transient: Final = _table(
+transient: Final = sa.Table(
     "transient",
+    METADATA,
     _key("kind"),
     sa.Column("key", sa.LargeBinary, primary_key=True, nullable=False),
     sa.Column("value", sa.LargeBinary, nullable=False),
     _integer("count"),
-    _integer("expires_at", index=True),
+    _integer("expires_at"),
 )
-"""`count` is 0 but for counters, whose value is their number."""
+"""`count` is 0 but for counters, whose value is their number.
+
+Keys are hashes, so a tree of whole rows would touch a page for each of them: here rows are appended, and
+only the small tree of keys is touched in a random place. For the same reason nothing indexes `expires_at`."""

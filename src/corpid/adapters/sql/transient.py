@@ -6,6 +6,7 @@ there; `put`, `add` and `count` write over it, `get` and `take` do not see it.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, Self
 
 import sqlalchemy as sa
@@ -23,6 +24,9 @@ _NOW: Final = sa.bindparam("now", type_=sa.BigInteger)
 _ROW: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
 _LIVE: Final = sa.and_(_ROW, transient.c.expires_at > _NOW)
 _EXPIRED: Final = transient.c.expires_at <= _NOW
+_STRETCH: Final = 500
+"""rows that a sweep looks at in one go"""
+_START: Final = ("", b"")
 _COLUMNS: Final = tuple(column.name for column in transient.c)
 _CONTENT: Final = (transient.c.value, transient.c["count"])
 
@@ -44,10 +48,15 @@ def _count() -> sa.Executable:
     return statement.on_conflict_do_update(index_elements=["kind", "key"], set_=raised).returning(transient.c["count"])
 
 
-def _sweep() -> sa.Executable:
-    key = (transient.c.kind, transient.c.key)
-    some = sa.select(*key).where(_EXPIRED).limit(sa.bindparam("limit", type_=sa.Integer))
-    return sa.delete(transient).where(sa.tuple_(*key).in_(some))
+_PLACE: Final = sa.tuple_(transient.c.kind, transient.c.key)
+_AFTER: Final = _PLACE > sa.tuple_(sa.bindparam("after_kind"), sa.bindparam("after_key"))
+_UP_TO: Final = _PLACE <= sa.tuple_(sa.bindparam("last_kind"), sa.bindparam("last_key"))
+
+
+def _stretch() -> sa.Executable:
+    """The places of the next stretch, in order."""
+    place = (transient.c.kind, transient.c.key)
+    return sa.select(*place).where(_AFTER).order_by(*place).limit(sa.bindparam("limit", type_=sa.Integer))
 
 
 class SqlTransientStore:
@@ -56,13 +65,17 @@ class SqlTransientStore:
     def __init__(self, database: Database, *, forgotten_at: float = 0.0) -> None:
         self.database: Final = database
         self.forgotten_at: Final = forgotten_at
-        """epoch seconds at which this store last lost what it held; 0.0: never"""
+        """see ports.TransientStore; 0.0: never"""
         self.put: Final = database.prepare(upsert(transient, _COLUMNS))
         self.look: Final = database.prepare(sa.select(*_CONTENT).where(_LIVE))
         self.take: Final = database.prepare(sa.delete(transient).where(_LIVE).returning(*_CONTENT))
         self.add: Final = database.prepare(_add())
         self.count: Final = database.prepare(_count())
-        self._sweep: Final = database.prepare(_sweep())
+        self.written = 0
+        """rows written since the last sweep"""
+        self._stretch: Final = database.prepare(_stretch())
+        self._clear: Final = database.prepare(sa.delete(transient).where(_AFTER, _UP_TO, _EXPIRED))
+        self._swept_up_to: tuple[str, bytes] = _START
 
     def unit(self, now: float) -> SqlTransientUnit:
         """See ports.TransientStore. One transaction, which a unit or a registry write of the same task joins."""
@@ -73,10 +86,31 @@ class SqlTransientStore:
         row = await self.database.row(self.look, {"kind": kind, "key": key, "now": milliseconds(now)})
         return _content(row)
 
-    async def sweep(self, *, now: float, limit: int = 500) -> int:
-        """See ports.TransientStore."""
+    async def sweep(self, *, now: float) -> int:
+        """See ports.TransientStore. Walks the table at twice the pace at which it grows."""
+        stretches = 1 + 2 * self.written // _STRETCH
+        self.written = 0
+        removed = 0
+        for _ in range(stretches):
+            removed += await self._sweep(milliseconds(now))
+            if self._swept_up_to == _START:
+                break
+            await asyncio.sleep(0)
+        return removed
+
+    async def _sweep(self, now: int) -> int:
+        kind, key = self._swept_up_to
+        after = {"after_kind": kind, "after_key": key}
+        rows = await self.database.rows(self._stretch, {**after, "limit": _STRETCH})
+        if not rows:
+            self._swept_up_to = _START
+            return 0
+        last_kind, last_key = rows[-1]
+        self._swept_up_to = (last_kind, bytes(last_key)) if len(rows) == _STRETCH else _START
         async with self.database.transaction():
-            return await self.database.run(self._sweep, {"now": milliseconds(now), "limit": limit})
+            return await self.database.run(
+                self._clear, {**after, "last_kind": last_kind, "last_key": last_key, "now": now}
+            )
 
 
 class SqlTransientUnit:
@@ -101,32 +135,35 @@ class SqlTransientUnit:
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
         """See ports.TransientUnit."""
-        await self._row(self._store.put, kind, key, ttl, value)
+        await self._write(self._store.put, kind, key, value, 0, ttl)
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
         """See ports.TransientUnit."""
-        return _content(await self._row(self._store.look, kind, key))
+        place = {"kind": kind, "key": key, "now": self._now}
+        return _content(await self._database.row(self._store.look, place))
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
         """See ports.TransientUnit."""
-        return _content(await self._row(self._store.take, kind, key))
+        place = {"kind": kind, "key": key, "now": self._now}
+        return _content(await self._database.row(self._store.take, place))
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
         """See ports.TransientUnit."""
-        return await self._row(self._store.add, kind, key, ttl, value) is not None
+        return await self._write(self._store.add, kind, key, value, 0, ttl) is not None
 
     async def count(self, kind: str, key: bytes, ttl: float) -> int:
         """See ports.TransientUnit."""
-        row = await self._row(self._store.count, kind, key, ttl, first=1) or (0,)
-        return int(row[0])
+        row = await self._write(self._store.count, kind, key, b"", 1, ttl)
+        return int(row[0]) if row else 0
 
-    async def _row(
-        self, prepared: Prepared, kind: str, key: bytes, ttl: float = 0, value: bytes = b"", first: int = 0
+    async def _write(
+        self, prepared: Prepared, kind: str, key: bytes, value: bytes, count: int, ttl: float
     ) -> Row | None:
+        self._store.written += 1
         now = self._now
         values = {
             "kind": kind, "key": key, "value": value, "now": now,
-            "expires_at": now + milliseconds(ttl), "count": first,
+            "expires_at": now + milliseconds(ttl), "count": count,
         }  # fmt: skip
         return await self._database.row(prepared, values)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.directory.access import Action, Actor, Object, authorise
+from corpid.directory.access import Actor, Object, authorise
 from corpid.ports import AuditEvent, Delete, Upsert
 
 if TYPE_CHECKING:
@@ -32,11 +32,6 @@ async def write(registry: Registry, actor: Actor, changes: Sequence[Change], eve
 def audit_event(actor: Actor, action: str, subject: str, **detail: str) -> AuditEvent:
     """An event of an actor; `subject` is what was acted on. Source: DESIGN, Security."""
     return AuditEvent(actor=actor.name, action=action, object=subject, detail=detail)
-
-
-def allowed(actor: Actor, action: Action, kind: Object) -> None:
-    """Ask for reading. Raises access.Forbidden. Source: DESIGN, Security."""
-    authorise(actor, action, kind)
 
 
 def _object(change: Change) -> Object:

@@ -47,7 +47,7 @@ class Step:
 
 async def _password(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
     return await sign_in.submit_password(
-        desk.provider, who, visit, user_name=form.get("user_name", ""), password=form.get("password", "")
+        desk.provider, who, visit, user_name=form.get("user_name", "").strip(), password=form.get("password", "")
     )
 
 
@@ -146,6 +146,8 @@ async def _get(request: Request, desk: Desk, who: Caller, visit: Visit, action: 
     ending = await _ending(desk, who, visit)
     if ending is not None:
         return _page(desk, ending)
+    if await completion.claimed_elsewhere(desk.provider, looked_at, now=who.now):
+        return _page(desk, pages.claimed_elsewhere(visit), 409)
     query = request.query_params.get("query", "").strip()[:200]
     page = await sign_in.current(desk.provider, who, visit)
     return _page(desk, pages.of_step(desk, who, visit, page, query=query))
@@ -174,7 +176,7 @@ async def _post(request: Request, desk: Desk, who: Caller, visit: Visit, action:
         desk.provider, form.get("form_token", ""), visit.browser.browser_id, interaction_id
     ):
         raise InvalidRequest("this form is not one that this browser was shown: open the page again")
-    if await _ending(desk, who, visit) is not None or form.get("step") != str(visit.interaction.serial):
+    if await _ending(desk, who, visit) is not None or form.get("step") != pages.step_name(visit.interaction):
         return _to(desk, interaction_id, "return" if visit.interaction.outcome is not None else "")
     try:
         new_cookie = await step.submit(desk, who, visit, form)

@@ -28,6 +28,11 @@ def place(desk: Desk, interaction_id: str, action: str = "") -> str:
     return f"{desk.base_path}/sign-in/{interaction_id}" + (f"/{action}" if action else "")
 
 
+def step_name(interaction: Interaction) -> str:
+    """What a form says of its page: more time leaves the forms that are shown as they are (D15, WCAG 2.2.1)."""
+    return str(interaction.serial - interaction.extensions)
+
+
 def frame(desk: Desk, caller: Caller, visit: Visit, *, step: int | None) -> views.Frame:
     """What surrounds every step: who asks, the message, the time limit, the way out (D12, D15, D17)."""
     interaction, provider = visit.interaction, desk.provider
@@ -38,7 +43,7 @@ def frame(desk: Desk, caller: Caller, visit: Visit, *, step: int | None) -> view
         client_name=visit.client.name,
         message=interaction.request.context_message,
         step=(step, 3) if step is not None and not interaction.from_session else None,
-        step_name=str(interaction.serial),
+        step_name=step_name(interaction),
         form_token=interactions.form_token(provider, visit.browser.browser_id, where),
         cancel=views.Form(action=place(desk, where, "cancel")),
         expires_at=f"{until:%H:%M} {until.tzname()}",

@@ -161,15 +161,14 @@ def _audit() -> None:
 
 
 def _transient() -> None:
-    _table(
+    op.create_table(
         "transient",
         *_text("kind"),
         sa.Column("key", sa.LargeBinary(), nullable=False),
         sa.Column("value", sa.LargeBinary(), nullable=False),
         *_integers("count", "expires_at"),
-        key=("kind", "key"),
+        sa.PrimaryKeyConstraint("kind", "key", name="pk_transient"),
     )
-    _index("transient", "expires_at")
 
 
 def _table(name: str, *items: SchemaItem, key: tuple[str, ...]) -> None:

@@ -1,0 +1,63 @@
+"""Commands as a person runs them, on a real SQLite database of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from corpid import settings
+from corpid.app import open_registry
+from corpid.cli import app
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from corpid.app import Stores
+
+T = TypeVar("T")
+
+
+class Terminal:
+    """Runs `corpid …` and looks into the database behind it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, *arguments: str) -> Result:
+        return CliRunner().invoke(app, list(arguments))
+
+    def done(self, *arguments: str) -> str:
+        """The standard output of a command that succeeds."""
+        result = self.run(*arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def refused(self, *arguments: str) -> str:
+        """The standard error of a command that is refused."""
+        result = self.run(*arguments)
+        assert result.exit_code == 1, result.output
+        assert "Traceback" not in result.output
+        return result.stderr
+
+    def file(self, text: str, name: str = "directory.yaml") -> str:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def look(self, question: Callable[[Stores], Awaitable[T]]) -> T:
+        async def ask() -> T:
+            async with open_registry(settings.load()) as stores:
+                return await question(stores)
+
+        return asyncio.run(ask())
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CORPID_DATA_DIR", str(tmp_path / "data"))
+    return Terminal(tmp_path)

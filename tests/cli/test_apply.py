@@ -1,0 +1,194 @@
+"""`corpid apply` and `corpid export` (directory as code)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from corpid import settings
+from corpid.app import open_registry
+from corpid.directory.records import Assignment, Credentials, Entity, Membership, User
+from corpid.ports import AuditEvent, Upsert
+
+if TYPE_CHECKING:
+    from corpid.app import Stores
+    from tests.cli.conftest import Terminal
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALL = """
+entities: {A1: {type: UEN, country: SG, name: Alpha, status: Registered}, B2: {type: UEN, country: SG, name: Beta}}
+services: {PLAIN: {name: Plain}}
+users: {rina: {name: Rina, memberships: [A1, B2]}}
+assignments: [{user: rina, entity: A1, service: PLAIN}]
+"""
+WITH_FACTORS = """
+users:
+  rina:
+    name: Rina
+    password: harbour lights at dawn
+    totp_secret: L4JHDJKSXFZLGLBNIDK3NI7DLEEQCLD3
+"""
+
+
+async def credentials(stores: Stores) -> Credentials:
+    user = await stores.registry.directory.user_by_name("rina")
+    assert user is not None
+    held = await stores.registry.directory.credentials(user.user_id)
+    assert held is not None
+    return held
+
+
+async def entities(stores: Stores) -> list[str]:
+    return [entity.entity_id async for entity in stores.registry.directory.scan(Entity)]
+
+
+def test_the_example_is_applied_and_the_second_time_changes_nothing(terminal: Terminal) -> None:
+    first = terminal.done("apply", str(EXAMPLES / "directory.yaml"), "--development")
+    assert "+ user rina" in first
+    assert "harbour lights at dawn" not in first
+    assert terminal.done("apply", str(EXAMPLES / "directory.yaml"), "--development") == "Nothing to change.\n"
+    terminal.done("apply", str(EXAMPLES / "many-entities.yaml"))
+    exported = terminal.done("export")
+    assert "argon2" not in exported
+    assert "totp_secret" not in exported
+    assert terminal.done("apply", terminal.file(exported), "--prune") == "Nothing to change.\n"
+    assert len(terminal.look(entities)) > 300
+
+
+def test_an_export_makes_the_same_directory_elsewhere(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal.done("apply", terminal.file(SMALL))
+    exported = terminal.done("export")
+    monkeypatch.setenv("CORPID_DATA_DIR", str(terminal.folder / "elsewhere"))
+    terminal.done("apply", terminal.file(exported))
+    assert terminal.done("export") == exported
+
+
+def test_an_error_names_file_line_and_reason_and_changes_nothing(terminal: Terminal) -> None:
+    file = terminal.file(SMALL + "third_party: {grants: [{client_entity: A1, third_party: B2, service: PLAIN}]}\n")
+    said = terminal.refused("apply", file)
+    assert f"{file}:6: PLAIN does not allow third parties" in said
+    assert "Nothing was changed." in said
+    assert terminal.look(entities) == []
+
+
+def test_a_dry_run_shows_the_changes_and_makes_none(terminal: Terminal) -> None:
+    shown = terminal.done("apply", terminal.file(SMALL), "--dry-run")
+    assert "+ entity A1" in shown
+    assert "Would be: 7 added." in shown
+    assert terminal.look(entities) == []
+
+
+def test_changes_are_shown_as_old_and_new_and_for_machines_as_json(terminal: Terminal) -> None:
+    terminal.done("apply", terminal.file(SMALL))
+    file = terminal.file("entities: {A1: {name: 'Alpha [bold]Two'}}")
+    assert "name: Alpha → Alpha [bold]Two" in terminal.done("apply", file, "--dry-run")
+    printed = json.loads(terminal.done("apply", file, "--json"))
+    assert printed == {
+        "changes": [{"sign": "~", "subject": "entity A1", "members": ["name: Alpha → Alpha [bold]Two"]}],
+        "written": True,
+    }
+
+
+def test_prune_removes_what_the_sections_of_the_file_do_not_name(terminal: Terminal) -> None:
+    terminal.done("apply", terminal.file(SMALL))
+    pruned = terminal.done("apply", terminal.file("entities: {B2: {}}\nassignments: []"), "--prune")
+    assert "- entity A1" in pruned
+    assert "- membership: rina acts for A1" in pruned
+    assert terminal.look(entities) == ["B2"]
+
+    async def left(stores: Stores) -> tuple[int, int, int]:
+        directory = stores.registry.directory
+        counts = []
+        for kind in (User, Membership, Assignment):
+            counts.append(len([record async for record in directory.scan(kind)]))
+        return counts[0], counts[1], counts[2]
+
+    assert terminal.look(left) == (1, 1, 0)
+
+
+def test_plain_passwords_are_refused_outside_development(terminal: Terminal) -> None:
+    assert "--development" in terminal.refused("apply", terminal.file(WITH_FACTORS))
+
+
+@pytest.mark.parametrize("setter", ["user", "operator"])
+def test_a_factor_that_its_owner_or_an_operator_changed_is_never_undone(terminal: Terminal, setter: str) -> None:
+    file = terminal.file(WITH_FACTORS)
+    terminal.done("apply", file, "--development")
+    own = msgspec.structs.replace(
+        terminal.look(credentials),
+        password_hash="$argon2id$own",
+        password_set_by=setter,
+        totp_secret="OWN",
+        totp_set_by=setter,
+    )
+
+    async def change(stores: Stores) -> None:
+        await stores.registry.directory.write([Upsert(own)], AuditEvent(actor="operator", action="test"))
+
+    terminal.look(change)
+    assert terminal.done("apply", file, "--development") == "Nothing to change.\n"
+    assert terminal.look(credentials) == own
+
+
+def test_a_changed_plain_password_in_the_file_is_taken_over(terminal: Terminal) -> None:
+    terminal.done("apply", terminal.file(WITH_FACTORS), "--development")
+    before = terminal.look(credentials)
+    changed = terminal.done("apply", terminal.file(WITH_FACTORS.replace("dawn", "dusk")), "--development")
+    assert "factors of rina" in changed
+    assert terminal.look(credentials).password_hash != before.password_hash
+
+
+def test_what_was_applied_is_in_the_audit_table_with_the_digest_of_the_file(terminal: Terminal) -> None:
+    terminal.done("apply", terminal.file(SMALL))
+
+    async def last(stores: Stores) -> dict[str, str]:
+        [entry] = [each for each in await stores.registry.audit.entries() if each.action == "directory.apply"]
+        assert entry.actor == "operator"
+        return entry.detail
+
+    detail = terminal.look(last)
+    assert detail["add"] == "7"
+    assert len(detail["sha256"]) == 64
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(terminal: Terminal) -> None:
+    assert "missing.yaml cannot be read" in terminal.refused("apply", "missing.yaml")
+
+
+def test_a_large_file_is_applied_while_somebody_else_keeps_writing(terminal: Terminal) -> None:
+    """20,000 rows in short transactions: another connection's small writes go through meanwhile."""
+    rows = "".join(
+        f"  - {{user: big{person}, entity: A1, service: PLAIN, ref: '{row}'}}\n"
+        for person in range(20)
+        for row in range(1000)
+    )
+    users = "".join(f"  big{person}: {{name: Big, memberships: [A1]}}\n" for person in range(20))
+    file = terminal.file(SMALL.replace("assignments: [{user: rina, entity: A1, service: PLAIN}]\n", "").replace(
+        "users: {rina: {name: Rina, memberships: [A1, B2]}}\n", "users:\n" + users) + "assignments:\n" + rows)  # fmt: skip
+
+    async def both() -> int:
+        async with open_registry(settings.load()) as stores:
+            applying = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", "from corpid.cli import main; main()", "apply", file, stdout=subprocess.DEVNULL
+            )
+            written = 0
+            while applying.returncode is None:
+                await stores.registry.audit.write(AuditEvent(actor="system", action="test.write"), now=stores.clock())
+                written += 1
+                await asyncio.sleep(0.01)
+            assert applying.returncode == 0
+            return written
+
+    assert asyncio.run(both()) > 10
+
+    async def count(stores: Stores) -> int:
+        return len([row async for row in stores.registry.directory.scan(Assignment)])
+
+    assert terminal.look(count) == 20_000

@@ -1,0 +1,74 @@
+"""Every command asks who acts before it writes (DESIGN, Security)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.directory.access import Forbidden, Person
+from corpid.flows.administration import applying, clients, entities, exporting, users
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from corpid.app import Stores
+    from tests.cli.conftest import Terminal
+
+SOMEBODY = Person("5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
+MEMBERS: dict[str, object] = {"type": "UEN", "country": "SG", "name": "Alpha"}
+CLIENT: dict[str, object] = {
+    "name": "RP", "redirect_uris": ["https://rp.example/"], "jwks_uri": "https://rp.example/jwks",
+}  # fmt: skip
+FILE = b"entities: {B2: {type: UEN, country: SG, name: Beta}}"
+
+
+async def exported(stores: Stores) -> list[str]:
+    return [piece async for piece in exporting.export(stores.registry, actor=SOMEBODY)]
+
+
+COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
+    "apply": lambda s: applying.apply(
+        s.registry, s.passwords, FILE, file="f", actor=SOMEBODY, new_user_id=str, prune=True
+    ),
+    "export": exported,
+    "client add": lambda s: clients.add_client(s.registry, s.passwords, "rp2", CLIENT, actor=SOMEBODY),
+    "client list": lambda s: clients.clients(s.registry, actor=SOMEBODY),
+    "client show": lambda s: clients.client(s.registry, "rp", actor=SOMEBODY),
+    "client disable": lambda s: clients.switch_client(s.registry, "rp", enabled=False, actor=SOMEBODY),
+    "entity add": lambda s: entities.add_entity(s.registry, s.passwords, "B2", MEMBERS, actor=SOMEBODY),
+    "entity disable": lambda s: entities.switch_entity(s.registry, "A1", enabled=False, actor=SOMEBODY),
+    "user add": lambda s: users.add_user(
+        s.registry, s.passwords, "ravi", {"name": "Ravi"}, password="p" * 12, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
+    ),
+    "user reset-password": lambda s: users.reset_password(s.registry, s.passwords, "rina", "p" * 12, actor=SOMEBODY),
+    "user reset-factors": lambda s: users.reset_factors(s.registry, "rina", "A" * 32, actor=SOMEBODY),
+    "user disable": lambda s: users.switch_user(s.registry, "rina", enabled=False, actor=SOMEBODY),
+    "user unlock": lambda s: users.unlock_user(s.registry, s.transient, "i", "rina", actor=SOMEBODY, now=s.clock()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_whoever_is_no_operator_is_refused_and_nothing_is_written(terminal: Terminal, command: str) -> None:
+    terminal.done("entity", "add", "A1", "--name", "Alpha")
+    terminal.done("user", "add", "rina", "--name", "Rina")
+    terminal.done(
+        "client",
+        "add",
+        "rp",
+        "--name",
+        "RP",
+        "--redirect-uri",
+        "https://rp.example/",
+        "--jwks-uri",
+        "https://rp.example/j",
+    )
+    before = terminal.done("export")
+
+    async def forbidden(stores: Stores) -> None:
+        with pytest.raises(Forbidden):
+            await COMMANDS[command](stores)
+        assert len(await stores.registry.audit.entries()) == 3
+
+    terminal.look(forbidden)
+    assert terminal.done("export") == before

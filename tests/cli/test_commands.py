@@ -1,0 +1,148 @@
+"""`corpid client`, `corpid user` and `corpid entity`: the first hour, and emergencies."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.flows import kinds
+
+if TYPE_CHECKING:
+    from corpid.app import Stores
+    from corpid.directory.records import Credentials, User
+    from corpid.ports import AuditEntry
+    from tests.cli.conftest import Terminal
+
+ENTITY = "entities: {A1: {type: UEN, country: SG, name: Alpha, status: Registered}}"
+CLIENT = ("client", "add", "rp", "--name", "RP", "--redirect-uri", "https://rp.example/cb")
+
+
+async def person(stores: Stores) -> tuple[User, Credentials]:
+    user = await stores.registry.directory.user_by_name("test.person")
+    assert user is not None
+    held = await stores.registry.directory.credentials(user.user_id)
+    assert held is not None
+    return user, held
+
+
+async def events(stores: Stores) -> list[AuditEntry]:
+    return await stores.registry.audit.entries()
+
+
+def value(output: str, name: str) -> str:
+    [line] = [line for line in output.splitlines() if line.strip().startswith(name)]
+    return line.strip().removeprefix(name).strip()
+
+
+def test_a_client_is_added_listed_shown_disabled_and_enabled(terminal: Terminal) -> None:
+    told = terminal.done(*CLIENT, "--jwks-uri", "https://rp.example/jwks")
+    assert value(told, "client_id") == "rp"
+    assert value(told, "Discovery").endswith("/.well-known/openid-configuration")
+    [listed] = json.loads(terminal.done("client", "list", "--json"))
+    assert listed["redirect_uris"] == ["https://rp.example/cb"]
+    terminal.done("client", "disable", "rp")
+    assert json.loads(terminal.done("client", "show", "rp", "--json"))["enabled"] is False
+    assert "disabled" in terminal.done("client", "list")
+    assert "disabled already" in terminal.refused("client", "disable", "rp")
+    terminal.done("client", "enable", "rp")
+    assert value(terminal.done("client", "show", "rp"), "enabled") == "true"
+    assert [event.action for event in terminal.look(events)] == ["client.add", "client.disable", "client.enable"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((*CLIENT,), "exactly one of jwks and jwks_uri"),
+        ((*CLIENT, "--jwks-uri", "http://rp.example/jwks"), "the scheme must be https"),
+        ((*CLIENT, "--jwks", "missing.json"), "missing.json cannot be read"),
+        ((*CLIENT, "--jwks-uri", "https://rp.example/jwks", "--redirect-uri", "https://u@rp.example/"), "user name or password"),
+        ((*CLIENT, "--jwks-uri", "https://rp.example/jwks", "--service", "NONE"), "there is no service 'NONE'"),
+        (("client", "show", "nobody"), "there is no client 'nobody'"),
+        (("user", "disable", "nobody"), "there is no user 'nobody'"),
+        (("user", "disable", "no body"), "U+0020"),
+        (("user", "add", "x", "--name", "X", "--entity", "NONE"), "there is no entity 'NONE'"),
+        (("entity", "disable", "NONE"), "there is no entity 'NONE'"),
+        (("entity", "add", "C1", "--name", "C", "--type", "NON-UEN"), "lacks registration_number"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_one_clear_sentence(terminal: Terminal, arguments: tuple[str, ...], reason: str) -> None:
+    assert reason in terminal.refused(*arguments)
+    assert terminal.look(events) == []
+
+
+def test_a_client_is_added_once(terminal: Terminal) -> None:
+    terminal.done(*CLIENT, "--jwks-uri", "https://rp.example/jwks")
+    assert "exists already" in terminal.refused(*CLIENT, "--jwks-uri", "https://rp.example/jwks")
+
+
+def test_a_person_gets_a_password_and_a_secret_that_are_shown_once(terminal: Terminal) -> None:
+    """D44, D45: 160 bits."""
+    terminal.done("apply", terminal.file(ENTITY))
+    told = terminal.done("user", "add", "Test.Person", "--name", "Test Person", "--entity", "A1")
+    password, secret = value(told, "Password"), value(told, "TOTP secret")
+    _, held = terminal.look(person)
+    assert (len(password) >= 12, len(secret)) == (True, 32)
+    assert held.totp_secret == secret
+    assert f"secret={secret}" in value(told, "For authenticator apps")
+
+    async def fits(stores: Stores) -> bool:
+        return await stores.passwords.verify(held.password_hash, password)
+
+    assert terminal.look(fits)
+    assert "exists already" in terminal.refused("user", "add", "test.person", "--name", "Another")
+    assert terminal.look(person)[1] == held
+
+
+def test_a_person_is_helped_back_in_and_switched_off(terminal: Terminal) -> None:
+    terminal.done("user", "add", "test.person", "--name", "Test Person")
+    user, before = terminal.look(person)
+    terminal.done("user", "reset-password", "TEST.PERSON")
+    told = terminal.done("user", "reset-factors", "test.person")
+    _, reset = terminal.look(person)
+    assert reset.password_hash != before.password_hash
+    assert reset.totp_secret == value(told, "TOTP secret") != before.totp_secret
+    assert (reset.password_set_by, reset.totp_set_by) == ("operator", "operator")
+    terminal.done("user", "disable", "test.person")
+    assert terminal.look(person)[0].enabled is False
+    terminal.done("user", "enable", "test.person")
+    assert terminal.look(person)[0] == user
+    assert [event.action for event in terminal.look(events)] == [
+        "user.add", "user.reset_password", "user.reset_factors", "user.disable", "user.enable",
+    ]  # fmt: skip
+
+
+def test_unlocking_ends_the_delay_of_an_account(terminal: Terminal) -> None:
+    """D47."""
+    terminal.done("user", "add", "test.person", "--name", "Test Person")
+
+    def key(stores: Stores) -> bytes:
+        return kinds.key(kinds.ATTEMPTS, stores.settings.base_url, "account", "test.person")
+
+    async def miss(stores: Stores) -> int:
+        async with stores.transient.unit(stores.clock()) as unit:
+            return await unit.count(kinds.ATTEMPTS.name, key(stores), kinds.ATTEMPTS.seconds)
+
+    async def counted(stores: Stores) -> bytes | None:
+        return await stores.transient.get(kinds.ATTEMPTS.name, key(stores), now=stores.clock())
+
+    assert [terminal.look(miss), terminal.look(miss)] == [1, 2]
+    terminal.done("user", "unlock", "test.person")
+    assert terminal.look(counted) is None
+
+
+def test_an_entity_is_added_disabled_and_enabled(terminal: Terminal) -> None:
+    terminal.done("entity", "add", "A1", "--name", "Alpha")
+    assert "exists already" in terminal.refused("entity", "add", "A1", "--name", "Alpha")
+    terminal.done("entity", "disable", "A1")
+    assert "disabled already" in terminal.refused("entity", "disable", "A1")
+    terminal.done("entity", "enable", "A1")
+    assert [event.action for event in terminal.look(events)] == ["entity.add", "entity.disable", "entity.enable"]
+
+
+def test_a_mixed_script_name_is_remarked_on(terminal: Terminal) -> None:
+    """D51."""
+    result = terminal.run("entity", "add", "A1", "--name", "\u0410lpha")
+    assert result.exit_code == 0
+    assert "mixes scripts" in result.stderr

@@ -1,0 +1,187 @@
+"""The Python example on PyPI's requests-oauth2client, as it stands in `examples/`, against a provider on real sockets.
+
+Each of its strict checks is shown to run by a provider that is dishonest once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.interop.running import Example, Provider, Shown, example, provider, registered_by_its_own_command
+from tests.interop.stock_clients import (
+    MATRIX,
+    decrypted,
+    forged_payload,
+    member,
+    other_key,
+    other_token,
+    pushed_with,
+    write_keys,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ROLES = [
+    "may act as Approver at HARBOUR-PERMIT until 9999-12-31",
+    "may act as Applicant at HARBOUR-PERMIT for 209912345D until 9999-12-31",
+]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+    with provider(tmp_path_factory.mktemp("provider")) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def settled(running: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Example]:
+    """A client that has signed people in before, and holds the provider's metadata and keys."""
+    with example("python", running.issuer, tmp_path_factory.mktemp("settled") / "keys.json", "settled") as client:
+        running.register(client.client_id, client.redirect_uri, client.jwks)
+        assert client.sign_in(running.newcomer()).status == 200
+        running.wire.honest()
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def honest(running: Provider) -> Iterator[None]:
+    yield
+    running.wire.honest()
+
+
+def test_a_newcomer_follows_the_printed_command_and_a_person_signs_in(running: Provider, tmp_path: Path) -> None:
+    """docs/relying-parties.md, word for word: run it, register what it prints, sign in."""
+    person = running.newcomer()
+    with example("python", running.issuer, tmp_path / "keys.json", "python-rp") as client:
+        registered_by_its_own_command(client, running)
+        shown = client.sign_in(person)
+        lines = [f"{person.name} signed in", "for Example Harbour (209900042K)", *ROLES]
+        assert shown == Shown(200, lines)
+        client.wait_for(lines[-1])
+    assert (tmp_path / "keys.json").stat().st_mode & 0o777 == 0o600
+    assert '"d"' not in (tmp_path / "keys.json.public").read_text()
+
+
+@pytest.mark.parametrize(("signing", "encryption", "members"), MATRIX)
+def test_every_algorithm_and_shape_is_understood(
+    running: Provider, tmp_path: Path, signing: str, encryption: str, members: dict[str, Any]
+) -> None:
+    """D1, D8, D21."""
+    person = running.newcomer()
+    client_id = f"{signing}-{'-'.join(map(str, members.values()))}"
+    keys = write_keys(tmp_path / "keys.json", signing, encryption)
+    with example("python", running.issuer, keys, client_id) as client:
+        running.register(client.client_id, client.redirect_uri, client.jwks, **members)
+        assert client.sign_in(person) == Shown(
+            200, [f"{person.name} signed in", "for Example Harbour (209900042K)", *ROLES]
+        )
+
+
+def test_nonces_of_the_server_are_taken_up_without_help(tmp_path: Path) -> None:
+    """RFC 9449 §8, §9; D7: refused once at each server, and then the client sends what it was told."""
+    (tmp_path / "rp").mkdir()
+    with (
+        provider(tmp_path / "provider", dpop_nonces=True) as demanding,
+        example("python", demanding.issuer, tmp_path / "rp" / "keys.json", "nonces") as client,
+    ):
+        demanding.register(client.client_id, client.redirect_uri, client.jwks)
+        assert client.sign_in(demanding.newcomer()).lines[-2:] == ROLES
+        pushes = [status for name, status in demanding.wire.exchanges if name == "request"]
+        assert pushes == [400, 201]
+        answers = [status for name, status in demanding.wire.exchanges if name == "userinfo"]
+        assert answers == [401, 200]
+
+
+def test_a_new_signing_key_is_fetched_when_it_is_first_seen(running: Provider, tmp_path: Path) -> None:
+    """Spec 4.7, 9: the client looked at the keys before there was this one, and looks again."""
+    with example("python", running.issuer, tmp_path / "keys.json", "rotation") as client:
+        running.register(client.client_id, client.redirect_uri, client.jwks)
+        running.wire.responses["keys"] = member("keys", lambda keys: [{**key, "kid": "older"} for key in keys])
+
+        def rotated(callback: str) -> str:
+            running.wire.honest()
+            return callback
+
+        assert client.sign_in(running.newcomer(), change_callback=rotated).status == 200
+        assert [name for name, _ in running.wire.exchanges] == ["token", "keys", "userinfo"]
+
+
+def test_cancel_leads_back_to_a_page_that_says_so(running: Provider, settled: Example) -> None:
+    """D17."""
+    shown = settled.cancel()
+    assert (shown.status, shown.lines[0]) == (403, "Not signed in (access_denied)")
+
+
+def test_a_refused_push_is_explained_to_the_developer(running: Provider, settled: Example) -> None:
+    """D28: the provider's own words reach the page."""
+    running.wire.requests["request"] = pushed_with("scope", "openid everything")
+    shown = settled.sign_in(running.newcomer())
+    assert (shown.status, shown.lines[0]) == (502, "Not signed in (invalid_scope)")
+    assert "everything" in shown.lines[1]
+
+
+def test_a_state_that_is_not_ours_is_refused_before_the_code_is_used(running: Provider, settled: Example) -> None:
+    """RFC 6749 §10.12."""
+    shown = settled.sign_in(running.newcomer(), change_callback=lambda url: url.replace("state=", "state=x"))
+    assert shown.lines[0] == "Not signed in (MismatchingState)"
+    assert "token" not in [name for name, _ in running.wire.exchanges]
+
+
+def test_a_nonce_that_is_not_ours_is_refused(running: Provider, settled: Example) -> None:
+    """OpenID Connect Core §3.1.3.7, 11."""
+    running.wire.requests["request"] = pushed_with("nonce", "another-sign-in")
+    assert settled.sign_in(running.newcomer()).lines[0] == "Not signed in (MismatchingIdTokenNonce)"
+
+
+def test_an_access_token_that_the_id_token_does_not_name_is_refused(running: Provider, settled: Example) -> None:
+    """OpenID Connect Core §3.1.3.6: at_hash."""
+    running.wire.responses["token"] = member("access_token", other_token)
+    assert settled.sign_in(running.newcomer()).lines[0] == "Not signed in (InvalidIdToken)"
+    settled.wait_for("mismatching 'at_hash' value")
+    assert "userinfo" not in [name for name, _ in running.wire.exchanges]
+
+
+def test_an_id_token_that_was_not_encrypted_is_refused(running: Provider, settled: Example) -> None:
+    """Spec 2.4."""
+    running.wire.responses["token"] = member("id_token", lambda token: decrypted(token, settled.keys))
+    assert settled.sign_in(running.newcomer()).lines[0] == "Not signed in (InvalidIdToken)"
+    settled.wait_for("token is clear-text")
+
+
+def test_an_id_token_signed_with_another_key_is_refused(running: Provider, tmp_path: Path) -> None:
+    """Spec 2.4, 4.7: the signature is verified with the provider's published key."""
+    with example("python", running.issuer, tmp_path / "keys.json", "other-key") as client:
+        running.register(client.client_id, client.redirect_uri, client.jwks)
+        running.wire.responses["keys"] = member("keys", other_key)
+        assert client.sign_in(running.newcomer()).lines[0] == "Not signed in (InvalidSignature)"
+        assert running.wire.exchanges[-1] == ("token", 200)
+
+
+def test_userinfo_that_says_something_else_than_was_signed_is_refused(running: Provider, settled: Example) -> None:
+    """Spec 2.5."""
+    running.wire.responses["userinfo"] = forged_payload
+    assert settled.sign_in(running.newcomer()).lines[0] == "Not signed in (InvalidSignature)"
+
+
+def test_userinfo_of_another_person_is_refused(running: Provider, settled: Example) -> None:
+    """OpenID Connect Core §5.3.2: properly signed, but not about whom the ID token names."""
+    answers: list[bytes] = []
+
+    def first(body: bytes) -> bytes:
+        answers.append(body)
+        return answers[0]
+
+    running.wire.responses["userinfo"] = first
+    assert settled.sign_in(running.newcomer()).status == 200
+    assert settled.sign_in(running.newcomer()).lines[0] == "Not signed in (InvalidClaim)"
+
+
+def test_a_provider_of_another_name_is_refused(running: Provider, tmp_path: Path) -> None:
+    """OpenID Connect Discovery §4.3."""
+    running.wire.responses["openid-configuration"] = member("issuer", lambda issuer: f"{issuer}/other")
+    with example("python", running.issuer, tmp_path / "keys.json", "other-issuer") as client:
+        assert client.sign_in(running.newcomer()).lines[0] == "Not signed in (InvalidParam)"

@@ -1,0 +1,47 @@
+"""Worlds for the protocol tests: one for a module whose tests leave it as it was, one for a test that does not."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+import structlog
+
+from corpid.web import access_log
+from tests.protocol import refusals
+from tests.protocol.provider import NOON, World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="package", autouse=True)
+def log() -> Iterator[None]:
+    """The lines that the provider logs, where refusals look for the reference that a caller was told."""
+    root, write = logging.getLogger(), access_log._request_lines.write
+    handlers, level = root.handlers[:], root.level
+    access_log.configure(clock=lambda: NOON, stream=refusals.LOG)
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    access_log._request_lines.write = write
+    structlog.reset_defaults()
+    refusals.LOG.seek(0)
+    refusals.LOG.truncate()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[World]:
+    """A world for every test of a module: none of them changes what another one sees, but for time, which passes."""
+    with World() as made:
+        yield made
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A world of the test's own."""
+    with World() as made:
+        yield made
+
+

@@ -1,0 +1,272 @@
+"""A provider in the test's own process, asked in plain calls: `world.push(state=None).status_code`.
+
+A world is the real application on a copy of a database that is made once: its directory, a client `rp-1` and
+its keys are there from the start. Only its clock is the test's, and its password hashing is cheap. The
+relying party is the simulator, which can be dishonest in exactly one place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sqlite3
+import tempfile
+from contextlib import AsyncExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+from argon2.profiles import CHEAPEST
+from joserfc.jwk import ECKey
+
+from corpid import app, settings
+from corpid.adapters.passwords import Argon2Passwords
+from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.protocol.records import Client
+from corpid.sandbox import walk
+from corpid.sandbox.browser import Browser
+from corpid.sandbox.person import Person
+from corpid.sandbox.relying_party import RelyingParty
+from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from tests.protocol import directory
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterator
+
+    from corpid.directory.records import Record
+    from corpid.flows.provider import Provider
+
+ISSUER: Final = "https://op.example"
+PAR: Final = f"{ISSUER}/request"
+AUTHORIZE: Final = f"{ISSUER}/mga/sps/oauth/oauth20/authorize"
+TOKEN: Final = f"{ISSUER}/mga/sps/oauth/oauth20/token"
+USERINFO: Final = f"{ISSUER}/userinfo"
+CALLBACK: Final = "https://rp.example/callback"
+NOON: Final = 1_800_000_000.0
+"""2027-01-15 08:00:00 UTC"""
+WEEK: Final = 604_800
+LIVE: Final = 5
+"""seconds after which what another process wrote is seen (D50)"""
+EVENT: Final = AuditEvent(actor="operator", action="test.change")
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Clock:
+    """Time that passes when a test says so; epoch seconds."""
+
+    now: float = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@cache
+def rp_keys(client_id: str) -> RelyingPartyKeys:
+    return RelyingPartyKeys.generate()
+
+
+@cache
+def other_key(curve: str = "P-256") -> ECKey:
+    """A key that nobody registered and no request was bound to."""
+    return ECKey.generate_key(curve)
+
+
+def registered(client_id: str = "rp-1", **changes: Any) -> Client:
+    """A client as it is registered: of the government, so that no consent is asked (D29)."""
+    fields: dict[str, Any] = {
+        "name": f"Relying Party {client_id}",
+        "redirect_uris": (CALLBACK, "https://rp.example/other?kept=1"),
+        "jwks": json.dumps(rp_keys(client_id).public()),
+        "scopes": directory.SCOPES,
+        "services": ("PERMITS", "GRANTS"),
+        "sector": "government",
+        **changes,
+    }
+    return Client(client_id=client_id, **fields)
+
+
+@cache
+def _template() -> Path:
+    """A data directory with schema, keys, directory and client, made once and copied for each world."""
+    path = Path(tempfile.mkdtemp(prefix="corpid-protocol-"))
+
+    async def fill() -> None:
+        chosen = settings.load(data_dir=path, base_url=ISSUER, trusted_proxies=("127.0.0.1",))
+        passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
+        password_hash = await passwords.hash(directory.PASSWORD)
+        async with app.create(chosen, clock=lambda: NOON, passwords=passwords) as application:
+            records = [*directory.records(password_hash), registered(), registered("rp-2")]
+            await application.provider.registry.directory.write([Upsert(record) for record in records], EVENT)
+
+    asyncio.run(fill())
+    return path
+
+
+class World:
+    """A provider, its clock, and the relying party `rp-1` with everything it needs. Close it at the end.
+
+    `options` are settings. Single sign-on is on, so that a test that is not about pages gets its code quickly.
+    """
+
+    def __init__(self, *, at: Path | None = None, clock: Clock | None = None, **options: Any) -> None:
+        self.directory = at or Path(tempfile.mkdtemp(prefix="corpid-world-"))
+        if at is None:
+            shutil.copytree(_template(), self.directory, dirs_exist_ok=True)
+        self.clock = clock or Clock()
+        self._keep = at is not None
+        self._runner = asyncio.Runner()
+        self._stack = AsyncExitStack()
+        self._browsers = 0
+        chosen = {"base_url": ISSUER, "trusted_proxies": ("127.0.0.1",), "session_seconds": WEEK, **options}
+        self.issuer: str = chosen["base_url"]
+        self.application = self.run(self._start(settings.load(data_dir=self.directory, **chosen)))
+        self.http = self._client()
+        self.rp = self.party()
+        self.browser = self.new_browser()
+        self._look = sqlite3.connect(f"file:{self.directory / 'corpid.sqlite'}?mode=ro", uri=True)
+
+    async def _start(self, chosen: settings.Settings) -> app.Application:
+        passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
+        return await self._stack.enter_async_context(app.create(chosen, clock=self.clock, passwords=passwords))
+
+    def _client(self) -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(app=self.application.asgi)
+        http = httpx.AsyncClient(transport=transport, base_url=self.issuer)
+        self._stack.push_async_callback(http.aclose)
+        return http
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._look.close()
+        self.run(self._stack.aclose())
+        self._runner.close()
+        if not self._keep:
+            shutil.rmtree(self.directory)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    @property
+    def provider(self) -> Provider:
+        return self.application.provider
+
+    # Relying parties, persons, browsers
+
+    def party(self, client_id: str = "rp-1", **options: Any) -> RelyingParty:
+        """A relying party with nothing pushed yet."""
+        return RelyingParty(
+            client_id=client_id,
+            issuer=self.issuer,
+            http=self.http,
+            clock=self.clock,
+            **{"keys": rp_keys(client_id), **options},
+        )
+
+    def registers(self, client_id: str = "rp-1", **changes: Any) -> RelyingParty:
+        """Register a client, or change it, in another process; its relying party. Five seconds pass (D50)."""
+        self.writes(registered(client_id, **changes))
+        return self.party(client_id)
+
+    def writes(self, *records: Record | Client) -> None:
+        """Another process writes these records; five seconds later this one knows (D50)."""
+        self.run(self.provider.registry.directory.write([Upsert(record) for record in records], EVENT))
+        self.clock.now += LIVE
+
+    def deletes(self, *records: Record | Client) -> None:
+        self.run(self.provider.registry.directory.write([Delete(record) for record in records], EVENT))
+        self.clock.now += LIVE
+
+    def new_browser(self) -> Browser:
+        """A browser without cookies."""
+        return Browser(self._client(), frozenset({"https://op.example"}))
+
+    def sign_in(self, rp: RelyingParty | None = None, user: str = "alice", browser: Browser | None = None) -> str:
+        """Push and sign a person in through the pages; the callback URL. Thirty seconds pass, for the next code."""
+        url = self.run((rp or self.rp).begin())
+        return self.through_the_pages(url, user, browser)
+
+    def through_the_pages(self, url: str, user: str = "alice", browser: Browser | None = None) -> str:
+        """From an authorization URL through the pages to the callback URL. Thirty seconds pass, for the next code."""
+        person = Person(user_name=user, password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
+        self.clock.now += 30
+        return self.run(walk.sign_in(browser or self.browser, url, person, now=self.clock))
+
+    # Requests, each answer as it came
+
+    def push(self, rp: RelyingParty | None = None, *, headers: Any = None, body: bytes | None = None, **form: Any) -> httpx.Response:
+        return self.run((rp or self.rp).push(form, headers, body=body))
+
+    def get(self, url: str, browser: Browser | None = None, **headers: str) -> httpx.Response:
+        """One GET, following nothing; by name a header is written sec_fetch_dest."""
+        http = (browser or self.browser).http
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.run(http.get(url, headers=sent, follow_redirects=False))
+
+    def code(self, rp: RelyingParty | None = None, **form: Any) -> str:
+        """A new code for `rp`, by single sign-on once somebody has signed in."""
+        rp = rp or self.rp
+        if not self.browser.http.cookies:
+            self.sign_in(rp)
+        rp.restart()
+        answer = self.push(rp, **form)
+        assert answer.status_code == 201, answer.text
+        rp.sign_in.request_uri = answer.json()["request_uri"]
+        answer = self.get(rp.authorization_url())
+        assert answer.status_code == 302, answer.text
+        return self.run(_callback(rp, answer.headers["location"]))
+
+    def redeem(self, code: str, rp: RelyingParty | None = None, *, headers: Any = None, **form: Any) -> httpx.Response:
+        return self.run((rp or self.rp).token(code, form, headers))
+
+    def tokens(self, rp: RelyingParty | None = None, **form: Any) -> Any:
+        """Tokens that were just redeemed and verified."""
+        rp = rp or self.rp
+        code = self.code(rp, **form)
+        return self.run(rp.believe(self.redeem(code, rp)))
+
+    def userinfo(self, rp: RelyingParty | None = None, method: str = "GET", *, token: str | None = None, **headers: Any) -> httpx.Response:
+        return self.run((rp or self.rp).resource(method, headers, access_token=token))
+
+    # What is stored
+
+    def stored(self) -> set[tuple[Any, ...]]:
+        """Every living row of the transient store: a request that spends or writes nothing leaves it as it is."""
+        live = "SELECT kind, key, value, count, expires_at FROM transient WHERE expires_at > ?"
+        return set(self._look.execute(live, (int(self.clock.now * 1000),)))
+
+    @contextmanager
+    def nothing_spent(self) -> Iterator[None]:
+        """What happens inside leaves the transient store and the audit table as they were."""
+        before = self.stored(), self.audited()
+        yield
+        assert (self.stored(), self.audited()) == before
+
+    def kinds(self) -> list[str]:
+        """The kinds of the stored rows, sorted."""
+        return sorted(row[0] for row in self.stored())
+
+    def audited(self) -> list[str]:
+        """The actions of the audit table, oldest first."""
+        with closing(self._look.execute("SELECT action FROM audit ORDER BY number")) as rows:
+            return [row[0] for row in rows]
+
+
+async def _callback(rp: RelyingParty, url: str) -> str:
+    return rp.callback(url)
+
+
+def query(url: str) -> dict[str, str]:
+    """The parameters of a callback URL, each of which must be there once."""
+    pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
+    assert len(dict(pairs)) == len(pairs), url
+    return dict(pairs)
+
+
+

@@ -1,0 +1,74 @@
+"""What every refusal has in common: status, code, headers, body, and a reference that stands in the log."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import httpx
+
+LOG: Final = io.BytesIO()
+"""the access log of the tests in this folder"""
+ALGORITHMS: Final = "ES256 ES256K ES384 ES512"
+_PUBLIC: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]{1,300}")
+_ENDING: Final = re.compile(r" \(reference ([0-9a-zA-Z_-]{8,64})\)$")
+
+
+def logged(reference: str) -> dict[str, Any]:
+    """The one line of the log under this reference (D28, D48)."""
+    lines = [json.loads(line) for line in LOG.getvalue().splitlines() if reference.encode() in line]
+    (line,) = [line for line in lines if line.get("request_id") == reference]
+    return dict(line)
+
+
+def is_public(description: str, error: str) -> str:
+    """Printable ASCII without quote and backslash, at most 300 characters, ending with a reference of the log (D28)."""
+    assert _PUBLIC.fullmatch(description), description
+    ending = _ENDING.search(description)
+    assert ending, description
+    assert logged(ending[1])["error"] == error
+    return _ENDING.sub("", description)
+
+
+def json_refusal(answer: httpx.Response, status: int, error: str, *, state: str | None = None, scheme: str | None = None) -> str:
+    """A refusal of PAR or the token endpoint; returns its sentence without the reference (D4, D5, D31).
+
+    `state` is what must be echoed, `scheme` the challenge that an Authorization header calls for.
+    """
+    assert answer.status_code == status, answer.text
+    body = answer.json()
+    expected = {"error", "error_description"} | ({"state"} if state is not None else set())
+    assert body.keys() == expected, body
+    assert body["error"] == error, body
+    assert body.get("state") == state
+    assert answer.headers["content-type"] == "application/json"
+    assert not_cached(answer)
+    challenges = [scheme] if scheme else []
+    if error == "invalid_dpop_proof":
+        challenges = [f'DPoP error="{error}", error_description="{body["error_description"]}"']
+    assert answer.headers.get_list("www-authenticate") == challenges
+    assert ("dpop-nonce" in answer.headers) == (error == "use_dpop_nonce")
+    return is_public(body["error_description"], error)
+
+
+def resource_refusal(answer: httpx.Response, status: int, error: str) -> str:
+    """A refusal of userinfo: one challenge, and the same in JSON; returns its sentence (Spec 7.4, D24)."""
+    assert answer.status_code == status, answer.text
+    body = answer.json()
+    assert body.keys() == {"error", "error_description"}, body
+    assert body["error"] == error, body
+    description = body["error_description"]
+    challenge = f'DPoP algs="{ALGORITHMS}", error="{error}", error_description="{description}"'
+    assert answer.headers.get_list("www-authenticate") == ([challenge] if status < 500 else [])
+    assert answer.headers["content-type"] == "application/json"
+    assert not_cached(answer)
+    return is_public(description, error)
+
+
+def not_cached(answer: httpx.Response) -> bool:
+    """`no-store`, and `no-cache` for the caches of yesterday (D31)."""
+    stored = answer.headers.get_list("cache-control")
+    return stored == ["no-store"] and answer.headers.get_list("pragma") == ["no-cache"]

@@ -1,0 +1,226 @@
+"""Where an error at authorize goes: a page before the redirect URI is proven, the client after it (Spec 4.2, 7.2; D16)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.protocol import directory
+from tests.protocol.provider import AUTHORIZE, CALLBACK, WEEK, World, query, registered
+from tests.protocol.refusals import is_public, logged
+
+if TYPE_CHECKING:
+    import httpx
+
+UNKNOWN = f"urn:ietf:params:oauth:request_uri:{'A' * 43}"
+MARK = "m4rkedV4lue"
+
+
+def pushed(world: World, **form: Any) -> str:
+    """A request_uri of rp-1, fresh."""
+    answer = world.push(state="st4te", **form)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["request_uri"])
+
+
+def error_page(world: World, *pairs: tuple[str, str], status: int = 400) -> httpx.Response:
+    """An error page for this query: no redirect, no cookie, no value of the query, and nothing spent."""
+    with world.nothing_spent():
+        answer = world.get(f"{AUTHORIZE}?{urlencode(pairs)}", world.new_browser())
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers.get_list("cache-control") == ["no-store"]
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "location" not in answer.headers
+    assert "set-cookie" not in answer.headers
+    assert "st4te" not in answer.text
+    for _, value in pairs:
+        assert len(value) < 4 or value not in answer.text
+    reference = answer.text.partition("eference")[2].partition("<code>")[2].partition("</code>")[0].strip()
+    assert logged(reference)["error"]
+    return answer
+
+
+def callback(answer: httpx.Response, error: str, *, uri: str = CALLBACK, state: str = "st4te") -> dict[str, str]:
+    """An error that the client is told in the query of its redirect URI (Spec 7.2, D38)."""
+    assert (answer.status_code, answer.content) == (302, b"")
+    assert answer.headers.get_list("cache-control") == ["no-store"]
+    location = answer.headers["location"]
+    assert location.startswith(f"{uri}{'&' if '?' in uri else '?'}")
+    told = query(location)
+    assert (told["error"], told["state"]) == (error, state)
+    assert told.keys() - {"kept"} == {"error", "error_description", "state"}
+    is_public(told["error_description"], error)
+    return told
+
+
+@pytest.mark.parametrize("name", ["client_id", "request_uri"])
+@pytest.mark.parametrize("how", ["absent", "empty", "repeated", "repeated with the same value"])
+def test_a_missing_or_repeated_parameter_is_an_error_page(shared: World, name: str, how: str) -> None:
+    """D16: which client's redirect URI would it be?"""
+    honest = {"client_id": "rp-1", "request_uri": pushed(shared)}
+    more = {
+        "absent": [],
+        "empty": [(name, "")],
+        "repeated": [(name, honest[name]), (name, MARK)],
+        "repeated with the same value": [(name, honest[name])] * 2,
+    }[how]
+    error_page(shared, *((key, value) for key, value in honest.items() if key != name), *more)
+
+
+@pytest.mark.parametrize("client_id", ["nobody", "RP-1", "rp-1 ", "<b>bold</b>", "rp-2"])
+def test_an_unknown_client_or_one_that_did_not_push_the_request_is_an_error_page(shared: World, client_id: str) -> None:
+    """Spec 4.2: client_id must equal that of the push; D16."""
+    error_page(shared, ("client_id", client_id), ("request_uri", pushed(shared)))
+
+
+@pytest.mark.parametrize(
+    "request_uri",
+    [UNKNOWN, UNKNOWN[:-1], "urn:ietf:params:oauth:request_uri:", "A" * 43, "https://evil.example/object", f"x{UNKNOWN}", f"{UNKNOWN}\x00", "é" * 9],
+)
+def test_an_unknown_request_uri_is_an_error_page(shared: World, request_uri: str) -> None:
+    """D16."""
+    error_page(shared, ("client_id", "rp-1"), ("request_uri", request_uri))
+
+
+@pytest.mark.parametrize("broken", ["client_id=%zz", "client_id=%ff", "request_uri=%", "%ff=x"])
+def test_a_query_that_cannot_be_decoded_is_an_error_page(shared: World, broken: str) -> None:
+    """D14, D16."""
+    answer = shared.get(f"{AUTHORIZE}?{broken}", shared.new_browser())
+    assert (answer.status_code, answer.headers["content-type"]) == (400, "text/html; charset=utf-8")
+
+
+def test_a_disabled_client_is_an_error_page(world: World) -> None:
+    """D16, D50."""
+    request_uri = pushed(world)
+    world.registers(enabled=False)
+    error_page(world, ("client_id", "rp-1"), ("request_uri", request_uri))
+
+
+def test_a_redirect_uri_that_is_no_longer_registered_is_an_error_page(world: World) -> None:
+    """D16: never a redirect to it."""
+    request_uri = pushed(world)
+    world.registers(redirect_uris=("https://rp.example/other?kept=1",))
+    error_page(world, ("client_id", "rp-1"), ("request_uri", request_uri))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"redirect_uri": CALLBACK, "response_type": "code", "scope": "openid", "state": MARK},
+        {"request": MARK},
+        {"scope": MARK, "display": "popup"},
+    ],
+)
+def test_a_front_channel_request_is_an_error_page(shared: World, sent: dict[str, str]) -> None:
+    """D16, decisions "Generations", no downgrade: an error page, never a redirect."""
+    error_page(shared, ("client_id", "rp-1"), *sent.items())
+
+
+def test_extra_parameters_are_ignored_and_never_trusted(shared: World) -> None:
+    """Spec 4.2: no other parameters are sent; D16."""
+    rp = shared.rp
+    rp.sign_in.request_uri = pushed(shared)
+    url = rp.authorization_url(redirect_uri="https://evil.example/", state=MARK, scope="openid user.name", prompt="none", x=["1", "2"])
+    answer = shared.get(url, shared.new_browser())
+    assert answer.status_code == 303
+    page = shared.run(shared.new_browser().open(url))
+    assert MARK not in page.text
+
+
+@pytest.mark.parametrize("uri", [CALLBACK, "https://rp.example/other?kept=1"])
+def test_an_expired_request_is_told_to_the_client_as_long_as_the_record_lives(world: World, uri: str) -> None:
+    """Spec 7.2; D16; D38: a registered query is kept, ours appended."""
+    request_uri = pushed(world, redirect_uri=uri)
+    url = f"{AUTHORIZE}?{urlencode({'client_id': 'rp-1', 'request_uri': request_uri})}"
+    start = world.clock.now
+    for later in (60, 61, 719):
+        world.clock.now = start + later
+        with world.nothing_spent():
+            told = callback(world.get(url, world.new_browser()), "invalid_request_uri", uri=uri)
+        assert "60 seconds" in told["error_description"]
+        assert told.get("kept") == ("1" if "kept" in uri else None)
+    world.clock.now = start + 720
+    error_page(world, ("client_id", "rp-1"), ("request_uri", request_uri))
+
+
+def test_a_completed_request_is_told_to_the_client(world: World) -> None:
+    """D16: invalid_request_uri, whichever browser asks, in time or not; the first code stays good."""
+    world.rp.parameters = {"state": "st4te"}
+    code = query(world.sign_in())["code"]
+    for browser in (world.browser, world.new_browser()):
+        for later in (0, 40):
+            world.clock.now += later
+            with world.nothing_spent():
+                callback(world.get(world.rp.authorization_url(), browser), "invalid_request_uri")
+        world.clock.now -= 40
+    assert world.redeem(code).status_code == 200
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_iss_is_in_every_callback_exactly_where_discovery_says_so(returns: bool) -> None:
+    """Spec 4.2; RFC 9207 §2; a setting overrides the generation's."""
+    with World(return_iss=returns) as world:
+        told = query(world.sign_in())
+        again = query(world.get(world.rp.authorization_url()).headers["location"])
+        assert {told.get("iss"), again.get("iss")} == ({world.issuer} if returns else {None})
+        assert told.keys() - {"iss"} == {"code", "state"}
+        published = world.run(world.rp.discover(again=True))["authorization_response_iss_parameter_supported"]
+        assert published is returns
+
+
+def test_a_person_without_a_usable_entity_is_told_and_the_client_gets_access_denied(world: World) -> None:
+    """D17: a page explains first."""
+    world.rp.parameters = {"state": "st4te"}
+    told = query(world.sign_in(user="carol"))
+    assert (told["error"], told["state"]) == ("access_denied", "st4te")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda w: w.writes(_off(directory.ALICE)),
+        lambda w: w.writes(_off(directory.HARBOUR)),
+        lambda w: w.writes(_off(directory.MEMBERSHIP)),
+        lambda w: w.deletes(directory.MEMBERSHIP),
+        lambda w: w.registers(scopes=("openid",)),
+        lambda w: w.registers(generations=("legacy",)),
+    ],
+    ids=["user off", "entity off", "membership off", "membership gone", "scope gone", "generation gone"],
+)
+def test_what_was_taken_away_before_completion_ends_without_a_code(world: World, change: Any) -> None:
+    """D50: looked at again at completion; the client is told access_denied or the person sees a page."""
+    import asyncio
+
+    from corpid.sandbox import walk
+    from corpid.sandbox.browser import StrandedError
+    from corpid.sandbox.person import Person
+
+    world.writes(registered(sector="private"))
+    world.rp.parameters = {"state": "st4te"}
+    world.rp.scope = "openid authinfo user.name"
+    url = world.run(world.rp.begin())
+    browser = world.browser
+    person = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
+    world.run(browser.open(url))
+    for _ in range(2):
+        world.run(walk.answer_page(browser, person, now=world.clock))
+    assert walk.step_of(browser) == "decision"
+    change(world)
+    try:
+        left = world.run(walk.finish(browser, person, now=world.clock))
+    except StrandedError:
+        assert browser.left is None
+    else:
+        assert query(left)["error"] == "access_denied"
+    assert "code" not in world.kinds()
+    assert asyncio.iscoroutinefunction(walk.finish)
+    assert WEEK
+
+
+def _off(record: Any) -> Any:
+    import msgspec
+
+    return msgspec.structs.replace(record, enabled=False)

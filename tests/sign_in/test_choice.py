@@ -1,0 +1,190 @@
+"""Very many entities, and names that want to be markup (Spec 3, D51)."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from corpid.directory.records import Membership
+from corpid.sandbox.walk import sign_in
+from tests.sign_in.world import EVERY_SCOPE, entity, run, walk_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.sign_in.world import World
+
+MANY = 5000
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "</bdi></strong><h1>Sign in here</h1>",
+    "{{ 7 * 7 }}",
+    "\u202eevil\u202c",
+    "&lt;b&gt;",
+)
+
+
+async def with_many(made: World) -> None:
+    """Alice acts for five thousand more."""
+    names = ("Harbour", "Garden", "Mountain", "River", "Valley")
+    many = [entity(f"T{n:05}K", f"{names[n % 5]} Holdings {n:04}") for n in range(MANY)]
+    await made.write(*many, *(Membership(user_id="id-alice", entity_id=one.entity_id) for one in many))
+
+
+@contextmanager
+def statements(made: World) -> Iterator[list[str]]:
+    """What is said to the database meanwhile."""
+    heard: list[str] = []
+    connection = made.provider.transient.database._connection
+    connection.set_trace_callback(heard.append)
+    try:
+        yield heard
+    finally:
+        connection.set_trace_callback(None)
+
+
+def test_five_thousand_entities_make_a_small_page_with_few_statements() -> None:
+    """Spec 3: quick with 5,000. At most 200 KB, and not one statement for each entity."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+        await with_many(made)
+        await browser.reload()
+        with statements(made) as heard:
+            await browser.reload()
+        assert browser.response is not None
+        assert len(browser.response.content) <= 200_000
+        assert "Showing 50 of 5,002" in browser.page.text
+        assert 0 < len(heard) <= 10
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("harbour holdings 4990", "T04990K"),
+        ("HARBOUR 4990", "T04990K"),
+        ("4990 harbour", "T04990K"),
+        ("T04990K", "T04990K"),
+        ("  t04990k  ", "T04990K"),
+    ],
+)
+def test_one_of_very_many_is_found_by_name_or_number(query: str, expected: str) -> None:
+    """Spec 3: words in any order and case; and what was found can be chosen."""
+
+    async def story(made: World) -> None:
+        await with_many(made)
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password", "code"))
+        await browser.fill_and_submit(query=query)
+        form = browser.page.form_with("entity")
+        assert form is not None
+        assert [choice.value for choice in form.choices("entity")] == [expected]
+        await browser.fill_and_submit(entity=expected)
+        assert (await rp.redeem(browser.left or "")).id_token["entity"]["sub"] == expected
+
+    run(story)
+
+
+def test_a_person_reaches_an_entity_far_down_the_list_without_javascript() -> None:
+    """Spec 3: the scripted person searches, as people do."""
+
+    async def story(made: World) -> None:
+        await with_many(made)
+        browser, rp = await made.browser(), await made.relying_party()
+        callback = await sign_in(browser, await rp.begin(), made.people["alice"], "T04321K", now=made.clock)
+        assert (await rp.redeem(callback)).id_token["entity"]["sub"] == "T04321K"
+
+    run(story)
+
+
+@pytest.mark.parametrize("query", ["no such name", "<b>bold</b>", "x" * 20_000, "%", "_", "'", "\\", "\x00", "\ud7ff"])
+def test_a_search_that_finds_nothing_says_so_and_leads_back_to_all(query: str) -> None:
+    """Spec 3: whatever was typed."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(prompt="select_account"), ("password", "code"))
+        await with_many(made)
+        await browser.reload()
+        await browser.fill_and_submit(query=query)
+        assert browser.response is not None
+        assert browser.response.status_code == 200
+        assert "Nothing matches" in browser.page.text
+        assert "<b>bold" not in browser.response.text
+        assert "Show all" in [text for _, text in browser.page.links]
+
+    run(story)
+
+
+def test_usable_entities_stand_first_and_the_others_say_why_not() -> None:
+    """R-19, D17: the others are shown, but cannot be pressed."""
+
+    async def story(made: World) -> None:
+        await made.person("alice", entity("A0000000A", "Aardvark", status="Deregistered"))
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+        form = browser.page.form_with("entity")
+        assert form is not None
+        assert [choice.value for choice in form.choices("entity")] == ["200000001A", "200000002A"]
+        text = browser.page.text
+        assert text.index("Acme Pte. Ltd.") < text.index("Banyan Trading") < text.index("Aardvark")
+        assert "whose status is Deregistered" in text
+
+    run(story)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_name_is_text_whatever_it_holds(hostile: str) -> None:
+    """D51: of a client, an entity, a person, and what was typed; each stands in its own <bdi>."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private", name=hostile)
+        await made.person("alice", entity("200000001A", hostile), entity("200000002A", hostile), name=hostile)
+        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+        await walk_to(made, browser, rp)
+        shown = [browser.response]
+        await browser.fill_and_submit(user_name=hostile, password=hostile)
+        shown.append(browser.response)
+        await made.factors(browser, made.people["alice"])
+        shown.append(browser.response)
+        await browser.fill_and_submit(entity="200000001A")
+        shown.append(browser.response)
+        await browser.fill_and_submit("decision", button="agree")
+        made.clock.pass_(60)
+        await walk_to(made, browser, await made.relying_party())
+        shown.append(browser.response)
+        for page in shown:
+            assert page is not None
+            for needle in ("<script>alert", "<img src=x", "' onmouseover", "<h1>Sign in here", ">49<", "<b>"):
+                assert needle not in page.text
+            assert page.text.count("<h1>") == 1
+            assert f"<bdi>{escaped(hostile)}</bdi>" in page.text
+
+    run(story, session_seconds=3600)
+
+
+def escaped(text: str) -> str:
+    for plain, code in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&#34;"), ("'", "&#39;")):
+        text = text.replace(plain, code)
+    return text
+
+
+def test_the_message_of_a_client_is_kept_with_the_event() -> None:
+    """D12: what the person was shown can be proven later."""
+
+    async def story(made: World) -> None:
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password", "code", "entity"))
+        (event,) = await made.audit("sign_in.complete")
+        assert event.detail["context_message"] == rp.parameters["authentication_context_message"]
+        assert msgspec.json.encode(event).count(b"code") == 0
+
+    run(story)

@@ -1,0 +1,132 @@
+"""Who is asked what may be shared, and when (D29, D40)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.protocol.scopes import IDENTITY_SCOPES
+from corpid.sandbox.walk import cancel, sign_in
+from tests.sign_in.world import EVERY_SCOPE, IDENTITY, form_of, post, query_of, run, walk_to
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+WITHOUT_IDENTITY = ("openid", "openid authinfo", "openid tpauthinfo", "openid authinfo tpauthinfo")
+
+
+async def asked(made: World, sector: str, scope: str, **parameters: str) -> list[str]:
+    """The lines of the consent page, empty where the sign-in ended without one."""
+    await made.client(sector=sector)
+    browser, rp = await made.browser(), await made.relying_party(scope=scope, **parameters)
+    await walk_to(made, browser, rp, ("password", "code"))
+    if browser.left is not None:
+        assert "code" in query_of(browser.left)
+        return []
+    assert browser.page.heading == "Do you agree to share this?"
+    assert browser.response is not None
+    return [line.partition("</li>")[0] for line in browser.response.text.split("<li>")[1:]]
+
+
+@pytest.mark.parametrize("scope", IDENTITY_SCOPES)
+def test_a_private_client_that_asks_for_one_fact_has_the_person_agree_to_that_fact(scope: str) -> None:
+    """D29: for each entity.* and user.* scope, in plain words."""
+
+    async def story(made: World) -> None:
+        lines = await asked(made, "private", f"openid authinfo {scope}")
+        assert len(lines) == 1
+        assert lines[0].startswith("The organisation" if scope.startswith("entity") else "Your ")
+
+    run(story, entities=1)
+
+
+def test_every_fact_that_is_asked_for_stands_on_the_page() -> None:
+    """D29."""
+
+    async def story(made: World) -> None:
+        assert len(await asked(made, "private", EVERY_SCOPE)) == len(IDENTITY.split())
+
+    run(story, entities=1)
+
+
+@pytest.mark.parametrize("scope", WITHOUT_IDENTITY)
+def test_a_private_client_that_asks_for_roles_alone_needs_no_consent(scope: str) -> None:
+    """D29: never for openid, authinfo, tpauthinfo alone."""
+
+    async def story(made: World) -> None:
+        assert await asked(made, "private", scope) == []
+
+    run(story, entities=1)
+
+
+def test_a_client_of_the_government_needs_no_consent() -> None:
+    """D29."""
+
+    async def story(made: World) -> None:
+        assert await asked(made, "government", EVERY_SCOPE) == []
+
+    run(story, entities=1)
+
+
+def test_a_client_of_the_government_may_have_consent_asked() -> None:
+    """D40: prompt=consent."""
+
+    async def story(made: World) -> None:
+        assert len(await asked(made, "government", EVERY_SCOPE, prompt="consent")) == len(IDENTITY.split())
+
+    run(story, entities=1)
+
+
+def test_consent_is_asked_every_time() -> None:
+    """D29: also of the same person by the same client, minutes later."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        for _ in range(2):
+            browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+            await walk_to(made, browser, rp, ("password", "code"))
+            assert browser.page.heading == "Do you agree to share this?"
+            await browser.fill_and_submit("decision", button="agree")
+            await rp.redeem(browser.left or "")
+            made.clock.pass_(60)
+
+    run(story, entities=1)
+
+
+def test_who_refuses_consent_shares_nothing() -> None:
+    """D17, D29."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+        callback = await sign_in(browser, await rp.begin(), made.people["alice"], agree=False, now=made.clock)
+        answer = query_of(callback)
+        assert (answer["error"], answer["state"]) == ("access_denied", rp.sign_in.state)
+        assert await made.audit("sign_in.complete") == []
+
+    run(story, entities=1)
+
+
+def test_consent_cannot_be_skipped_with_another_form() -> None:
+    """D29: confirm, entity and consent without a decision complete nothing."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+        await walk_to(made, browser, rp, ("password", "code"))
+        fields = form_of(browser, "decision")
+        more: dict[str, dict[str, str]] = {
+            "consent": {},
+            "entity": {"entity": "200000001A"},
+            "confirm": {"decision": "continue"},
+            "code": {"code": "000000"},
+        }
+        for action, added in more.items():
+            answer = await post(browser, action, {**fields, **added})
+            assert answer.status_code in (303, 422)
+            assert await made.audit("sign_in.complete") == []
+        await browser.reload()
+        assert "error" in query_of(await cancel(browser))
+
+    run(story, entities=1)

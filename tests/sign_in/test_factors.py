@@ -1,0 +1,239 @@
+"""Password and code: what is accepted, and what a refusal gives away (D44, D45, D51)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+import pyotp
+import pytest
+
+from corpid.directory.records import Credentials
+from corpid.protocol.limits import TOTP_MISSES
+from tests.sign_in.world import PASSWORD, SECRET, form_of, post, query_of, run, walk_to
+
+if TYPE_CHECKING:
+    import httpx
+
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
+
+STEP = 30
+
+
+def code_at(now: float) -> str:
+    return pyotp.TOTP(SECRET).at(int(now))
+
+
+async def at_password(made: World) -> Browser:
+    browser = await made.browser()
+    await walk_to(made, browser, await made.relying_party())
+    return browser
+
+
+async def at_code(made: World) -> Browser:
+    browser = await at_password(made)
+    await made.password(browser, made.people["alice"])
+    return browser
+
+
+async def type_code(browser: Browser, code: str) -> str:
+    """Sends a code; the heading that is shown then."""
+    await browser.fill_and_submit(code=code)
+    return browser.page.heading
+
+
+def without_ids(answer: httpx.Response, user_name: str) -> tuple[int, str, list[tuple[str, str]]]:
+    """What is left of an answer when identifiers, tokens and the typed user name are taken out."""
+    body = re.sub(r"/sign-in/[\w-]{43}", "/sign-in/ID", answer.text)
+    body = re.sub(r'(name="form_token" value=")[\w-]+', r"\1TOKEN", body)
+    headers = [(name, value) for name, value in answer.headers.items() if name != "content-length"]
+    return answer.status_code, body.replace(f'value="{user_name}"', 'value="NAME"'), headers
+
+
+def test_an_unknown_user_gets_the_same_answer_as_a_wrong_password() -> None:
+    """D44, D28: status, headers and body, but for identifiers; also a disabled one and an impossible name."""
+
+    async def story(made: World) -> None:
+        await made.person("gone", enabled=False)
+        answers = []
+        for user_name, password in (
+            ("alice", "wrong horse battery"), ("nobody", PASSWORD), ("gone", PASSWORD), ("not a name", PASSWORD),
+            ("nobody", ""), ("alice", ""), ("alice", PASSWORD + "x"), ("alice", PASSWORD.upper()), ("x" * 5000, PASSWORD),
+        ):  # fmt: skip
+            browser = await at_password(made)
+            fields = {**form_of(browser, "password"), "user_name": user_name, "password": password}
+            answers.append(without_ids(await post(browser, "password", fields), user_name))
+            made.clock.now += 3600
+            made.provider.live.drop()
+        first = re.sub(r"<strong>\d\d:\d\d UTC</strong>", "", answers[0][1])
+        assert answers[0][0] == 422
+        assert "The user name or password is not right." in first
+        for status, body, headers in answers[1:]:
+            assert (status, headers) == (answers[0][0], answers[0][2])
+            assert re.sub(r"<strong>\d\d:\d\d UTC</strong>", "", body) == first
+
+    run(story)
+
+
+def test_a_disabled_person_cannot_go_on_in_the_middle_of_a_sign_in() -> None:
+    """D50."""
+
+    async def story(made: World) -> None:
+        browser = await at_code(made)
+        await made.person("alice", enabled=False)
+        assert await type_code(browser, code_at(made.clock())) == "Enter your 6-digit code"
+        assert "can no longer sign in" in browser.page.text
+
+    run(story)
+
+
+def test_an_account_without_a_second_factor_cannot_sign_in_with_one() -> None:
+    """D45: two factors, always."""
+
+    async def story(made: World) -> None:
+        password_hash = await made.passwords.hash(PASSWORD)
+        await made.write(Credentials(user_id="id-alice", password_hash=password_hash))
+        browser = await at_password(made)
+        await made.password(browser, made.people["alice"])
+        assert browser.page.heading == "Sign in"
+        assert "no second factor yet" in browser.page.text
+
+    run(story)
+
+
+@pytest.mark.parametrize("typed", ["ALICE", "Alice", "ａｌｉｃｅ", "ＡＬＩＣＥ", " alice "])
+def test_the_user_name_works_in_another_case_or_width(typed: str) -> None:
+    """D51, RFC 8265 §3.3: blanks around it, as a paste brings them, do no harm."""
+
+    async def story(made: World) -> None:
+        browser = await at_password(made)
+        await browser.fill_and_submit(user_name=typed, password=PASSWORD)
+        assert browser.page.heading == "Enter your 6-digit code"
+
+    run(story)
+
+
+@pytest.mark.parametrize("aside", [-1, 0, 1])
+def test_a_code_of_this_step_or_one_aside_is_accepted(aside: int) -> None:
+    """D45."""
+
+    async def story(made: World) -> None:
+        browser = await at_code(made)
+        assert await type_code(browser, code_at(made.clock() + aside * STEP)) == "Choose who you act for"
+
+    run(story)
+
+
+@pytest.mark.parametrize("aside", [-2, 2])
+def test_a_code_two_steps_aside_is_not_accepted(aside: int) -> None:
+    """D45."""
+
+    async def story(made: World) -> None:
+        browser = await at_code(made)
+        assert await type_code(browser, code_at(made.clock() + aside * STEP)) == "Enter your 6-digit code"
+        assert "This code is not right." in browser.page.text
+
+    run(story)
+
+
+@pytest.mark.parametrize("separator", [" ", "\u00a0", "\u2009", "  "])
+def test_a_code_with_a_gap_as_apps_show_it_is_accepted(separator: str) -> None:
+    """D45: and with blanks around it."""
+
+    async def story(made: World) -> None:
+        browser, code = await at_code(made), code_at(made.clock())
+        assert await type_code(browser, f" {code[:3]}{separator}{code[3:]} ") == "Choose who you act for"
+
+    run(story)
+
+
+@pytest.mark.parametrize("code", ["", "12345", "1234567", "abcdef", "12345\u0663", "0" * 5000, "١٢٣٤٥٦", "-12345"])
+def test_what_is_no_code_is_refused_kindly(code: str) -> None:
+    """D45: 422 with a sentence beside the field."""
+
+    async def story(made: World) -> None:
+        browser = await at_code(made)
+        assert await type_code(browser, code) == "Enter your 6-digit code"
+        assert browser.response is not None
+        assert browser.response.status_code == 422
+        assert "This code is not right." in browser.page.text
+
+    run(story)
+
+
+def test_a_step_works_once_and_no_earlier_one_after_it() -> None:
+    """D45: in whichever browser and at whichever relying party."""
+
+    async def story(made: World) -> None:
+        now = made.clock()
+        assert await type_code(await at_code(made), code_at(now)) == "Choose who you act for"
+        browser = await at_code(made)
+        for used in (code_at(now), code_at(now - STEP)):
+            assert await type_code(browser, used) == "Enter your 6-digit code"
+        assert await type_code(browser, code_at(now + STEP)) == "Choose who you act for"
+
+    run(story)
+
+
+def test_of_ten_simultaneous_uses_of_one_code_in_ten_browsers_one_is_accepted() -> None:
+    """D45: the step is raised by one conditional statement."""
+
+    async def story(made: World) -> None:
+        browsers = [await at_code(made) for _ in range(4)]
+        code = code_at(made.clock())
+        await asyncio.gather(*(type_code(browser, code) for browser in browsers))
+        headings = [browser.page.heading for browser in browsers]
+        assert headings.count("Choose who you act for") == 1
+        assert headings.count("Enter your 6-digit code") == 3
+
+    run(story)
+
+
+def test_five_misses_end_the_sign_in_and_lead_back() -> None:
+    """D45, D17: the page says so, the right code helps no more, and the relying party is told access_denied."""
+
+    async def story(made: World) -> None:
+        browser = await at_code(made)
+        where, page = browser.url, browser.page
+        for _ in range(TOTP_MISSES - 1):
+            assert await type_code(browser, "000000") == "Enter your 6-digit code"
+            made.clock.pass_(5)
+        assert await type_code(browser, "000000") == "This sign-in was stopped"
+        target = browser.page.links[-1][0]
+        browser.url, browser.page = where, page
+        await type_code(browser, code_at(made.clock()))
+        assert query_of(browser.left)["error"] == "access_denied"
+        await browser.open(f"{made.base}{target}", site="same-origin")
+        assert query_of(browser.left)["error"] == "access_denied"
+        assert await made.audit("sign_in.complete") == []
+
+    run(story)
+
+
+def test_five_simultaneous_misses_end_it_too() -> None:
+    """D45: counted, not looked up and written."""
+
+    async def story(made: World) -> None:
+        browser = await at_code(made)
+        fields = {**form_of(browser, "code"), "code": "000000"}
+        await asyncio.gather(*(post(browser, "code", fields) for _ in range(TOTP_MISSES)))
+        made.clock.pass_(600 - 1)
+        assert len(await made.audit("sign_in.second_factor")) == TOTP_MISSES
+        assert len(await made.audit("sign_in.refuse")) == 1
+
+    run(story)
+
+
+def test_a_password_is_never_shown_again_and_the_user_name_is_kept() -> None:
+    """D44: after an error."""
+
+    async def story(made: World) -> None:
+        browser = await at_password(made)
+        await browser.fill_and_submit(user_name="alice", password="wrong horse battery")
+        assert form_of(browser, "password")["user_name"] == "alice"
+        assert browser.response is not None
+        assert "wrong horse battery" not in browser.response.text
+
+    run(story)

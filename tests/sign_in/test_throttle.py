@@ -1,0 +1,199 @@
+"""Guessing is slowed, and nobody is locked out for good (D47)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.sign_in.world import PASSWORD, form_of, post, run, walk_to
+
+if TYPE_CHECKING:
+    import httpx
+
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
+
+WRONG = "wrong horse battery"
+LONGEST = 300
+
+
+async def guess(made: World, browser: Browser, user_name: str, password: str = WRONG, **headers: str) -> httpx.Response:
+    fields = {**form_of(browser, "password"), "user_name": user_name, "password": password}
+    return await post(browser, "password", fields, **headers)
+
+
+async def at_password(made: World, address: str = "127.0.0.1") -> Browser:
+    browser = await made.browser(address)
+    await walk_to(made, browser, await made.relying_party())
+    return browser
+
+
+async def keep_guessing(made: World, browser: Browser, times: int, user_name: str = "alice") -> list[int]:
+    """Guess at once, again and again, as far as one is let; the waits that were asked for."""
+    waits = []
+    for _ in range(times):
+        answer = await guess(made, browser, user_name)
+        waits.append(int(answer.headers.get("Retry-After", 0)))
+    return waits
+
+
+def test_after_five_misses_guessing_is_slowed_even_with_the_right_password() -> None:
+    """D47, Spec 7: 429 with Retry-After, and the page says how long; then the person gets in."""
+
+    async def story(made: World) -> None:
+        browser = await at_password(made)
+        assert await keep_guessing(made, browser, 5) == [0] * 5
+        await guess(made, browser, "alice")
+        answer = await guess(made, browser, "alice", PASSWORD)
+        assert answer.status_code == 429
+        wait = int(answer.headers["Retry-After"])
+        assert 1 <= wait <= LONGEST
+        assert f"Too many attempts. Wait {wait} seconds, then try again." in answer.text
+        assert "Relying Party 1" in answer.text
+        assert "Cancel" in answer.text
+        made.clock.pass_(wait)
+        assert (await guess(made, browser, "alice", PASSWORD)).status_code == 303
+
+    run(story)
+
+
+def test_the_delay_grows_and_stays_below_five_minutes() -> None:
+    """D47: never a permanent lock: after 300 guesses the person waits as told and gets in."""
+
+    async def story(made: World) -> None:
+        browser, waits = await at_password(made), []
+        for _ in range(12):
+            waits.append(max(await keep_guessing(made, browser, 2)))
+            made.clock.pass_(waits[-1])
+        slowed = [wait for wait in waits if wait]
+        assert slowed == sorted(slowed)
+        assert slowed[0] < 10
+        assert slowed[-1] == LONGEST
+        await keep_guessing(made, await at_password(made), 100)
+        browser = await at_password(made)
+        answer = await guess(made, browser, "alice", PASSWORD)
+        made.clock.pass_(int(answer.headers["Retry-After"]))
+        assert (await guess(made, browser, "alice", PASSWORD)).status_code == 303
+
+    run(story)
+
+
+def test_an_unknown_account_is_slowed_in_the_same_way() -> None:
+    """D44, D47: whether a user exists cannot be told from the delays."""
+
+    async def story(made: World) -> None:
+        known = await keep_guessing(made, await at_password(made, "198.51.100.1"), 12, "alice")
+        unknown = await keep_guessing(made, await at_password(made, "198.51.100.2"), 12, "nobody")
+        assert known == unknown
+        assert any(known)
+
+    run(story)
+
+
+def test_spelling_the_name_in_other_ways_gives_no_further_guesses() -> None:
+    """D47, D51: the account is what counts."""
+
+    async def story(made: World) -> None:
+        browser, waits = await at_password(made), []
+        for spelling in ("alice", "ALICE", "Alice", "ａｌｉｃｅ", "aLICE", "alicE", "ALice"):
+            answer = await guess(made, browser, spelling)
+            waits.append(answer.status_code)
+        assert waits[-1] == 429
+
+    run(story)
+
+
+def test_a_known_browser_keeps_its_own_allowance() -> None:
+    """D47: strangers who guess cannot keep a person out of the browser that they use."""
+
+    async def story(made: World) -> None:
+        own, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, own, rp, ("password", "code", "entity"))
+        await keep_guessing(made, await at_password(made, "198.51.100.1"), 40)
+        stranger = await at_password(made, "198.51.100.2")
+        assert (await guess(made, stranger, "alice", PASSWORD)).status_code == 429
+        await walk_to(made, own, await made.relying_party())
+        assert (await guess(made, own, "alice", PASSWORD)).status_code == 303
+
+    run(story)
+
+
+def test_a_known_browser_is_slowed_when_it_guesses_itself() -> None:
+    """D47: and it is known for the account that signed in there, not for others."""
+
+    async def story(made: World) -> None:
+        await made.person("bob")
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password", "code", "entity"))
+        await walk_to(made, browser, await made.relying_party())
+        assert max(await keep_guessing(made, browser, 8)) > 0
+        await keep_guessing(made, await at_password(made, "198.51.100.1"), 8, "bob")
+        assert (await guess(made, browser, "bob")).status_code == 429
+
+    run(story)
+
+
+def test_a_whole_sign_in_clears_what_was_mistyped() -> None:
+    """D47: password alone does not, or a thief of it could guess codes for ever."""
+
+    async def story(made: World) -> None:
+        browser, alice = await at_password(made), made.people["alice"]
+        await keep_guessing(made, browser, 4)
+        await made.password(browser, alice)
+        await browser.fill_and_submit(code="000000")
+        await browser.fill_and_submit(code="000000")
+        assert browser.response is not None
+        assert browser.response.status_code == 429
+        assert "Too many attempts." in browser.page.text
+        made.clock.pass_(60)
+        await made.code(browser, alice)
+        assert browser.page.heading == "Choose who you act for"
+        assert await keep_guessing(made, await at_password(made), 5) == [0] * 5
+
+    run(story)
+
+
+def test_one_address_is_slowed_over_all_accounts_and_another_is_not() -> None:
+    """D47: many names, one password each."""
+
+    async def story(made: World) -> None:
+        sprayer = await at_password(made, "198.51.100.1")
+        codes = [(await guess(made, sprayer, f"person{number}")).status_code for number in range(60)]
+        assert codes[:50] == [422] * 50
+        assert codes[-1] == 429
+        other = await at_password(made, "198.51.100.2")
+        assert (await guess(made, other, "alice", PASSWORD)).status_code == 303
+
+    run(story)
+
+
+def test_the_addresses_of_one_ipv6_site_count_as_one() -> None:
+    """D47: whoever has a /64 has as many addresses as they like."""
+
+    async def story(made: World) -> None:
+        codes = []
+        for number in range(60):
+            sprayer = await at_password(made, f"2001:db8:1:1::{number + 1:x}")
+            codes.append((await guess(made, sprayer, f"person{number}")).status_code)
+        assert codes[-1] == 429
+        other = await at_password(made, "2001:db8:1:2::1")
+        assert (await guess(made, other, "alice", PASSWORD)).status_code == 303
+
+    run(story)
+
+
+def test_a_forwarding_header_counts_only_from_a_trusted_proxy() -> None:
+    """D47: anybody else would choose their address with it."""
+
+    async def spray(made: World, address: str) -> int:
+        browser = await at_password(made, address)
+        code = 0
+        for number in range(60):
+            headers = {"X-Forwarded-For": f"203.0.113.{number}"}
+            code = (await guess(made, browser, f"person{number}", **headers)).status_code
+        return code
+
+    async def story(made: World) -> None:
+        assert await spray(made, "198.51.100.1") == 429
+        assert await spray(made, "10.0.0.1") == 422
+
+    run(story, trusted_proxies=("10.0.0.1",))

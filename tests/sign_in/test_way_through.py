@@ -1,0 +1,242 @@
+"""The way through the pages: what each says, and how each is left (Spec 3, Spec 4.2, D12, D17, D36, D37)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.directory.records import Service
+from corpid.sandbox.walk import cancel, sign_in
+from tests.sign_in.world import (
+    BASE,
+    CALLBACK,
+    EVERY_SCOPE,
+    MESSAGE,
+    entity,
+    form_of,
+    post,
+    query_of,
+    run,
+    walk_to,
+)
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+TO_STEP = {
+    "Sign in": (),
+    "Enter your 6-digit code": ("password",),
+    "Choose who you act for": ("password", "code"),
+    "Do you agree to share this?": ("password", "code", "entity"),
+}
+"""heading of a page → what leads to it"""
+
+
+def test_a_person_signs_in_with_two_factors_chooses_an_entity_and_returns_with_a_code() -> None:
+    """Spec 3, Spec 4.2: and the relying party can believe and redeem what it gets."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+        await browser.open(await rp.begin())
+        alice, seen = made.people["alice"], [browser.page.heading]
+        await made.password(browser, alice)
+        seen.append(browser.page.heading)
+        await made.code(browser, alice)
+        seen.append(browser.page.heading)
+        await browser.fill_and_submit(entity="200000002A")
+        seen.append(browser.page.heading)
+        await browser.fill_and_submit("decision", button="agree")
+        assert seen == list(TO_STEP)
+        assert set(query_of(browser.left)) == {"code", "state"}
+        tokens = await rp.redeem(browser.left or "")
+        assert tokens.id_token["entity"]["sub"] == "200000002A"
+        assert tokens.id_token["amr"] == ["pwd", "otp", "mfa"]
+
+    run(story)
+
+
+def test_with_one_usable_entity_nothing_is_asked() -> None:
+    """Spec 3: the choice is skipped when there is one."""
+
+    async def story(made: World) -> None:
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password", "code"))
+        assert "code" in query_of(browser.left)
+
+    run(story, entities=1)
+
+
+@pytest.mark.parametrize(("heading", "steps"), TO_STEP.items())
+def test_every_page_names_the_relying_party_and_shows_its_message(heading: str, steps: tuple[str, ...]) -> None:
+    """D12: also beside an error."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private", name="Harbour Board")
+        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+        await walk_to(made, browser, rp, steps)
+        for _ in ("as it opens", "with an error"):
+            assert browser.page.heading == heading
+            assert "Harbour Board" in browser.page.text
+            assert MESSAGE in browser.page.text
+            forms = [form for form in browser.page.forms if form.method == "post" and form.id == ""]
+            forms[0].buttons.clear()  # pressed with Enter, with nothing filled in
+            await browser.submit(forms[0])
+
+    run(story)
+
+
+@pytest.mark.parametrize("steps", TO_STEP.values(), ids=TO_STEP)
+def test_cancel_on_every_page_answers_access_denied_with_the_state(steps: tuple[str, ...]) -> None:
+    """D17: and no code exists afterwards."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+        await walk_to(made, browser, rp, steps)
+        answer = query_of(await cancel(browser))
+        assert (answer["error"], answer["state"]) == ("access_denied", rp.sign_in.state)
+        assert "code" not in answer
+        assert await made.audit("sign_in.complete") == []
+        assert len(await made.audit("sign_in.refuse")) == 1
+
+    run(story)
+
+
+def test_a_callback_carries_iss_where_the_deployment_returns_it() -> None:
+    """D17, RFC 9207 §2: with a code and with an error."""
+
+    async def story(made: World) -> None:
+        browser, rp = await made.browser(), await made.relying_party()
+        callback = await sign_in(browser, await rp.begin(), made.people["alice"], now=made.clock)
+        assert query_of(callback)["iss"] == BASE
+        rp.restart()
+        await browser.open(await rp.begin())
+        assert query_of(await cancel(browser))["iss"] == BASE
+
+    run(story, entities=1, return_iss=True)
+
+
+def test_a_person_without_a_usable_entity_is_told_why_and_then_sent_back() -> None:
+    """D17, R-20: one line for each entity, and access_denied after the click."""
+
+    async def story(made: World) -> None:
+        await made.write(Service(service_id="PERMITS", name="Permits", entity_types=("GSTN",)))
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password", "code"))
+        assert browser.left is None
+        assert browser.page.heading == "You cannot use this service yet"
+        assert "Acme Pte. Ltd." in browser.page.text
+        assert "Banyan Trading" in browser.page.text
+        assert "does not accept organisations of the type UEN" in browser.page.text
+        await browser.submit(next(form for form in browser.page.forms if form.id == ""))
+        answer = query_of(browser.left)
+        assert (answer["error"], answer["state"]) == ("access_denied", rp.sign_in.state)
+
+    run(story)
+
+
+def test_a_person_who_acts_for_nobody_is_told_so_and_sent_back() -> None:
+    """D17."""
+
+    async def story(made: World) -> None:
+        await made.person("bob")
+        browser, rp = await made.browser(), await made.relying_party()
+        await browser.open(await rp.begin())
+        await made.factors(browser, made.people["bob"])
+        assert "no entity has named you" in browser.page.text
+        await browser.submit(next(form for form in browser.page.forms if form.id == ""))
+        assert query_of(browser.left)["error"] == "access_denied"
+
+    run(story)
+
+
+def test_an_entity_that_is_not_the_persons_or_not_usable_here_cannot_be_chosen() -> None:
+    """D17, R-20: whatever a form says."""
+
+    async def story(made: World) -> None:
+        await made.person("bob", entity("200000009A", "Someone else"))
+        await made.person("alice", entity("200000003A", "Struck off", status="Deregistered"))
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password", "code"))
+        for wanted in ("200000009A", "200000003A", "", "%00", "200000001a"):
+            fields = {**form_of(browser, "entity"), "entity": wanted}
+            answer = await post(browser, "entity", fields)
+            assert answer.status_code == 422, wanted
+            assert "Choose the organisation that you act for." in answer.text
+        assert await made.audit("sign_in.complete") == []
+
+    run(story)
+
+
+def test_the_last_form_leads_to_the_relying_party_over_an_own_page() -> None:
+    """D37, D38: POST → 303 → 200 with a refresh and a link → 302, and the code stands nowhere but in the last hop."""
+
+    async def story(made: World) -> None:
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password", "code"))
+        posted = await post(browser, "entity", {**form_of(browser, "entity"), "entity": "200000001A"})
+        assert posted.status_code == 303
+        own = await browser.http.get(posted.headers["location"])
+        assert own.status_code == 200
+        assert '<meta http-equiv="refresh" content="0; url=' in own.text
+        assert "form-action 'self'" in own.headers["content-security-policy"]
+        leave = own.text.partition('content="0; url=')[2].partition('"')[0]
+        assert f'href="{leave}"' in own.text
+        assert CALLBACK not in own.text
+        left = await browser.http.get(leave)
+        assert left.status_code == 302
+        assert left.headers["cache-control"] == "no-store"
+        code = query_of(left.headers["location"])["code"]
+        assert code not in own.text + posted.headers["location"]
+
+    run(story)
+
+
+def test_a_registered_query_of_the_redirect_uri_is_kept() -> None:
+    """D38."""
+
+    async def story(made: World) -> None:
+        await made.client(redirect_uris=(f"{CALLBACK}?tenant=7",))
+        browser, rp = await made.browser(), await made.relying_party()
+        rp.redirect_uri = f"{CALLBACK}?tenant=7"
+        await walk_to(made, browser, rp, ("password", "code", "entity"))
+        answer = query_of(browser.left)
+        assert answer["tenant"] == "7"
+        assert "code" in answer
+
+    run(story)
+
+
+def test_a_client_that_is_switched_off_meanwhile_ends_on_a_page_and_gets_nothing() -> None:
+    """D50: client or redirect URI gone is an error page, not a callback."""
+
+    async def story(made: World) -> None:
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password", "code"))
+        await made.client(enabled=False)
+        await browser.fill_and_submit(entity="200000001A")
+        assert browser.left is None
+        assert browser.response is not None
+        assert browser.response.status_code == 400
+        assert await made.audit("sign_in.complete") == []
+
+    run(story)
+
+
+def test_a_person_whose_entity_is_switched_off_meanwhile_chooses_anew_and_nothing_is_completed() -> None:
+    """D50, D17."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+        await walk_to(made, browser, rp, ("password", "code", "entity"))
+        await made.write(entity("200000001A", "Acme Pte. Ltd.", enabled=False))
+        await browser.fill_and_submit("decision", button="agree")
+        assert browser.left is None
+        assert browser.page.heading == "Choose who you act for"
+        assert "This organisation is switched off." in browser.page.text
+        assert await made.audit("sign_in.complete") == []
+
+    run(story)

@@ -1,0 +1,229 @@
+"""A provider in the test's own process, with relying parties, persons and browsers around it, and a clock to move."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import argon2
+import httpx
+
+from corpid import app, settings
+from corpid.adapters.passwords import Argon2Passwords
+from corpid.directory.records import Credentials, Entity, Membership, Service, User
+from corpid.ports import AuditEvent, Upsert
+from corpid.protocol.records import Client
+from corpid.sandbox.browser import Browser
+from corpid.sandbox.person import Person
+from corpid.sandbox.relying_party import RelyingParty
+from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from corpid.directory.records import Record
+
+BASE: Final = "http://localhost:8080"
+CALLBACK: Final = "https://rp.example/callback"
+PASSWORD: Final = "correct horse battery"
+SECRET: Final = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+MESSAGE: Final = "Sign the yearly return, 2026 (part 1)!"
+IDENTITY: Final = "entity.identity entity.basic_profile.name entity.basic_profile.uen_status user.identity user.name"
+EVERY_SCOPE: Final = f"openid authinfo tpauthinfo {IDENTITY}"
+NOON: Final = 1_800_000_000.0
+FORM: Final = "application/x-www-form-urlencoded"
+
+# What a password check costs is tested elsewhere.
+CHEAP: Final = argon2.profiles.CHEAPEST
+KEYS: Final = RelyingPartyKeys.generate()
+
+
+@dataclass(slots=True)
+class Clock:
+    """Time that passes when a test says so; epoch seconds."""
+
+    now: float = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def entity(entity_id: str, name: str, **more: Any) -> Entity:
+    return Entity(
+        entity_id=entity_id, type="UEN", registration_number=entity_id, country="SG", name=name,
+        **{"status": "Registered", **more},
+    )  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class World:
+    """`provider` is what a test may look into; it acts from outside, through browsers and relying parties."""
+
+    application: app.Application
+    clock: Clock
+    base: str
+    passwords: Argon2Passwords
+    stack: AsyncExitStack
+    directory: Path
+    people: dict[str, Person] = field(default_factory=dict)
+
+    @property
+    def provider(self) -> Any:
+        return self.application.provider
+
+    async def http(self, address: str = "127.0.0.1") -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(app=self.application.asgi, client=(address, 50000))
+        return await self.stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url=self.base))
+
+    async def browser(self, address: str = "127.0.0.1") -> Browser:
+        """A new browser without cookies."""
+        return Browser(await self.http(address), frozenset({_origin(self.base)}))
+
+    async def relying_party(
+        self, client_id: str = "rp1", *, scope: str = "openid authinfo", **parameters: Any
+    ) -> RelyingParty:
+        """A relying party with nothing pushed yet, whose pages carry the message of D12."""
+        sent = {"authentication_context_message": MESSAGE, **parameters}
+        http = await self.http("192.0.2.1")
+        return RelyingParty(
+            client_id=client_id, issuer=self.base, http=http, scope=scope, parameters=sent, keys=KEYS, clock=self.clock
+        )
+
+    async def write(self, *records: Record | Client) -> None:
+        event = AuditEvent(actor="operator", action="test.write")
+        await self.provider.registry.directory.write([Upsert(record) for record in records], event)
+        self.provider.live.drop()
+
+    async def client(self, client_id: str = "rp1", **more: Any) -> Client:
+        fields: dict[str, Any] = {
+            "name": f"Relying Party {client_id[-1]}",
+            "redirect_uris": (CALLBACK,),
+            "jwks": json.dumps(KEYS.public()),
+            "scopes": tuple(EVERY_SCOPE.split()),
+            "services": ("PERMITS",),
+            "sector": "government",
+            **more,
+        }
+        client = Client(client_id=client_id, **fields)
+        await self.write(client)
+        return client
+
+    async def person(self, user_name: str, *entities: Entity, name: str = "Alice Tan", **more: Any) -> Person:
+        """A person with both factors who may act for these entities."""
+        user_id = f"id-{user_name}"
+        await self.write(
+            User(user_id=user_id, user_name=user_name, name=name, **more),
+            Credentials(user_id=user_id, password_hash=await self.passwords.hash(PASSWORD), totp_secret=SECRET),
+            *entities,
+            *(Membership(user_id=user_id, entity_id=one.entity_id) for one in entities),
+        )
+        self.people[user_name] = Person(user_name=user_name, password=PASSWORD, totp_secret=SECRET)
+        return self.people[user_name]
+
+    async def code(self, browser: Browser, person: Person) -> None:
+        """Type the code that the person's app shows now."""
+        await browser.fill_and_submit(code=person.fresh_code(self.clock()))
+
+    async def password(self, browser: Browser, person: Person) -> None:
+        await browser.fill_and_submit(user_name=person.user_name, password=person.password)
+
+    async def factors(self, browser: Browser, person: Person) -> None:
+        await self.password(browser, person)
+        await self.code(browser, person)
+
+    async def audit(self, action: str) -> list[Any]:
+        return [entry for entry in await self.provider.registry.audit.entries(limit=1000) if entry.action == action]
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+@asynccontextmanager
+async def world(*, base: str = BASE, entities: int = 2, **options: Any) -> AsyncIterator[World]:
+    """A provider with client `rp1` (government) and Alice, who acts for that many entities. `options` are settings."""
+    clock = Clock()
+    passwords = Argon2Passwords(threads=1, profile=CHEAP)
+    async with AsyncExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        own = {"trusted_proxies": ("10.0.0.1",)} if base.startswith("https:") else {"developer_mode": True}
+        chosen = settings.load(**{"base_url": base, "data_dir": directory, **own, **options})
+        application = await stack.enter_async_context(app.create(chosen, clock=clock, passwords=passwords))
+        made = World(
+            application=application, clock=clock, base=base, passwords=passwords, stack=stack, directory=directory
+        )
+        await made.write(Service(service_id="PERMITS", name="Permits", roles=("Maker",)))
+        await made.client()
+        names = ("Acme Pte. Ltd.", "Banyan Trading", "Cassia Works")
+        await made.person("alice", *(entity(f"20000000{n + 1}A", names[n]) for n in range(entities)))
+        yield made
+
+
+def run(test: Callable[[World], Awaitable[None]], **options: Any) -> None:
+    """Run a test's coroutine in a new world."""
+
+    async def within() -> None:
+        async with world(**options) as made:
+            await test(made)
+
+    asyncio.run(within())
+
+
+def query_of(url: str | None) -> dict[str, str]:
+    """The parameters of a callback, each of which must be there once."""
+    assert url is not None, "the browser did not leave for the relying party"
+    assert url.startswith(CALLBACK), url
+    found = parse_qs(urlsplit(url).query, strict_parsing=True)
+    assert all(len(values) == 1 for values in found.values()), url
+    return {name: values[0] for name, values in found.items()}
+
+
+def form_of(browser: Browser, *names: str) -> dict[str, str]:
+    """The hidden fields of the form with these names, as a page script or an attacker could read them."""
+    form = browser.page.form_with(*names)
+    assert form is not None, browser.page.text
+    return {control.name: control.value for control in form.controls if not control.choice}
+
+
+async def post(
+    browser: Browser, action: str, fields: dict[str, str], *, site: str | None = "same-origin", **headers: str
+) -> httpx.Response:
+    """Send a form of the sign-in as it is, following nothing; `browser` only lends its cookies and its address."""
+    sent = {"Content-Type": FORM, **({"Sec-Fetch-Site": site} if site else {}), **headers}
+    where = f"{browser.url.partition('?')[0]}/{action}"
+    return await browser.http.post(where, content=urlencode(fields), headers=sent)
+
+
+def cookies_of(browser: Browser) -> dict[str, str]:
+    return {cookie.name: cookie.value or "" for cookie in browser.http.cookies.jar}
+
+
+def wear(browser: Browser, cookies: dict[str, str]) -> None:
+    """Give a browser exactly these cookies, as if the provider had set them."""
+    browser.http.cookies.clear()
+    for name, value in cookies.items():
+        browser.http.cookies.set(name, value, domain="localhost.local")
+
+
+async def walk_to(made: World, browser: Browser, rp: RelyingParty, steps: Sequence[str] = ()) -> None:
+    """Push, open, and go through these steps of Alice's sign-in: password, code, entity."""
+    await browser.open(await rp.begin())
+    person = made.people["alice"]
+    for step in steps:
+        match step:
+            case "password":
+                await made.password(browser, person)
+            case "code":
+                await made.code(browser, person)
+            case "entity":
+                await browser.fill_and_submit(entity="200000001A")

@@ -1,0 +1,40 @@
+"""docs/directory.md and examples/ stay in step with what a file may hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from corpid.directory.document import parse
+from corpid.directory.sections import SECTIONS
+
+ROOT = Path(__file__).parents[3]
+REFERENCE = (ROOT / "docs" / "directory.md").read_text(encoding="utf-8").partition("## Reference")[2]
+
+
+def documented(section: str) -> set[str]:
+    """The keys in the tables below the heading of a section."""
+    part = re.split(r"\n### ", REFERENCE)
+    [text] = [each for each in part if each.startswith(f"`{section}`")]
+    names = (row.split("|")[1] for row in text.splitlines() if row.startswith("| `"))
+    return {name for cell in names for name in re.findall(r"`(\w+)`", cell)}
+
+
+@pytest.mark.parametrize("section", [name for name in SECTIONS if "." not in name])
+def test_the_reference_names_every_key_and_no_other(section: str) -> None:
+    assert documented(section) == set(SECTIONS[section].keys)
+
+
+@pytest.mark.parametrize("part", ["third_party.grants", "third_party.assignments"])
+def test_the_reference_names_the_keys_of_third_parties(part: str) -> None:
+    own = set(SECTIONS[part].keys) - set(SECTIONS["assignments"].keys)
+    assert own <= documented("third_party")
+
+
+@pytest.mark.parametrize("name", ["directory.yaml", "many-entities.yaml"])
+def test_the_examples_can_be_read(name: str) -> None:
+    content = (ROOT / "examples" / name).read_bytes()
+    document = parse(content, name, plain_passwords=True)
+    assert max(len(document.of(kind)) for kind in ("membership", "entity")) >= 6

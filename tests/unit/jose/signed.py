@@ -1,0 +1,50 @@
+"""Keys and tokens made by joserfc, so that what we read was written by somebody else."""
+
+from __future__ import annotations
+
+import base64
+import json
+from functools import cache
+from typing import Any, Final
+
+from joserfc import jws
+from joserfc.jwk import ECKey
+
+CURVES: Final = {"ES256": "P-256", "ES256K": "secp256k1", "ES384": "P-384", "ES512": "P-521"}
+REGISTRY: Final = jws.JWSRegistry(algorithms=list(CURVES), strict_check_header=False)
+
+
+@cache
+def key(curve: str = "P-256", number: int = 0) -> ECKey:
+    """A private key, the same one for the same arguments."""
+    return ECKey.generate_key(curve)
+
+
+def public_jwk(private: ECKey, **members: Any) -> dict[str, Any]:
+    return {**private.as_dict(private=False), **members}
+
+
+def private_jwk(private: ECKey, **members: Any) -> dict[str, Any]:
+    return {**private.as_dict(private=True), **members}
+
+
+def key_set(*keys: object) -> str:
+    return json.dumps({"keys": keys})
+
+
+def sign(claims: dict[str, Any] | bytes, private: ECKey | None = None, *, alg: str = "ES256", **header: Any) -> str:
+    """A compact JWS by joserfc; bytes are signed as they are."""
+    payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
+    return jws.serialize_compact({"alg": alg, **header}, payload, private or key(CURVES[alg]), registry=REGISTRY)
+
+
+def b64(value: bytes | str | dict[str, Any]) -> str:
+    """base64url by the standard library."""
+    text = json.dumps(value) if isinstance(value, dict) else value
+    raw = text.encode() if isinstance(text, str) else text
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def unsigned(header: bytes | str | dict[str, Any], payload: bytes | str | dict[str, Any] = "{}") -> str:
+    """A compact form whose signature is 64 bytes of nothing."""
+    return f"{b64(header)}.{b64(payload)}.{b64(bytes(64))}"

@@ -1,0 +1,156 @@
+"""The provider's own signing keys and their calendar: published, in use, retired, revoked (D42)."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from joserfc import jws
+from joserfc.jwk import ECKey
+
+from corpid.jose import compact, key_ring
+from corpid.jose.errors import BadSignature
+from tests.unit.jose.signed import REGISTRY, b64, key, sign
+
+if TYPE_CHECKING:
+    from corpid.jose.key_ring import KeyRing, SigningKey
+
+NOW = 1_800_000_000
+KEPT = 4200
+
+
+@cache
+def private_jwk(number: int) -> str:
+    return key_ring.generate_private_jwk()
+
+
+def kid(number: int) -> str:
+    return str(json.loads(private_jwk(number))["kid"])
+
+
+def signing_key(
+    number: int, *, active_from: int = NOW, retired_at: int | None = None, revoked_at: int | None = None
+) -> SigningKey:
+    return key_ring.open_signing_key(
+        private_jwk(number), active_from=active_from, retired_at=retired_at, revoked_at=revoked_at
+    )
+
+
+def ring(*keys: SigningKey, now: float = NOW) -> KeyRing:
+    return key_ring.build(keys, now=now, kept_seconds=KEPT)
+
+
+def published(built: KeyRing) -> list[str]:
+    return [jwk["kid"] for jwk in json.loads(built.public_key_set)["keys"]]
+
+
+def test_a_new_key_is_a_p_256_key_named_by_its_thumbprint() -> None:
+    made = ECKey.import_key(json.loads(private_jwk(0)))
+    assert made.is_private
+    assert (made.curve_name, made.kid) == ("P-256", made.thumbprint())
+    assert kid(0) != kid(1)
+
+
+@pytest.mark.parametrize("typ", ["JWT", "at+jwt"])
+def test_what_the_ring_signs_is_verified_by_another_library_with_the_published_key(typ: str) -> None:
+    """Spec 4.7: by kid, among the published keys with use sig."""
+    built = ring(signing_key(0))
+    text = built.sign(b'{"a":1}', typ)
+    (jwk,) = json.loads(built.public_key_set)["keys"]
+    assert set(jwk) == {"kty", "use", "kid", "alg", "crv", "x", "y"}
+    opened = jws.deserialize_compact(text, ECKey.import_key(jwk), registry=REGISTRY)
+    assert opened.headers() == {"alg": "ES256", "kid": kid(0), "typ": typ}
+    assert opened.payload == b'{"a":1}'
+    built.verify(compact.parse(text))
+
+
+def test_the_published_document_holds_nothing_private() -> None:
+    document = ring(signing_key(0), signing_key(1)).public_key_set.decode()
+    for number in (0, 1):
+        assert json.loads(private_jwk(number))["d"] not in document
+    assert '"d"' not in document
+
+
+@pytest.mark.parametrize(
+    ("now", "active", "until"),
+    [
+        (NOW, 0, NOW + 7200),
+        (NOW + 7199.999, 0, NOW + 7200),
+        (NOW + 7200, 1, NOW + 7200 + KEPT),
+        (NOW + 7200 + KEPT - 0.001, 1, NOW + 7200 + KEPT),
+    ],
+)
+def test_a_rotation_takes_over_at_its_moment_and_both_keys_are_published(now: float, active: int, until: int) -> None:
+    old = signing_key(0, retired_at=NOW + 7200)
+    new = signing_key(1, active_from=NOW + 7200)
+    for keys in ((old, new), (new, old)):
+        built = ring(*keys, now=now)
+        assert built.active.kid == kid(active)
+        assert set(built.by_kid) == set(published(built)) == {kid(0), kid(1)}
+        assert published(built)[0] == kid(active)
+        assert built.until == until
+
+
+def test_a_retired_key_verifies_for_as_long_as_it_is_kept_and_then_no_more() -> None:
+    """D42: until the last token's exp, and an hour."""
+    old = signing_key(0, active_from=NOW - 10_000, retired_at=NOW)
+    text = compact.parse(ring(old, now=NOW - 1).sign(b"{}", "JWT"))
+    new = signing_key(1, active_from=NOW)
+    ring(old, new, now=NOW + KEPT - 0.001).verify(text)
+    after = ring(old, new, now=NOW + KEPT)
+    assert published(after) == [kid(1)]
+    assert after.until == float("inf")
+    with pytest.raises(BadSignature, match="kid names no key"):
+        after.verify(text)
+
+
+def test_a_revoked_key_is_neither_published_nor_accepted_from_the_moment_it_is_known() -> None:
+    """D42: the wait is skipped; a clock that is behind does not bring it back."""
+    text = compact.parse(ring(signing_key(0)).sign(b"{}", "JWT"))
+    after = ring(signing_key(0, revoked_at=NOW + 5), signing_key(1))
+    assert published(after) == [kid(1)]
+    with pytest.raises(BadSignature, match="kid names no key"):
+        after.verify(text)
+
+
+def test_the_newest_key_whose_time_has_come_signs() -> None:
+    keys = [signing_key(number, active_from=NOW - 100 + number) for number in range(3)]
+    assert ring(*keys, signing_key(3, active_from=NOW + 1)).active.kid == kid(2)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [],
+        [signing_key(0, active_from=NOW + 1)],
+        [signing_key(0, retired_at=NOW)],
+        [signing_key(0, revoked_at=NOW - 1)],
+        [signing_key(0, retired_at=NOW), signing_key(1, active_from=NOW + 1)],
+    ],
+    ids=["none", "not yet", "retired", "revoked", "a gap"],
+)
+def test_a_ring_without_a_key_to_sign_with_says_what_to_do(keys: list[SigningKey]) -> None:
+    with pytest.raises(ValueError, match="corpid key rotate --now"):
+        ring(*keys)
+
+
+def test_a_token_that_names_no_key_or_a_strangers_key_is_refused() -> None:
+    built = ring(signing_key(0))
+    for text in (sign({}), sign({}, kid=""), sign({}, kid="unknown"), sign({}, kid=kid(1))):
+        with pytest.raises(BadSignature, match="kid names no key"):
+            built.verify(compact.parse(text))
+    with pytest.raises(BadSignature, match="not valid"):
+        built.verify(compact.parse(sign({}, kid=kid(0))))
+
+
+def test_our_own_keys_verify_es256_alone() -> None:
+    built = ring(signing_key(0))
+    real = built.sign(b"{}", "JWT")
+    for alg in ("none", "ES256K", "ES384", "HS256"):
+        text = f"{b64({'alg': alg, 'kid': kid(0)})}.{real.partition('.')[2]}"
+        with pytest.raises(BadSignature, match="does not fit"):
+            built.verify(compact.parse(text))
+    with pytest.raises(BadSignature):
+        built.verify(compact.parse(sign({}, key("P-384"), alg="ES384", kid=kid(0))))

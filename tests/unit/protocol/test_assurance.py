@@ -1,0 +1,38 @@
+"""Assurance levels and their URNs (Spec 4.1, D10)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from corpid.protocol.assurance import choose, urn
+from corpid.protocol.errors import InvalidRequest
+from corpid.protocol.generations import CURRENT
+from tests.unit.protocol.given import PREFIX
+
+LENIENT = replace(CURRENT, unknown_acr_refused=False)
+
+
+def chosen(asked: str | None) -> str:
+    return choose(asked, prefix=PREFIX, client_level=2, generation=CURRENT)
+
+
+@pytest.mark.parametrize("asked", [None, "", "   ", PREFIX + "2", f"other {PREFIX}3 {PREFIX}2", f"{PREFIX}2 {PREFIX}2"])
+def test_the_first_supported_value_wins_and_without_any_the_level_of_the_client(asked: str | None) -> None:
+    assert chosen(asked) == "urn:idp:authentication:loa:2"
+
+
+@pytest.mark.parametrize("asked", [PREFIX + "3", PREFIX + "22", "2", PREFIX.upper() + "2"])
+def test_no_supported_value_is_refused_with_those_that_are(asked: str) -> None:
+    with pytest.raises(InvalidRequest, match="supported: urn:idp:authentication:loa:2"):
+        chosen(asked)
+
+
+def test_a_generation_may_answer_with_the_level_of_the_client_instead() -> None:
+    """decisions "Generations", FAPI2."""
+    assert choose("other", prefix=PREFIX, client_level=2, generation=LENIENT) == PREFIX + "2"
+
+
+def test_the_prefix_is_a_setting() -> None:
+    assert urn("urn:example:", 2) == "urn:example:2"

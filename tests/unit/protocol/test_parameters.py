@@ -1,0 +1,102 @@
+"""Form bodies and query strings into parameters: each known name at most once (RFC 6749 §3.1, D4, D14)."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpid.protocol.errors import InvalidRequest
+from corpid.protocol.parameters import lone, parse, quoted, required
+
+KNOWN = {"state", "scope", "client_id"}
+
+
+@given(st.dictionaries(st.sampled_from(sorted(KNOWN)), st.text(min_size=1)))
+def test_what_the_standard_library_writes_is_read_back(given: dict[str, str]) -> None:
+    assert parse(urlencode(given, errors="surrogatepass").encode(), KNOWN) == given
+
+
+@given(st.text(), st.text())
+def test_a_quoted_value_is_read_back_by_the_standard_library(name: str, value: str) -> None:
+    assert parse_qsl(f"state={quoted(value)}", keep_blank_values=True) == [("state", value)]
+    assert "&" not in quoted(name)
+
+
+@pytest.mark.parametrize(
+    ("raw", "read"),
+    [
+        (b"", {}),
+        (b"&&&", {}),
+        (b"=", {}),
+        (b"state", {}),
+        (b"state=", {}),
+        (b"state=a+b%20c", {"state": "a b c"}),
+        (b"st%61te=%2B", {"state": "+"}),
+        (b"state=a=b", {"state": "a=b"}),
+        (b"state=a;scope=b", {"state": "a;scope=b"}),
+        (b"state=%00", {"state": "\0"}),
+        ("state=ü".encode(), {"state": "ü"}),
+        (b"State=a", {}),
+        (b"state%20=a", {}),
+    ],
+)
+def test_a_form_is_read(raw: bytes, read: dict[str, str]) -> None:
+    """D14: a parameter without a value counts as absent; names are compared exactly."""
+    assert parse(raw, KNOWN) == read
+
+
+def test_unknown_parameters_are_ignored_repeated_or_not_and_whatever_they_hold() -> None:
+    """D14."""
+    assert parse(b"x=1&x=2&y=%ff&z=%zz&state=s", KNOWN) == {"state": "s"}
+
+
+@pytest.mark.parametrize(
+    "raw", [b"state=a&state=a", b"state=a&state=b", b"state=&state=b", b"state&state", b"state=a&st%61te=b"]
+)
+def test_a_repeated_known_parameter_is_refused_by_name(raw: bytes) -> None:
+    """D14: whoever reads the first and whoever reads the last must not differ."""
+    with pytest.raises(InvalidRequest, match="parameter state is repeated"):
+        parse(raw, KNOWN)
+
+
+@pytest.mark.parametrize("raw", [b"state=%", b"state=%a", b"state=%zz", b"state=%2", b"st%zzate=1", b"%=1"])
+def test_a_broken_percent_encoding_is_refused(raw: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="broken percent-encoding"):
+        parse(raw, KNOWN)
+
+
+@pytest.mark.parametrize("raw", [b"state=%ff", b"state=\xff", b"state=%ed%a0%80", b"state=%c0%af", b"\xff=1"])
+def test_what_is_not_utf_8_is_refused(raw: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="not encoded in UTF-8"):
+        parse(raw, KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("raw", "echoed"),
+    [
+        (b"state=abc", "abc"),
+        (b"state=a+b&scope=%zz", "a b"),
+        (b"scope=a&scope=b&state=abc", "abc"),
+        (b"state=" + b"a" * 20, "a" * 20),
+        (b"state=" + b"a" * 21, None),
+        (b"state=a&state=a", None),
+        (b"state=", None),
+        (b"", None),
+        (b"state=%0d%0aSet-Cookie:", None),
+        (b"state=%c3%bc", None),
+        (b"state=%ff", None),
+        (b"%zz=1&state=abc", None),
+    ],
+)
+def test_a_state_is_echoed_only_if_it_was_sent_once_and_is_well_formed(raw: bytes, echoed: str | None) -> None:
+    """D4: beside an error, whatever else is wrong with the request."""
+    assert lone(raw, "state", longest=20) == echoed
+
+
+def test_a_missing_parameter_is_named() -> None:
+    assert required({"state": "s"}, "state") == "s"
+    with pytest.raises(InvalidRequest, match="parameter nonce is missing"):
+        required({"state": "s"}, "nonce")

@@ -1,0 +1,136 @@
+"""What a client's registration must hold (Spec 1, D8, D11, D21, D27, D38)."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpid.jose.encoding import base64url
+from corpid.protocol.records import Client
+from corpid.protocol.registration import RegistrationError, public_key_set, register
+
+
+def jwk(use: str, kid: str | None, **members: str) -> dict[str, str]:
+    numbers = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
+    x, y = (base64url(number.to_bytes(32)) for number in (numbers.x, numbers.y))
+    named = {} if kid is None else {"kid": kid}
+    return {"kty": "EC", "crv": "P-256", "x": x, "y": y, "use": use, **named, **members}
+
+
+SIGNING, ENCRYPTION = jwk("sig", "s"), jwk("enc", "e")
+CLIENT = Client(
+    client_id="rp",
+    name="RP",
+    redirect_uris=("https://rp.example/callback",),
+    jwks=json.dumps({"keys": [SIGNING, ENCRYPTION]}),
+)
+
+
+def faults(*, developer_mode: bool = False, **members: object) -> set[str]:
+    try:
+        register(msgspec.structs.replace(CLIENT, **members), developer_mode=developer_mode)
+    except RegistrationError as error:
+        return {fault.member for fault in error.faults}
+    return set()
+
+
+def test_an_ordinary_client_is_registered_without_remarks() -> None:
+    assert register(CLIENT, developer_mode=False) == ()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://rp.example/callback?tenant=7", "https://rp.example:8443/cb", "https://rp.example", "https://[2001:db8::1]/cb",
+    ],
+)  # fmt: skip
+def test_an_exact_https_uri_may_be_registered(uri: str) -> None:
+    """D38."""
+    assert faults(redirect_uris=(uri,)) == set()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://rp.example/cb", "http://localhost/cb", "javascript:alert(1)", "com.example.app:/cb", "//rp.example/cb", "/cb",
+        "https://user@rp.example/cb", "https://user:pw@rp.example/cb", "https://@rp.example/cb", "https://rp.example/cb#f",
+        "https://rp.example/cb#", "https:///cb", "https://", "https://rp.example/*\\", "https://rp.example/c b",
+        "https://rp.example/é", "https://rp.example/" + "x" * 2048, "https://rp.example/cb?code=1", "https://rp.example/cb?a=1&state",
+        "https://rp.example/cb?iss=", "https://rp.example/cb?error_uri=x", "https://rp.example/cb?%63ode=1", "https://rp.example:0/cb",
+        "https://rp.example:x/cb", "https://*.example/cb", "https://[::1/cb", "https://rp.exa\nmple/cb", "",
+    ],
+)  # fmt: skip
+def test_every_other_redirect_uri_is_refused(uri: str) -> None:
+    """D38, DESIGN Security: no userinfo, no fragment, https, no parameter of the response itself."""
+    assert faults(redirect_uris=(uri,)) == {"redirect_uris"}
+
+
+@pytest.mark.parametrize(("uri", "fine"), [
+    ("http://localhost:9000/cb", True), ("http://127.0.0.1/cb", True), ("http://127.8.0.1/cb", True), ("http://[::1]/cb", True),
+    ("http://rp.example/cb", False), ("http://10.0.0.1/cb", False), ("http://localhost.example/cb", False), ("ftp://localhost/cb", False),
+])  # fmt: skip
+def test_developer_mode_allows_http_on_this_machine_only(uri: str, fine: bool) -> None:
+    """D38."""
+    assert (faults(developer_mode=True, redirect_uris=(uri,)) == set()) is fine
+
+
+@pytest.mark.parametrize(("uri", "fine"), [
+    ("https://rp.example/jwks", True), ("https://rp.example:443/jwks", True), ("http://rp.example/jwks", False),
+    ("https://rp.example:8443/jwks", False), ("https://10.0.0.1/jwks", False), ("https://[::1]/jwks", False),
+    ("https://localhost/jwks", False), ("https://2130706433/jwks", False), ("https://127.1/jwks", False), ("https://0x7f.1/jwks", False),
+    ("https://u@rp.example/jwks", False), ("https://rp.example/jwks#x", False),
+])  # fmt: skip
+def test_a_key_url_is_https_on_port_443_of_a_named_host(uri: str, fine: bool) -> None:
+    """D27; developer mode lifts scheme, port and address."""
+    assert (faults(jwks=None, jwks_uri=uri) == set()) is fine
+    if "@" not in uri and "#" not in uri:
+        assert faults(developer_mode=True, jwks=None, jwks_uri=uri) == set()
+
+
+def test_exactly_one_source_of_keys_is_needed() -> None:
+    """D27."""
+    assert faults(jwks=None) == {"jwks"}
+    assert faults(jwks_uri="https://rp.example/jwks") == {"jwks"}
+
+
+@pytest.mark.parametrize("keys", [
+    [], [SIGNING], [ENCRYPTION], [SIGNING, jwk("enc", None)], [jwk("sig", "s", alg="ES512"), ENCRYPTION], ["key"],
+    [SIGNING, ENCRYPTION] * 11,
+])  # fmt: skip
+def test_a_key_set_needs_a_usable_signing_and_a_usable_encryption_key(keys: list[object]) -> None:
+    """D8, D21, D27: said at registration, not after somebody signed in."""
+    assert faults(jwks=json.dumps({"keys": keys})) == {"jwks"}
+
+
+@given(st.text())
+def test_any_text_in_place_of_a_key_set_is_refused_with_a_reason(text: str) -> None:
+    assert faults(jwks=public_key_set(text)) == {"jwks"}
+
+
+def test_private_members_are_never_stored() -> None:
+    """D27, RFC 7517 §9.3."""
+    stored = public_key_set(json.dumps({"keys": [{**SIGNING, "d": "secret"}, ENCRYPTION]}))
+    assert "secret" not in stored
+    assert json.loads(stored)["keys"] == [SIGNING, ENCRYPTION]
+    assert public_key_set(stored) == stored
+
+
+@pytest.mark.parametrize(("member", "value"), [
+    ("scopes", ("openid", "profile")), ("scopes", ("authinfo",)), ("generations", ("future",)), ("context_types", ("ANYTHING",)),
+    ("context_types", ()), ("id_token_encryption_enc", "A128GCM"), ("userinfo_encryption_enc", "none"), ("assurance_level", 3),
+    ("redirect_uris", ()),
+])  # fmt: skip
+def test_what_is_not_implemented_cannot_be_registered(member: str, value: object) -> None:
+    """D11, D21, D41."""
+    assert faults(developer_mode=False, **{member: value}) == {member}
+
+
+def test_all_faults_are_named_together() -> None:
+    assert faults(redirect_uris=("http://x.example",), scopes=("x",), assurance_level=1) == {
+        "redirect_uris", "scopes", "assurance_level",
+    }  # fmt: skip

@@ -1,0 +1,48 @@
+"""Scopes: what exists, and what a client may ask (Spec 4.1, 4.9, D5, D29)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from corpid.directory.parties import IDENTITY_SCOPES as TOLD
+from corpid.protocol.errors import InvalidScope
+from corpid.protocol.scopes import IDENTITY_SCOPES, SCOPES, needs_consent, validate
+from tests.unit.protocol.given import CLIENT
+
+GOVERNMENT = msgspec.structs.replace(CLIENT, sector="government")
+
+
+def test_scopes_are_kept_in_the_order_asked_and_each_once() -> None:
+    assert validate("authinfo openid authinfo openid", CLIENT) == ("authinfo", "openid")
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "openid ", " openid", "openid  authinfo", "openid\tauthinfo", 'openid "', "ü"]
+)
+def test_a_scope_that_is_no_list_of_names_is_refused(text: str) -> None:
+    """RFC 6749 §3.3: single spaces between names of printable characters."""
+    with pytest.raises(InvalidScope, match="separated by single spaces"):
+        validate(text, CLIENT)
+
+
+@pytest.mark.parametrize("text", ["authinfo", "OpenID", "openid2"])
+def test_openid_is_mandatory(text: str) -> None:
+    with pytest.raises(InvalidScope, match="must include openid"):
+        validate(text, CLIENT)
+
+
+@pytest.mark.parametrize("text", ["openid profile", "openid entity.identity", "openid unknown authinfo"])
+def test_an_unknown_scope_and_one_that_the_client_lacks_are_refused_by_name(text: str) -> None:
+    """Spec 4.1: unrecognised or unauthorised."""
+    with pytest.raises(InvalidScope, match=f"may not ask for scope {text.split()[1]}"):
+        validate(text, CLIENT)
+
+
+def test_consent_is_for_private_clients_that_ask_for_facts_about_person_or_entity() -> None:
+    """D29: never for openid, authinfo and tpauthinfo alone."""
+    assert set(IDENTITY_SCOPES) == set(TOLD) == set(SCOPES) - {"openid", "authinfo", "tpauthinfo"}
+    assert not needs_consent(CLIENT, ("openid", "authinfo", "tpauthinfo"))
+    for scope in IDENTITY_SCOPES:
+        assert needs_consent(CLIENT, ("openid", scope))
+        assert not needs_consent(GOVERNMENT, ("openid", scope))

@@ -1,0 +1,78 @@
+"""`corpid serve`: starts, says so, stops; or refuses with one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.web.served import PATIENCE, Caller
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PROGRAM = "import typer; from corpid.cli.serve import serve; typer.run(serve)"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+    return port
+
+
+@contextmanager
+def started(directory: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("CORPID_")}
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        cwd=directory,
+        env={**inherited, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_it_answers_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    port = free_port()
+    settings = {"CORPID_PORT": str(port), "CORPID_BASE_URL": f"http://localhost:{port}"}
+    with started(tmp_path, **settings) as process:
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        assert (first["event"], first["address"]) == ("listening", f"127.0.0.1:{port}")
+        with Caller(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)) as caller:
+            answer = caller.say(b"GET /readyz?secret HTTP/1.1\r\nHost: probe\r\n\r\n").answer()
+        assert (answer.status, answer.json) == (200, {"status": "ready"})
+        process.send_signal(signal.SIGTERM)
+        said = process.stdout.read()
+        assert process.wait(PATIENCE) == 0
+        assert [json.loads(line)["event"] for line in said.splitlines()] == ["request", "stopped"]
+        assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"CORPID_BASE_URL": "http://idp.example"}, "base_url http://idp.example is http outside localhost"),
+        ({"CORPID_HOST": "192.0.2.1"}, "cannot listen on 192.0.2.1"),
+        ({"CORPID_DATA_DIR": "/proc/nowhere"}, "/proc/nowhere"),
+    ],
+)
+def test_it_refuses_to_start_with_one_sentence(tmp_path: Path, settings: dict[str, str], says: str) -> None:
+    with started(tmp_path, **settings) as process:
+        _, complaint = process.communicate(timeout=PATIENCE * 3)
+    assert process.returncode == 1
+    assert says in complaint
+    assert complaint.count("\n") == 1
