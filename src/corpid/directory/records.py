@@ -177,9 +177,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         return (self.user_id,)
 
 
-Record = (
-    Entity | User | Membership | Service | Assignment | ThirdPartyGrant | ThirdPartyAssignment | Credentials
-)
+Record = Entity | User | Membership | Service | Assignment | ThirdPartyGrant | ThirdPartyAssignment | Credentials
 
 
 class Acting(msgspec.Struct, frozen=True, kw_only=True):

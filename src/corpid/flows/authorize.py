@@ -6,7 +6,6 @@ after that line errors are returned as answers for the client.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -47,24 +46,21 @@ _NOT_FOUND: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entered:
+class Entered(msgspec.Struct, frozen=True, kw_only=True):
     """The browser goes to the interaction's page; `cookie` is a new value for it, if it needs one."""
 
     interaction_id: str
     cookie: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """The browser goes straight back to the client; `failure` tells the log why, if it is one."""
 
     response: AuthorizationResponse
     failure: Exception | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Arrival:
+class _Arrival(msgspec.Struct, frozen=True, kw_only=True):
     """A browser at a request whose redirect URI is proven."""
 
     client: Client
@@ -159,7 +155,7 @@ async def _enter(provider: Provider, caller: Caller, arrival: _Arrival) -> Enter
     interaction = await _new_interaction(provider, arrival, session, now)
     needs_page = await _needs_page(provider, arrival, session, interaction, now)
     if needs_page is None and session is not None and arrival.may_complete:
-        return await _complete_at_once(provider, caller, interaction)
+        return await _complete_at_once(provider, caller, arrival.client, interaction)
     if single_sign_on.silent(arrival.request):
         raise needs_page or InteractionRequired("a page has to be shown, and prompt is none")
     return await _open(provider, caller, arrival, interaction)
@@ -217,7 +213,8 @@ async def _needs_page(
     return None
 
 
-async def _complete_at_once(provider: Provider, caller: Caller, interaction: Interaction) -> Answered:
+async def _complete_at_once(provider: Provider, caller: Caller, client: Client, interaction: Interaction) -> Answered:
+    await completion.still_allowed(provider, client, interaction, caller.now)
     await provider.own_keys.ring(caller.now)
     try:
         async with provider.transient.unit(caller.now) as unit:
@@ -239,12 +236,12 @@ async def _open(provider: Provider, caller: Caller, arrival: _Arrival, interacti
     here = interactions.request_key(provider, kinds.ARRIVAL, client_id, arrival.reference, browser_id)
     cookie = None
     async with provider.transient.unit(caller.now) as unit:
-        if not await unit.add(kinds.ARRIVAL.name, here, kinds.ARRIVAL.seconds, interaction.interaction_id.encode()):
-            first = await unit.get(kinds.ARRIVAL.name, here)
-            return Entered(interaction_id=(first or b"").decode(), cookie=None)
         opened = await unit.count(kinds.INTERACTION_COUNT.name, count, kinds.INTERACTION_COUNT.seconds)
         if opened > INTERACTIONS_PER_REQUEST:
             raise InvalidRequestURI("too many browsers have opened this request: push a new one")
+        if not await unit.add(kinds.ARRIVAL.name, here, kinds.ARRIVAL.seconds, interaction.interaction_id.encode()):
+            first = await unit.get(kinds.ARRIVAL.name, here)
+            return Entered(interaction_id=(first or b"").decode(), cookie=None)
         if arrival.browser is None:
             cookie = await browsers.welcome(provider, unit, Browser(browser_id=browser_id))
         await interactions.keep(provider, unit, interaction)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from corpid.ports import Session, TransientUnit
 
 
-class Browser(msgspec.Struct, frozen=True, kw_only=True):
+class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A browser that carries our cookie; interactions, claims and form tokens are bound to `browser_id`."""
 
     browser_id: str

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from corpid.flows import kinds
 from corpid.ports import KeySetUnavailable
 from corpid.protocol import client_assertion
 from corpid.protocol.client_assertion import FAILED, Assertion, KeyNotFound
 from corpid.protocol.errors import InvalidClient, InvalidRequest, ServerError
+from corpid.protocol.limits import CLOCK_AHEAD_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from corpid.protocol.records import Client
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthenticatedClient:
+class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
     """A client that has proven who it is; its assertion is still to be spent."""
 
     client: Client
@@ -72,8 +73,8 @@ def _verify_again(candidate: Candidate, keys: ClientKeySet, now: float) -> Asser
 
 async def spend(provider: Provider, unit: TransientUnit, assertion: Assertion) -> None:
     """Spend the assertion's jti. Raises InvalidClient if it was spent before (RFC 7523 §3, D8)."""
-    if assertion.issued_at < provider.transient.forgotten_at:
-        raise InvalidClient("client_assertion: made before this provider's restart; make a new one")
+    if assertion.issued_at < provider.transient.forgotten_at + CLOCK_AHEAD_SECONDS:  # iat may lie ahead (D49)
+        raise InvalidClient("client_assertion: iat is before this provider's restart, or just after it; make a new one")
     if assertion.jti is None:
         return
     key = kinds.key(kinds.ASSERTION, provider.policy.base_url, assertion.client_id, assertion.jti)

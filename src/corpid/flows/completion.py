@@ -44,7 +44,8 @@ async def registered(provider: Provider, request: AuthorizationRequest, *, now: 
     return client
 
 
-async def _still_allowed(provider: Provider, client: Client, interaction: Interaction, now: float) -> None:
+async def still_allowed(provider: Provider, client: Client, interaction: Interaction, now: float) -> None:
+    """What a completion looks at once more. Raises AccessDenied. Source: D50"""
     request = interaction.request
     if client.generations and request.generation not in client.generations:
         raise AccessDenied("this client may no longer use this interface")
@@ -136,7 +137,7 @@ async def complete(provider: Provider, caller: Caller, interaction: Interaction)
     """
     client = await registered(provider, interaction.request, now=caller.now)
     try:
-        await _still_allowed(provider, client, interaction, caller.now)
+        await still_allowed(provider, client, interaction, caller.now)
     except AccessDenied as error:
         return await refuse(provider, caller, interaction, error)
     await provider.own_keys.ring(caller.now)

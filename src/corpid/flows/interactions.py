@@ -28,7 +28,7 @@ class Outcome(Enum):
     REFUSED = "refused"
 
 
-class Interaction(msgspec.Struct, frozen=True, kw_only=True):
+class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One browser's sign-in for one request; times in epoch seconds."""
 
     interaction_id: str

@@ -48,7 +48,7 @@ async def ensure_first_keys(registry: Registry, *, now: float) -> None:
 
 
 async def signing_keys(registry: Registry) -> list[SealedKey]:
-    """Every signing key, oldest first, also retired and revoked ones."""
+    """Every signing key, oldest first, also retired and revoked ones (D42)."""
     return [key for key in await registry.keys.all() if key.use == "sig"]
 
 
@@ -70,9 +70,9 @@ async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool 
 
 
 async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> SealedKey | None:
-    """Stop publishing and accepting a key at once; returns the new key where the active one was revoked.
+    """Stop publishing and accepting a key at once; returns the new key, where one had to be made.
 
-    Raises RotationRefused for an unknown kid. Source: D42
+    A new key signs at once if no other does; else it waits, and the one that signs now is kept until then. Raises RotationRefused for an unknown kid. Source: D42
     """
     authorise(actor, "delete", Object(kind="key"))
     keys = await signing_keys(registry)
@@ -81,10 +81,24 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
         raise RotationRefused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
     if key.revoked_at is not None:
         raise RotationRefused(f"the key {kid} is revoked already")
-    left = [other for other in keys if other.kid != kid and _signs(other, now)]
-    replacement = None if left else await rotate(registry, actor, now=now, at_once=True)
+    left = [other for other in keys if other.kid != kid and other.revoked_at is None]
+    replacement = await _close_gap(registry, actor, left, now)
     await registry.keys.update(msgspec.structs.replace(key, revoked_at=int(now)), _event(actor, "key.revoke", kid, {}))
     return replacement
+
+
+async def _close_gap(registry: Registry, actor: Actor, left: list[SealedKey], now: float) -> SealedKey | None:
+    """See to it that of the keys that are left one signs at every moment; returns the key made for that."""
+    signing = max((key for key in left if _signs(key, now)), key=lambda key: key.active_from, default=None)
+    if signing is None:
+        return await rotate(registry, actor, now=now, at_once=True)
+    lasting = [key for key in left if key.retired_at is None]
+    made = None if lasting else await rotate(registry, actor, now=now)
+    successor = made or min(lasting, key=lambda key: key.active_from)
+    if signing.retired_at is not None and signing.retired_at < successor.active_from:
+        kept = msgspec.structs.replace(signing, retired_at=successor.active_from)
+        await registry.keys.update(kept, _event(actor, "key.keep", kept.kid, {"until": str(kept.retired_at)}))
+    return made
 
 
 def _signs(key: SealedKey, now: float) -> bool:

@@ -20,10 +20,11 @@ _CACHED_CHOICES: Final = 8
 
 
 class _Cache(Generic[V]):
-    """Answers of the registry, by key, each with the time until which it may be believed."""
+    """Answers of the registry, by key, each with the time until which it may be believed; oldest first."""
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, tuple[float, V]] = {}
+        self._cleared = 0
 
     async def get(
         self, key: Hashable, now: float, read: Callable[[], Awaitable[V]], keep: Callable[[V], bool] | None = None
@@ -31,14 +32,21 @@ class _Cache(Generic[V]):
         entry = self._entries.get(key)
         if entry is not None and entry[0] > now >= entry[0] - LIVE_STATE_SECONDS:
             return entry[1]
+        cleared = self._cleared
         value = await read()
-        if len(self._entries) >= _ENTRIES:
-            self._entries.clear()
-        if keep is None or keep(value):
-            self._entries[key] = (now + LIVE_STATE_SECONDS, value)
+        # What was read before a change must not be kept after it.
+        if cleared == self._cleared and (keep is None or keep(value)):
+            self._keep(key, (now + LIVE_STATE_SECONDS, value))
         return value
 
+    def _keep(self, key: Hashable, entry: tuple[float, V]) -> None:
+        self._entries.pop(key, None)
+        if len(self._entries) >= _ENTRIES:
+            del self._entries[next(iter(self._entries))]
+        self._entries[key] = entry
+
     def clear(self) -> None:
+        self._cleared += 1
         self._entries.clear()
 
 
@@ -56,8 +64,14 @@ class LiveState:
         self._maintenance: _Cache[bool] = _Cache()
 
     async def client(self, client_id: str, now: float) -> Client | None:
-        """An enabled client, None where it is unknown or disabled."""
-        client = await self._clients.get(client_id, now, lambda: self._registry.clients.get(client_id))
+        """An enabled client, None where it is unknown or disabled.
+
+        That a client is unknown is not kept: whoever invents client_ids would push the known ones out of the
+        cache, and reaches the registry all the same with each new one; a look there is one read on an index.
+        """
+        client = await self._clients.get(
+            client_id, now, lambda: self._registry.clients.get(client_id), keep=lambda found: found is not None
+        )
         return client if client is not None and client.enabled else None
 
     async def acting(self, user_id: str, entity_id: str, now: float) -> Acting | None:

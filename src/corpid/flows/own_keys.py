@@ -53,7 +53,12 @@ class OwnKeys:
         self._looked_at = now
 
     def mac(self, purpose: str, *parts: str) -> str:
-        """HMAC-SHA256 by the server secret over a length-prefixed tuple, base64url; `ring` was awaited before."""
+        """HMAC-SHA256 by the server secret over a length-prefixed tuple, base64url.
+
+        Raises RuntimeError where `ring` was not awaited before: without the secret anybody could compute it.
+        """
+        if not self._secret:
+            raise RuntimeError("the server secret is not loaded: await ring() first")
         message = b"".join(len(raw).to_bytes(4) + raw for raw in (part.encode() for part in (purpose, *parts)))
         return base64url(hmac.digest(self._secret, message, hashlib.sha256))
 

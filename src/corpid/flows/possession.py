@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from corpid.flows import kinds
 from corpid.protocol import dpop
 from corpid.protocol.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce
+from corpid.protocol.limits import CLOCK_AHEAD_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +57,8 @@ def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generati
 
 async def spend(provider: Provider, unit: TransientUnit, proof: Proof) -> None:
     """Spend the proof's jti. Raises InvalidDPoPProof if it was spent before (RFC 9449 §11.1, D7)."""
-    if proof.issued_at < provider.transient.forgotten_at:
-        raise InvalidDPoPProof("DPoP proof: made before this provider's restart; make a new one")
+    if proof.issued_at < provider.transient.forgotten_at + CLOCK_AHEAD_SECONDS:  # iat may lie ahead (D49)
+        raise InvalidDPoPProof("DPoP proof: iat is before this provider's restart, or just after it; make a new one")
     key = kinds.key(kinds.PROOF, provider.policy.base_url, proof.jkt, proof.jti)
     if not await unit.add(kinds.PROOF.name, key, proof.remember_seconds):
         raise InvalidDPoPProof("DPoP proof: its jti was used before; make a new proof for each request")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 REQUEST_URI_PREFIX: Final = "urn:ietf:params:oauth:request_uri:"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pushed:
+class Pushed(msgspec.Struct, frozen=True, kw_only=True):
     """A reference to a pushed request; `expires_in` in seconds (Spec 2.2)."""
 
     request_uri: str

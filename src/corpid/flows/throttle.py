@@ -35,8 +35,8 @@ def _site(address: str) -> str:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if parsed.version == 4:  # noqa: PLR2004 - IPv4
-        return address
+    if parsed.version == 4 or parsed.ipv4_mapped is not None:
+        return str(parsed if parsed.version == 4 else parsed.ipv4_mapped)
     return str(ipaddress.ip_network((parsed, _IPV6_SITE), strict=False))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from corpid.protocol.grant import TokenRequest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Issued:
+class Issued(msgspec.Struct, frozen=True, kw_only=True):
     """The token response (Spec 2.4); `expires_in` in seconds."""
 
     access_token: str
@@ -71,7 +69,7 @@ async def exchange(
         await possession.spend(provider, unit, proof)
         await client_authentication.spend(provider, unit, caller.assertion)
         grant = await _take(provider, unit, caller, request, token_id)
-    grants.redeem(grant, request, jkt=proof.jkt)
+    grant = grants.redeem(grant, request, jkt=proof.jkt)
     subject = await _parties(provider, caller, grant, now)
     return await _issue(provider, caller, grant, subject, generation=generation, token_id=token_id, now=now)
 
@@ -93,6 +91,8 @@ async def _parties(provider: Provider, caller: AuthenticatedClient, grant: Grant
     client = caller.client
     if client.generations and grant.generation not in client.generations:
         raise InvalidGrant(grants.FAILED, detail="the client no longer lists the generation")
+    if grant.redirect_uri not in client.redirect_uris:
+        raise InvalidGrant(grants.FAILED, detail="the redirect_uri is no longer registered")
     if not set(grant.scopes).issubset(client.scopes):
         raise InvalidGrant(grants.FAILED, detail="the client may no longer ask for these scopes")
     acting = await provider.live.acting(grant.user_id, grant.entity_id, now)

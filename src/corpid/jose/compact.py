@@ -5,9 +5,9 @@ The header is closed: what would change how a token is read or which key verifie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
@@ -23,8 +23,7 @@ MAX_BYTES: Final = 8192  # D33
 _REFUSED_HEADERS: Final = frozenset({"crit", "zip", "b64", "jku", "x5u"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unverified:
+class Unverified(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed compact JWS that nothing has verified."""
 
     header: dict[str, object]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from corpid.jose import compact
 from corpid.jose.encoding import base64url
@@ -22,8 +23,7 @@ TYPE: Final = "at+jwt"
 _TYPES: Final = (TYPE, "application/at+jwt")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessToken:
+class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
     """A verified access token; the deny entry of its jti and the live state are still to be looked at."""
 
     client_id: str

@@ -31,6 +31,7 @@ _MESSAGE: Final = re.compile(r"[A-Za-z0-9 .,\-@'!()]+")
 _LOCALE: Final = re.compile(r"[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8})*")
 _PROMPTS: Final = frozenset({"none", "login", "consent", "select_account"})
 _MAX_AGE: Final = re.compile(r"[0-9]{1,9}")
+_LOCALES: Final = 10
 
 
 def validate(
@@ -75,7 +76,7 @@ def validate(
         response_mode=_response_mode(parameters, generation),
         prompt=_prompt(parameters),
         max_age=_max_age(parameters),
-        ui_locales=tuple(tag for tag in parameters.get("ui_locales", "").split() if _LOCALE.fullmatch(tag)),
+        ui_locales=tuple(tag for tag in parameters.get("ui_locales", "").split() if _LOCALE.fullmatch(tag))[:_LOCALES],
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
+
+import msgspec
 
 from corpid.protocol.errors import public_description
 
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from corpid.protocol.errors import OAuthError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationResponse:
+class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Where to send the browser, and with what; only a proven redirect URI gets into one."""
 
     redirect_uri: str

@@ -6,8 +6,9 @@ a Candidate that nothing has verified, `verify` alone makes an Assertion.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from corpid.jose import compact
 from corpid.jose.errors import BadSignature, MalformedToken
@@ -30,8 +31,7 @@ class KeyNotFound(Exception):
     """No key of the set fits the assertion, or none of those verifies it: the set may be old."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """An assertion whose claims hold and whose signature nobody has checked."""
 
     client_id: str
@@ -42,8 +42,7 @@ class Candidate:
     expires_at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assertion:
+class Assertion(msgspec.Struct, frozen=True, kw_only=True):
     """A verified assertion; its jti is still to be spent."""
 
     client_id: str
@@ -106,7 +105,8 @@ def _validate_times(claims: Mapping[str, object], *, generation: Generation, now
             )
     lifetime = exp - (now if iat is None else iat)
     if lifetime > generation.assertion_seconds:
-        raise BadClaim(f"exp is {seconds(lifetime)} after iat; {generation.assertion_seconds} s are allowed")
+        start = "now" if iat is None else "iat"
+        raise BadClaim(f"exp is {seconds(lifetime)} after {start}; {generation.assertion_seconds} s are allowed")
     return (exp - generation.assertion_seconds if iat is None else iat), exp
 
 

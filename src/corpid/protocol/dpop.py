@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from corpid.jose import compact
 from corpid.jose.encoding import base64url
@@ -24,16 +25,14 @@ _URL: Final = re.compile(r"[!-~]+")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(msgspec.Struct, frozen=True, kw_only=True):
     """The request that a proof must be for; `url` is base_url + path (D7)."""
 
     method: str
     url: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """A verified proof; its jti is still to be spent, its nonce still to be looked at."""
 
     jkt: str

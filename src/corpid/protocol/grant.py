@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+import msgspec
 
 from corpid.protocol import pkce
 from corpid.protocol.errors import InvalidGrant, InvalidRequest, UnsupportedGrantType
@@ -26,8 +29,7 @@ FAILED: Final = (
 _CODE_CHARACTERS: Final = 512
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRequest:
+class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A token request with everything in its place; nothing is proven."""
 
     code: str
@@ -51,9 +53,13 @@ def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest
     return TokenRequest(code=code, redirect_uri=redirect_uri, challenge=pkce.s256(verifier))
 
 
-def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None) -> None:
-    """Compare what was taken with what was presented. Raises InvalidGrant (RFC 6749 §5.2, D6, D18, D19)."""
+def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None) -> Grant:
+    """Compare what was taken with what was presented; returns the grant, bound to the key of this request's proof.
+
+    Raises InvalidGrant. Source: RFC 6749 §5.2, RFC 9449 §5, D6, D18-D20
+    """
     if grant.redirect_uri != request.redirect_uri:
         raise InvalidGrant(FAILED, detail="another redirect_uri")
     if grant.jkt is not None and grant.jkt != jkt:
         raise InvalidGrant(FAILED, detail="another DPoP key than the one bound at the authorization request")
+    return msgspec.structs.replace(grant, jkt=jkt)

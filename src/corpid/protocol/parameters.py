@@ -11,21 +11,25 @@ from corpid.protocol.errors import InvalidRequest
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-_BROKEN_PERCENT: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_BROKEN_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 
 
-def _decode(raw: bytes) -> str:
-    if b"+" in raw:
-        raw = raw.replace(b"+", b" ")
-    if b"%" in raw:
-        if _BROKEN_PERCENT.search(raw):
-            raise InvalidRequest("the request has a broken percent-encoding")
-        raw = unquote_to_bytes(raw)
+def _text(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidRequest("the request is not encoded in UTF-8") from None
+
+
+def _decode(encoded: str) -> str:
+    if "+" in encoded:
+        encoded = encoded.replace("+", " ")
+    if "%" not in encoded:
+        return encoded
+    if _BROKEN_PERCENT.search(encoded):
+        raise InvalidRequest("the request has a broken percent-encoding")
+    return _text(unquote_to_bytes(encoded))
 
 
 def parse(raw: bytes, known: Collection[str]) -> dict[str, str]:
@@ -35,18 +39,16 @@ def parse(raw: bytes, known: Collection[str]) -> dict[str, str]:
     and on what cannot be decoded. Source: RFC 6749 §3.1, D14
     """
     parameters: dict[str, str] = {}
-    seen: set[str] = set()
-    for pair in raw.split(b"&"):
-        encoded_name, _, encoded_value = pair.partition(b"=")
-        name = _decode(encoded_name)
+    for pair in _text(raw).split("&"):
+        name, _, value = pair.partition("=")
         if name not in known:
-            continue
-        if name in seen:
+            name = _decode(name)
+            if name not in known:
+                continue
+        if name in parameters:
             raise InvalidRequest(f"parameter {name} is repeated")
-        seen.add(name)
-        if value := _decode(encoded_value):
-            parameters[name] = value
-    return parameters
+        parameters[name] = _decode(value)
+    return {name: value for name, value in parameters.items() if value}
 
 
 def lone(raw: bytes, name: str, *, longest: int) -> str | None:
@@ -57,8 +59,8 @@ def lone(raw: bytes, name: str, *, longest: int) -> str | None:
     try:
         values = [
             _decode(value)
-            for pair in raw.split(b"&")
-            for encoded_name, _, value in (pair.partition(b"="),)
+            for pair in _text(raw).split("&")
+            for encoded_name, _, value in (pair.partition("="),)
             if _decode(encoded_name) == name
         ]
     except InvalidRequest:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,8 +12,7 @@ if TYPE_CHECKING:
     from corpid.protocol.records import SubjectMode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parties:
+class Parties(msgspec.Struct, frozen=True, kw_only=True):
     """Identifiers of both, and their attributes by granted scope."""
 
     user_id: str

@@ -1,6 +1,7 @@
 """The records of the protocol: clients, authorization requests, grants.
 
-Frozen structs without behaviour; msgspec writes them to the stores and reads them back.
+Frozen structs without behaviour; msgspec writes them to the stores and reads them back. What lives for
+minutes is written as an array, without names: a new member goes to the end and has a default.
 Times are epoch seconds.
 """
 
@@ -38,7 +39,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
 
 
-class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
+class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A validated authorization request (Spec 4.1)."""
 
     client_id: str
@@ -59,7 +60,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
     ui_locales: tuple[str, ...] = ()
 
 
-class PushedRequest(msgspec.Struct, frozen=True, kw_only=True):
+class PushedRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What PAR stores; written once, judged by the 60 s inside it (D15)."""
 
     request: AuthorizationRequest
@@ -76,7 +77,7 @@ class Authentication(msgspec.Struct, frozen=True, kw_only=True):
     """the assurance level reached; acr is its URN"""
 
 
-class Grant(msgspec.Struct, frozen=True, kw_only=True):
+class Grant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What a code stands for (Spec 2.3)."""
 
     client_id: str

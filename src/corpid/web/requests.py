@@ -32,7 +32,14 @@ async def form_bytes(request: Request) -> bytes:
     media_type = types[0].decode("latin-1").partition(";")[0].strip().lower() if len(types) == 1 else ""
     if media_type != FORM:
         raise InvalidRequest(f"Content-Type must be {FORM}")
-    return await request.body()
+    body, more = b"", True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise InvalidRequest("the request ended before its body was complete")
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return body
 
 
 def cookie_name(provider: Provider) -> str:

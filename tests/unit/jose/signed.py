@@ -15,9 +15,13 @@ REGISTRY: Final = jws.JWSRegistry(algorithms=list(CURVES), strict_check_header=F
 
 
 @cache
+def _made(curve: str, _number: int) -> ECKey:
+    return ECKey.generate_key(curve)
+
+
 def key(curve: str = "P-256", number: int = 0) -> ECKey:
     """A private key, the same one for the same arguments."""
-    return ECKey.generate_key(curve)
+    return _made(curve, number)
 
 
 def public_jwk(private: ECKey, **members: Any) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def test_a_header_that_is_not_accepted_is_refused(header: dict[str, Any], reason
 def test_an_algorithm_outside_the_generations_list_is_refused(alg: str) -> None:
     with pytest.raises(InvalidClient, match="alg must be one of ES256, ES256K, ES384, ES512"):
         read(parameters(unsigned({"alg": alg}, CLAIMS)), issuer=ISSUER, generation=CURRENT, now=NOW)
-    with pytest.raises(InvalidClient, match="alg must be one of ES256$"):
+    with pytest.raises(InvalidClient, match=r"alg must be one of ES256$"):
         read(parameters(unsigned({"alg": "ES384"}, CLAIMS)), issuer=ISSUER, generation=FAPI2, now=NOW)
 
 

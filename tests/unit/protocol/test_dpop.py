@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "too new": ({"iat": NOW + 31}, "iat is 31 s ahead of this server's clock; 30 s are allowed"),
     "not yet": ({"nbf": NOW + 31}, "nbf is 31 s ahead of this server's clock; 30 s are allowed"),
     "expired": ({"exp": NOW - 5}, "expired 5 s ago by this server's clock"),
-    "expired this moment": ({"exp": NOW}, "expired 0 s ago"),
+    "expired this moment": ({"exp": NOW}, "expired 0 s ago by this server's clock"),
     "exp as text": ({"exp": "never"}, "exp must be a number of seconds"),
 }
 

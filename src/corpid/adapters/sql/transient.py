@@ -49,8 +49,8 @@ def _count() -> sa.Executable:
 
 
 _PLACE: Final = sa.tuple_(transient.c.kind, transient.c.key)
-_AFTER: Final = _PLACE > sa.tuple_(sa.bindparam("after_kind"), sa.bindparam("after_key"))
-_UP_TO: Final = _PLACE <= sa.tuple_(sa.bindparam("last_kind"), sa.bindparam("last_key"))
+_AFTER: Final = sa.tuple_(sa.bindparam("after_kind"), sa.bindparam("after_key")) < _PLACE
+_UP_TO: Final = sa.tuple_(sa.bindparam("last_kind"), sa.bindparam("last_key")) >= _PLACE
 
 
 def _stretch() -> sa.Executable:

@@ -1,0 +1,43 @@
+"""One Chromium and one provider for all tests of this folder; a fresh profile for each test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.browser.stage import CHROMIUM, FLAGS, Visitor, staged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+    from tests.browser.stage import Stage
+
+PATIENCE_MILLISECONDS = 15_000
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    with staged() as made:
+        yield made
+
+
+@pytest.fixture
+def visitor(chromium: Browser, stage: Stage, request: pytest.FixtureRequest) -> Iterator[Visitor]:
+    """A new profile; `indirect` parameters are options of the context. Its console must have stayed silent (D36)."""
+    with chromium.new_context(**getattr(request, "param", {})) as context:
+        context.set_default_timeout(PATIENCE_MILLISECONDS)
+        made = Visitor(context=context, stage=stage)
+        yield made
+        assert made.complaints == []

@@ -1,0 +1,100 @@
+"""What was taken away while a person was signing in: no code is written (D16, D50)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from corpid.sandbox import walk
+from corpid.sandbox.person import Person
+from tests.protocol import directory
+from tests.protocol.provider import World, query, registered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Change = Callable[[World], Any]
+
+ALICE = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
+
+
+def off(record: Any) -> Any:
+    return msgspec.structs.replace(record, enabled=False)
+
+
+def asked_for_consent(world: World) -> None:
+    """Alice has shown both factors at a private client; one click is left."""
+    world.writes(registered(sector="private"))
+    world.rp.parameters, world.rp.scope = {"state": "st4te"}, "openid authinfo user.name"
+    world.run(world.browser.open(world.run(world.rp.begin())))
+    person = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
+    for _ in range(2):
+        world.run(walk.answer_page(world.browser, person, now=world.clock))
+    assert walk.step_of(world.browser) == "decision"
+
+
+PERSON_SIDE: dict[str, Change] = {
+    "user off": lambda w: w.writes(off(directory.ALICE)),
+    "entity off": lambda w: w.writes(off(directory.HARBOUR)),
+    "membership off": lambda w: w.writes(off(directory.MEMBERSHIP)),
+    "membership gone": lambda w: w.deletes(directory.MEMBERSHIP),
+    "scope gone": lambda w: w.registers(sector="private", scopes=("openid",)),
+    "generation gone": lambda w: w.registers(sector="private", generations=("legacy",)),
+}
+CLIENT_SIDE: dict[str, Change] = {
+    "client off": lambda w: w.registers(enabled=False),
+    "client gone": lambda w: w.deletes(registered()),
+    "redirect URI gone": lambda w: w.registers(redirect_uris=("https://rp.example/new",)),
+}
+
+
+@pytest.mark.parametrize("change", PERSON_SIDE.values(), ids=PERSON_SIDE)
+def test_what_person_or_client_may_no_longer_do_ends_as_access_denied(world: World, change: Change) -> None:
+    """D50: looked at again at completion, the callback says access_denied."""
+    asked_for_consent(world)
+    change(world)
+    told = query(world.run(walk.finish(world.browser, ALICE, now=world.clock)))
+    assert (told["error"], told["state"]) == ("access_denied", "st4te")
+    assert "code" not in world.kinds()
+    assert "sign_in.complete" not in world.audited()
+
+
+@pytest.mark.parametrize("change", CLIENT_SIDE.values(), ids=CLIENT_SIDE)
+def test_a_client_or_redirect_uri_that_is_gone_ends_on_an_error_page(world: World, change: Change) -> None:
+    """D50: client or redirect URI gone, error page."""
+    asked_for_consent(world)
+    change(world)
+    world.run(world.browser.fill_and_submit("decision", button="agree"))
+    assert world.browser.left is None
+    assert world.browser.response is not None
+    assert world.browser.response.status_code == 400
+    assert "code" not in world.kinds()
+
+
+@pytest.mark.parametrize("change", PERSON_SIDE.values(), ids=PERSON_SIDE)
+def test_single_sign_on_writes_no_code_either(world: World, change: Change) -> None:
+    """D30, D50: the session alone is not enough."""
+    world.sign_in()
+    world.rp.restart()
+    world.rp.scope = "openid authinfo"
+    world.run(world.rp.begin())
+    codes = world.kinds().count("code")
+    change(world)
+    answer = world.get(world.rp.authorization_url())
+    assert answer.status_code in (302, 303)
+    assert "code=" not in answer.headers["location"]
+    assert world.kinds().count("code") <= codes
+
+
+@pytest.mark.parametrize("change", CLIENT_SIDE.values(), ids=CLIENT_SIDE)
+def test_single_sign_on_never_redirects_to_a_client_that_is_gone(world: World, change: Change) -> None:
+    """D16, D50."""
+    world.sign_in()
+    world.rp.restart()
+    world.run(world.rp.begin())
+    change(world)
+    answer = world.get(world.rp.authorization_url())
+    assert answer.status_code == 400
+    assert "location" not in answer.headers

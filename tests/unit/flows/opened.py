@@ -1,0 +1,38 @@
+"""The real provider on a database of its own, at a moment that the test sets."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from corpid import app, settings
+from corpid.ports import AuditEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from corpid.flows.provider import Provider
+
+NOW: Final = 1_800_000_000.0
+EVENT: Final = AuditEvent(actor="operator", action="test.change")
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Clock:
+    now: float = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def with_provider(path: Path, story: Callable[[Provider], Awaitable[T]]) -> T:
+    """Run a story against a new provider, whose keys were made at NOW; what the story returns comes back."""
+
+    async def run() -> T:
+        async with app.create(settings.load(data_dir=path), clock=Clock()) as application:
+            return await story(application.provider)
+
+    return asyncio.run(run())

@@ -1,0 +1,124 @@
+"""Growing delay for wrong passwords and codes, never a permanent lock (D47)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.flows import throttle
+from corpid.flows.caller import Caller
+from corpid.flows.throttle import Throttled
+from tests.unit.flows.opened import NOW, with_provider
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from corpid.flows.provider import Provider
+
+
+def caller(now: float = NOW, address: str = "192.0.2.1") -> Caller:
+    return Caller(request_id="r1", address=address, now=now)
+
+
+async def delay(provider: Provider, who: Caller, user_name: str = "rina", browser: str = "b1") -> int:
+    """Seconds to wait; 0 where the attempt is admitted."""
+    try:
+        await throttle.attempt(provider, who, user_name, browser)
+    except Throttled as refused:
+        return refused.seconds
+    return 0
+
+
+def test_five_attempts_are_free_and_then_the_delay_doubles(tmp_path: Path) -> None:
+    async def story(provider: Provider) -> None:
+        for _ in range(5):
+            assert await delay(provider, caller()) == 0
+        now = NOW
+        for seconds in (2, 4, 8, 16):
+            assert await delay(provider, caller(now)) == 0
+            assert 0 < await delay(provider, caller(now)) <= seconds
+            assert await delay(provider, caller(now + seconds - 1)) == 1
+            now += seconds
+
+    with_provider(tmp_path, story)
+
+
+def test_no_delay_is_longer_than_five_minutes_and_a_quiet_quarter_of_an_hour_ends_it(tmp_path: Path) -> None:
+    """D47: never a permanent lock."""
+
+    async def story(provider: Provider) -> None:
+        now, longest = NOW, 0
+        while now < NOW + 890:
+            longest = max(longest, await delay(provider, caller(now)))
+            now += 1
+        assert 0 < longest <= 300
+        assert await delay(provider, caller(NOW + 900 + 300)) == 0
+
+    with_provider(tmp_path, story)
+
+
+def test_an_account_is_delayed_whatever_the_browser_and_address_and_another_account_is_not(tmp_path: Path) -> None:
+    async def story(provider: Provider) -> None:
+        for number in range(6):
+            assert await delay(provider, caller(address=f"192.0.2.{number}"), browser=f"b{number}") == 0
+        assert await delay(provider, caller(address="198.51.100.1"), browser="new") > 0
+        assert await delay(provider, caller(), user_name="other") == 0
+
+    with_provider(tmp_path, story)
+
+
+def test_a_browser_that_signed_in_before_is_not_slowed_by_strangers(tmp_path: Path) -> None:
+    """D47: a known browser keeps its own allowance, and only for its own account."""
+
+    async def story(provider: Provider) -> None:
+        async with provider.transient.unit(NOW) as unit:
+            await throttle.succeeded(provider, unit, caller(), "rina", "known")
+        for number in range(7):
+            await delay(provider, caller(address=f"192.0.2.{number}"), browser="stranger")
+        assert await delay(provider, caller(), browser="stranger") > 0
+        for _ in range(6):
+            assert await delay(provider, caller(), browser="known") == 0
+        assert await delay(provider, caller(), browser="known") > 0
+
+    with_provider(tmp_path, story)
+
+
+def test_an_address_has_fifty_free_attempts_over_all_accounts(tmp_path: Path) -> None:
+    """An IPv6 address counts with its /64, in which a caller can choose freely."""
+
+    async def story(provider: Provider) -> None:
+        for address in ("192.0.2.1", "2001:db8:1:2::{}"):
+            admitted = [
+                await delay(provider, caller(address=address.format(number)), user_name=f"{address}{number}")
+                for number in range(1, 53)
+            ]
+            assert admitted[:51] == [0] * 51
+            assert admitted[51] > 0
+        assert await delay(provider, caller(address="2001:db8:1:3::1"), user_name="x") == 0
+
+    with_provider(tmp_path, story)
+
+
+@pytest.mark.parametrize("address", ["", "unknown", "fe80::1%eth0", "::ffff:192.0.2.1"])
+def test_an_address_of_any_form_is_counted(tmp_path: Path, address: str) -> None:
+    async def story(provider: Provider) -> None:
+        assert await delay(provider, caller(address=address)) == 0
+
+    with_provider(tmp_path, story)
+
+
+def test_success_and_an_operator_end_the_delay(tmp_path: Path) -> None:
+    async def story(provider: Provider) -> None:
+        issuer = provider.policy.base_url
+        for _ in range(7):
+            await delay(provider, caller())
+        assert await delay(provider, caller()) > 0
+        await throttle.unlock(provider.transient, issuer, "rina", now=NOW)
+        assert [await delay(provider, caller()) for _ in range(6)] == [0] * 6
+        assert await delay(provider, caller()) > 0
+        async with provider.transient.unit(NOW) as unit:
+            await throttle.succeeded(provider, unit, caller(), "rina", "b1")
+        assert [await delay(provider, caller(), browser="b2") for _ in range(6)] == [0] * 6
+
+    with_provider(tmp_path, story)
