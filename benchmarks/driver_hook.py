@@ -1,65 +1,99 @@
-"""Sign in to CorpID for an external driver: walk the sign-in pages as a browser without JavaScript would."""
+"""Sign in to CorpID for a driver: walk the sign-in pages as a browser without JavaScript would.
+
+An independent driver loads this file and calls `login`; `python -m benchmarks` walks with `Walk` and `sign_in`.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import re
 import time
+from collections.abc import Awaitable, Callable
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import pyotp
 
 _spec = importlib.util.spec_from_file_location("people", Path(__file__).with_name("people.py"))
+assert _spec
+assert _spec.loader
 people = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(people)
 
-FORM = re.compile(r'<form[^>]*method="post"[^>]*action="([^"]*/(?:password|code))"[^>]*>(.*?)</form>', re.S)
+FORM = re.compile(
+    r'<form[^>]*method="post"[^>]*action="([^"]*/(?:password|code|entity))"[^>]*>(.*?)</form>', re.DOTALL
+)
 HIDDEN = re.compile(r'<input[^>]*type="hidden"[^>]*name="([^"]*)"[^>]*value="([^"]*)"')
+FORM_HEADERS = "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n"
+
+Send = Callable[[str, str, str, bytes | None], Awaitable[Any]]
+"""URL, method, header lines, body → an answer with `status`, `body` and `get(name)`"""
+
+
+def fill(page: str, url: str, fields: dict[str, str]) -> tuple[str, bytes]:
+    """The form of a page at `url`, filled in: where it goes, and its body."""
+    found = FORM.search(page)
+    if found is None:
+        raise SystemExit(f"{url} shows no form of the sign-in: {page[:2000]}")
+    action, inside = found.groups()
+    hidden = {name: unescape(value) for name, value in HIDDEN.findall(inside)}
+    return urljoin(url, unescape(action)), urlencode({**hidden, **fields}).encode()
 
 
 class Walk:
-    """A browser of the driver's HTTP client: cookies, redirects, forms."""
+    """A browser: cookies, redirects, forms. `jar` has `header(path)` and `store(answer, path)`."""
 
-    def __init__(self, driver, client, url: str) -> None:
-        self.client, self.url, self.jar = client, url, driver.jar()
-        self.make_url = type(driver.maker.token_url)
+    def __init__(self, send: Send, jar: Any, url: str) -> None:
+        self.send, self.jar, self.url = send, jar, url
         self.page = ""
 
     async def get(self) -> None:
         """Follow redirects to the next page."""
-        await self._send("GET", "", None)
+        await self._follow("GET", "", None)
 
     async def submit(self, **fields: str) -> None:
         """Fill the form of the page and send it."""
-        action, inside = FORM.search(self.page).groups()
-        hidden = {name: unescape(value) for name, value in HIDDEN.findall(inside)}
-        self.url = urljoin(self.url, unescape(action))
-        head = "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n"
-        await self._send("POST", head, urlencode({**hidden, **fields}).encode())
+        self.url, body = fill(self.page, self.url, fields)
+        await self._follow("POST", FORM_HEADERS, body)
 
-    async def _send(self, method: str, head: str, body: bytes | None) -> None:
+    async def _follow(self, method: str, head: str, body: bytes | None) -> None:
         for _ in range(10):
-            url = self.make_url(self.url)
             path = urlsplit(self.url).path
             cookie = self.jar.header(path)
-            head += f"Cookie: {cookie}\r\n" if cookie else ""
-            answer = await self.client.send(url, method, head, body)
+            answer = await self.send(self.url, method, head + (f"Cookie: {cookie}\r\n" if cookie else ""), body)
             self.jar.store(answer, path)
-            if answer.status not in (302, 303):
+            if answer.status not in {302, 303}:
                 self.page = answer.body.decode()
                 return
             self.url, method, head, body = urljoin(self.url, answer.get(b"location")), "GET", "", None
+        raise SystemExit(f"ten redirects, the last to {self.url}")
 
 
-async def login(driver, client, index: int) -> str:
+async def sign_in(walk: Walk, name: str) -> None:
+    """Both factors, from the authorization URL to the page after them."""
+    await walk.get()
+    await walk.submit(user_name=name, password=people.PASSWORD)
+    await walk.submit(code=pyotp.TOTP(people.totp_secret(name)).at(int(time.time())))
+
+
+async def login(driver: Any, client: Any, index: int) -> str:
     """Returns the Cookie header of a signed-in browser."""
     _, url = await driver.start_authorization(client)
-    walk = Walk(driver, client, url)
-    await walk.get()
-    await walk.submit(user_name=people.user_name(index), password=people.PASSWORD)
-    await walk.submit(code=pyotp.TOTP(people.totp_secret(index)).at(int(time.time())))
+    make_url = type(driver.maker.token_url)
+
+    async def send(url: str, method: str, head: str, body: bytes | None) -> Any:
+        return await client.send(make_url(url), method, head, body)
+
+    walk = Walk(send, driver.jar(), url)
+    await sign_in(walk, people.user_name(index))
+    return signed_in(walk)
+
+
+def signed_in(walk: Walk) -> str:
+    """The Cookie header of a walk that led to its end."""
     if "/return" not in walk.url:
         raise SystemExit(f"the sign-in ended at {walk.url}: {walk.page[:2000]}")
-    return walk.jar.header("/")
+    cookie: str = walk.jar.header("/")
+    return cookie

@@ -1,4 +1,7 @@
-"""The 64 people of the benchmarks, each acting for one entity; no project code, so that a driver can load it."""
+"""The people of the benchmarks; no project code, so that a driver can load it.
+
+64 act for one entity each. Those of `many_entities` act for as many as their name says.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,16 @@ def user_name(index: int) -> str:
     return f"bench-{index:02}"
 
 
-def totp_secret(index: int) -> str:
-    """Their TOTP secret, base32 of 160 bits."""
-    return base64.b32encode(hashlib.sha1(user_name(index).encode(), usedforsecurity=False).digest()).decode()
+def many_entities(count: int) -> str:
+    """The name of the person who acts for so many entities."""
+    return f"bench-of-{count}"
+
+
+def entity_of_many(index: int) -> str:
+    """The identifier of entity `index`, counted from 0, of a person with many."""
+    return f"M{index:08}"
+
+
+def totp_secret(name: str) -> str:
+    """A person's TOTP secret, base32 of 160 bits."""
+    return base64.b32encode(hashlib.sha1(name.encode(), usedforsecurity=False).digest()).decode()

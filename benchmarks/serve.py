@@ -1,7 +1,8 @@
 """Start `corpid serve` for a benchmark: a fresh data directory with people, and the client that is handed in.
 
 Reads PORT, and BENCH_CLIENT_FILE: JSON with issuer, client_id, redirect_uris, scope and jwks. The data
-directory is made under BENCH_WORKDIR. Then this process becomes `corpid serve` with its ordinary settings.
+directory is made under BENCH_WORKDIR. BENCH_MANY_ENTITIES, such as 10,5000, adds a person for each number, with
+so many entities. Then this process becomes `corpid serve` with its ordinary settings.
 """
 
 from __future__ import annotations
@@ -14,40 +15,39 @@ from pathlib import Path
 
 import argon2
 import people
-import yaml
 
 
-def directory(client: dict[str, object], password_hash: str) -> dict[str, object]:
+def directory(client: dict[str, object], password_hash: str, many: list[int]) -> dict[str, object]:
     """What `corpid apply` is given."""
-    entities = {
-        f"B{index:08}": {
-            "name": f"Bench {index} Pte. Ltd.",
-            "type": "UEN",
-            "registration_number": f"B{index:08}",
-            "country": "SG",
-            "status": "Registered",
-        }
-        for index in range(people.COUNT)
-    }
-    users = {
-        people.user_name(index): {
-            "name": f"Person {index}",
-            "password_hash": password_hash,
-            "totp_secret": people.totp_secret(index),
-            "memberships": [f"B{index:08}"],
-        }
-        for index in range(people.COUNT)
-    }
-    assignments = [
-        {"user": people.user_name(index), "entity": f"B{index:08}", "service": people.SERVICE, "role": role}
-        for index in range(people.COUNT)
-        for role in ("Maker", "Checker")
-    ]
+    members = {people.user_name(index): [f"B{index:08}"] for index in range(people.COUNT)}
+    members |= {people.many_entities(count): [people.entity_of_many(i) for i in range(count)] for count in many}
     return {
         "services": {people.SERVICE: {"name": "Benchmark", "roles": ["Maker", "Checker"]}},
-        "entities": entities,
-        "users": users,
-        "assignments": assignments,
+        "entities": {
+            entity: {
+                "name": f"Bench {int(entity[1:])} Pte. Ltd.",
+                "type": "UEN",
+                "registration_number": entity,
+                "country": "SG",
+                "status": "Registered",
+            }
+            for entity in sorted({entity for entities in members.values() for entity in entities})
+        },
+        "users": {
+            name: {
+                "name": f"Person {name}",
+                "password_hash": password_hash,
+                "totp_secret": people.totp_secret(name),
+                "memberships": entities,
+            }
+            for name, entities in members.items()
+        },
+        "assignments": [
+            {"user": name, "entity": entity, "service": people.SERVICE, "role": role}
+            for name, entities in members.items()
+            for entity in entities
+            for role in ("Maker", "Checker")
+        ],
         "clients": {
             str(client["client_id"]): {
                 "name": "Benchmark",
@@ -71,11 +71,14 @@ def main() -> None:
         "CORPID_DATA_DIR": str(work / "data"),
         "CORPID_SESSION_SECONDS": "86400",
     }
+    many = [int(count) for count in os.environ.get("BENCH_MANY_ENTITIES", "").split(",") if count]
+    filled = directory(client, argon2.PasswordHasher().hash(people.PASSWORD), many)
     file = work / "directory.yaml"
-    file.write_text(yaml.safe_dump(directory(client, argon2.PasswordHasher().hash(people.PASSWORD))), encoding="utf-8")
+    file.write_text(json.dumps(filled), encoding="utf-8")  # JSON is YAML
     corpid = [sys.executable, "-m", "corpid"]
-    subprocess.run([*corpid, "apply", str(file)], check=True)  # noqa: S603 - our own command
-    os.execv(sys.executable, [*corpid, "serve"])  # noqa: S606 - our own command
+    subprocess.run([*corpid, "apply", str(file)], check=True)
+    os.execv(sys.executable, [*corpid, "serve"])
 
 
-main()
+if __name__ == "__main__":
+    main()

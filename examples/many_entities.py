@@ -1,6 +1,6 @@
 """Prints examples/many-entities.yaml: a person of examples/directory.yaml who acts for 300 more entities.
 
-    python examples/many_entities.py > examples/many-entities.yaml
+python examples/many_entities.py > examples/many-entities.yaml
 """
 
 from __future__ import annotations

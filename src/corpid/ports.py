@@ -36,6 +36,22 @@ class StoreUnavailable(Exception):
     """The store cannot be reached or stayed busy; becomes temporarily_unavailable."""
 
 
+class Conflict(Exception):
+    """A change that the registry's rules refuse; the text says which and why. Its transaction is rolled back."""
+
+
+class NameTaken(Conflict):
+    """Another user has this user name, after PRECIS mapping (D51)."""
+
+
+class NameRefused(Conflict):
+    """The user name cannot be mapped: it is empty or has characters that no user name has (D51)."""
+
+
+class MissingReference(Conflict):
+    """The record names another one (an entity, a user, a membership, a service) that does not exist."""
+
+
 class KeySetUnavailable(Exception):
     """No key set of this client can be had: unreachable or malformed, and no last good one (D27)."""
 
@@ -162,7 +178,7 @@ class Directory(Protocol):
         ...
 
     async def write(self, changes: Sequence[Change], event: AuditEvent) -> None:
-        """Write changes, many of them in several short transactions; the event goes with the last."""
+        """Write changes, many of them in several short transactions; the event goes with the last. Raises Conflict."""
         ...
 
 
@@ -184,6 +200,9 @@ class Sessions(Protocol):
     async def get(self, session_id: str, *, now: float) -> Session | None: ...
     async def put(self, session: Session) -> None: ...
     async def end(self, session_id: str, event: AuditEvent) -> None: ...
+    async def end_all(self, user_id: str, event: AuditEvent) -> None:
+        """End every session of a person: who held one has to sign in anew."""
+        ...
 
 
 class Audit(Protocol):
@@ -266,12 +285,12 @@ class ClientKeys(Protocol):
     """Key sets of clients, inline or by URL, prepared for use (D27)."""
 
     async def current(self, client: Client, *, now: float) -> ClientKeySet:
-        """Raises KeySetUnavailable."""
+        """Raises KeySetUnavailable, and StoreUnavailable where no set is in memory and the registry cannot be asked."""
         ...
 
     async def refetched(self, client: Client, *, now: float) -> ClientKeySet:
         """The set after an unknown kid or a bad signature: fetched again, at most once a minute.
-        An inline set is returned as it is. Raises KeySetUnavailable."""
+        An inline set is returned as it is. Raises as `current`."""
         ...
 
 

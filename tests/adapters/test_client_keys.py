@@ -35,7 +35,7 @@ def jwks(*kids: str, **members: str) -> bytes:
         numbers = ec.derive_private_key(len(kid) + ord(kid[-1]), ec.SECP256R1()).public_key().public_numbers()
         point = {"x": base64url(numbers.x.to_bytes(32, "big")), "y": base64url(numbers.y.to_bytes(32, "big"))}
         keys.append({"kty": "EC", "crv": "P-256", "use": "sig", "kid": kid, **point, **members})
-    return json.dumps({"keys": keys}).encode()
+    return json.dumps({"keys": keys}, separators=(",", ":")).encode()
 
 
 def kids(key_set: ClientKeySet) -> list[str | None]:
@@ -398,6 +398,19 @@ def test_a_set_that_an_operator_dropped_is_gone_within_five_seconds() -> None:
         rp.down, rp.body = False, jwks("two")
         assert kids(await keys.current(client(), now=T + 20)) == ["two"]
         assert kept.sets["rp"].jwks.encode() == rp.body
+
+    asyncio.run(story())
+
+
+def test_private_members_are_not_kept() -> None:
+    """D27: a relying party that publishes its private key does not find it in our database."""
+
+    async def story() -> None:
+        rp, kept = RelyingParty(), Kept()
+        rp.body = jwks("one", d="c2VjcmV0")
+        assert kids(await FetchedClientKeys(kept, rp.fetch).current(client(), now=T)) == ["one"]
+        assert "c2VjcmV0" not in kept.sets["rp"].jwks
+        assert kept.sets["rp"].jwks.encode() == jwks("one")
 
     asyncio.run(story())
 

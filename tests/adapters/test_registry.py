@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from corpid.adapters.sql import lookups
-from corpid.adapters.sql.errors import Conflict, MissingReference, NameRefused, NameTaken
 from corpid.adapters.sql.restarts import forgotten_at
 from corpid.directory.records import (
     Acting,
@@ -27,7 +26,19 @@ from corpid.directory.records import (
     ThirdPartyRow,
     User,
 )
-from corpid.ports import AuditEvent, Delete, FetchedKeySet, SealedKey, Session, StoreUnavailable, Upsert
+from corpid.ports import (
+    AuditEvent,
+    Conflict,
+    Delete,
+    FetchedKeySet,
+    MissingReference,
+    NameRefused,
+    NameTaken,
+    SealedKey,
+    Session,
+    StoreUnavailable,
+    Upsert,
+)
 from corpid.protocol.errors import InvalidGrant
 from corpid.protocol.records import Client
 from tests.adapters.opened import EVENT, NOW, sqlite
@@ -581,6 +592,24 @@ def test_a_session_lives_until_its_absolute_end_or_until_it_is_ended(tmp_path: P
         await sessions.put(session)
         await remove(stores, TAN)
         assert await sessions.get("s", now=NOW) is None
+
+    run(tmp_path, scenario)
+
+
+def test_every_session_of_a_person_ends_and_nobody_elses(tmp_path: Path) -> None:
+    """D30: after a reset nobody is signed in with what was reset."""
+    session = Session(
+        session_id="s", user_id="u1", browser_id="b", auth_time=1, amr=("pwd", "otp"), level=2, expires_at=int(NOW) + 60
+    )
+
+    async def scenario(stores: SqlStores) -> None:
+        await stores.registry.directory.write([Upsert(TAN), Upsert(LIM)], EVENT)
+        sessions = stores.registry.sessions
+        for name, user in (("s", TAN), ("t", TAN), ("x", LIM)):
+            await sessions.put(msgspec.structs.replace(session, session_id=name, user_id=user.user_id))
+        await sessions.end_all(TAN.user_id, AuditEvent(actor="operator", action="session.end_all"))
+        assert [await sessions.get(name, now=NOW) is None for name in ("s", "t", "x")] == [True, True, False]
+        assert (await stores.registry.audit.entries())[-1].action == "session.end_all"
 
     run(tmp_path, scenario)
 

@@ -38,11 +38,12 @@ TEXT: Final = st.text(max_size=20)
 """characters of every kind; ANY_TEXT also half surrogate pairs, which only an escape in JSON can bring"""
 ANY_TEXT: Final = st.text(st.characters(), max_size=20) | st.sampled_from(["\ud800", "a\udfff", "\0", "", "\u202e"])
 NUMBERS: Final = st.integers() | st.floats() | st.sampled_from([2**53, 2**53 + 1, 10**400, -0.0, 1_800_000_000])
-JSON: Final = st.recursive(
+JSON: Final[SearchStrategy[Any]] = st.recursive(
     st.none() | st.booleans() | NUMBERS | ANY_TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
     max_leaves=8,
 )
+ODD: Final = st.sampled_from(["\ud800", "\0", "", None, True, -1, 2**53 + 1, 1e308, [], {}])
 
 
 @st.composite
@@ -51,9 +52,11 @@ def altered(draw: st.DrawFn, members: Mapping[str, object]) -> dict[str, Any]:
     changed: dict[str, Any] = dict(members)
     for _ in range(draw(st.integers(0, 3))):
         name = draw(st.sampled_from(sorted(members)) | ANY_TEXT)
-        kind = draw(st.sampled_from(["drop", "any", "swap", "within"]))
+        kind = draw(st.sampled_from(["drop", "any", "odd", "swap", "within"]))
         if kind == "drop":
             changed.pop(name, None)
+        elif kind == "odd":
+            changed[name] = draw(ODD)
         elif kind == "swap":
             changed[name] = draw(st.sampled_from([members[other] for other in sorted(members)]))
         elif kind == "within" and isinstance(changed.get(name), dict) and changed[name]:
@@ -79,11 +82,11 @@ def written(draw: st.DrawFn, value: Mapping[str, object]) -> bytes:
 
 
 @st.composite
-def tokens(draw: st.DrawFn, header: Mapping[str, object], claims: Mapping[str, object]) -> str:
-    """A compact JWS like this one, with altered members, mostly with a signature that verifies."""
+def tokens(draw: st.DrawFn, header: Mapping[str, object], claims: Mapping[str, object], own: Any = None) -> str:
+    """A compact JWS like this one, with altered members, mostly with a signature that verifies; `own` signs ES256."""
     name = draw(st.sampled_from(["ES256", "ES256", "ES256", *CURVES]))
     first = b64(draw(written(draw(altered({**header, "alg": name}))))).encode()
-    private: Any = key(CURVES[name]).raw_value
+    private: Any = own if own is not None and name == "ES256" else key(CURVES[name]).raw_value
     text = sign(first, draw(written(draw(altered(claims)))), private, ALGORITHMS[name])
     if draw(st.integers(0, 4)):
         return text

@@ -82,7 +82,7 @@ def test_keys(examples: int) -> None:
             public, algorithm = import_public_key(jwk)
             numbers = public.public_numbers()
             size = algorithm.size
-            again = {
+            again: dict[str, object] = {
                 "crv": algorithm.curve_name,
                 "x": b64(numbers.x.to_bytes(size)),
                 "y": b64(numbers.y.to_bytes(size)),

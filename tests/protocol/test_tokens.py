@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from joserfc.jwk import ECKey
 
-from corpid.sandbox import jwt
+from corpid.sandbox import jwt, walk
+from corpid.sandbox.person import Person
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys, public
 from tests.protocol import directory
 from tests.protocol.provider import ISSUER, USERINFO, World, rp_keys
@@ -158,9 +159,6 @@ def test_a_foreign_entity_shows_its_own_number_and_no_registration_status(world:
     """R-12.4: the status is told of UEN entities alone."""
     world.rp.scope = " ".join(("openid", *ENTITY))
     url = world.run(world.rp.begin())
-    from corpid.sandbox import walk
-    from corpid.sandbox.person import Person
-
     bob = Person(user_name="bob", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
     callback = world.run(walk.sign_in(world.browser, url, bob, directory.FOREIGN.entity_id, now=world.clock))
     claims = world.run(world.rp.redeem(callback)).id_token

@@ -103,7 +103,9 @@ def test_an_account_without_a_second_factor_cannot_sign_in_with_one() -> None:
     run(story)
 
 
-@pytest.mark.parametrize("typed", ["ALICE", "Alice", "\uff41\uff4c\uff49\uff43\uff45", "\uff21\uff2c\uff29\uff23\uff25", " alice "])
+@pytest.mark.parametrize(
+    "typed", ["ALICE", "Alice", "\uff41\uff4c\uff49\uff43\uff45", "\uff21\uff2c\uff29\uff23\uff25", " alice "]
+)
 def test_the_user_name_works_in_another_case_or_width(typed: str) -> None:
     """D51, RFC 8265 §3.3: blanks around it, as a paste brings them, do no harm."""
 
@@ -149,7 +151,10 @@ def test_a_code_with_a_gap_as_apps_show_it_is_accepted(separator: str) -> None:
     run(story)
 
 
-@pytest.mark.parametrize("code", ["", "12345", "1234567", "abcdef", "12345\u0663", "0" * 5000, "\u0661\u0662\u0663\u0664\u0665\u0666", "-12345"])
+@pytest.mark.parametrize(
+    "code",
+    ["", "12345", "1234567", "abcdef", "12345\u0663", "0" * 5000, "\u0661\u0662\u0663\u0664\u0665\u0666", "-12345"],
+)
 def test_what_is_no_code_is_refused_kindly(code: str) -> None:
     """D45: 422 with a sentence beside the field."""
 

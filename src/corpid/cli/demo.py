@@ -86,6 +86,7 @@ def _welcome(console: Console, demo: Demo) -> None:
     console.print(table)
     console.print("Codes change every 30 seconds and work once; the page above lists those of the moment.")
     console.print("Stop with Ctrl-C.")
+    console.file.flush()
 
 
 def _check(console: Console, data_dir: Path | None, *, as_json: bool) -> int:

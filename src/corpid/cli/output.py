@@ -15,7 +15,7 @@ from corpid.app import StartError
 from corpid.directory.access import Forbidden
 from corpid.directory.problems import DirectoryError
 from corpid.flows.administration.writing import Refused
-from corpid.ports import PasswordsBusy, StoreUnavailable
+from corpid.ports import Conflict, PasswordsBusy, StoreUnavailable
 from corpid.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         fail(str(error))
     except DirectoryError as error:
         fail("\n".join([*error.lines(), "Nothing was changed."]))
+    except Conflict as error:
+        fail(f"The database refused this: {error}")
     except StoreUnavailable as error:
         fail(f"The database does not answer: {error}")
     except PasswordsBusy:

@@ -32,13 +32,14 @@ from corpid.protocol.limits import INTERACTIONS_PER_REQUEST, REQUEST_URI_SECONDS
 from corpid.protocol.parameters import required
 from corpid.protocol.records import PushedRequest
 from corpid.protocol.scopes import needs_consent
+from corpid.protocol.authorization_response import AuthorizationResponse
+from corpid.protocol.records import Client
 
 if TYPE_CHECKING:
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.ports import Session
-    from corpid.protocol.authorization_response import AuthorizationResponse
-    from corpid.protocol.records import AuthorizationRequest, Client
+    from corpid.protocol.records import AuthorizationRequest
 
 AUTHORIZATION_PARAMETERS: Final = frozenset({"client_id", "request_uri"})
 _NOT_FOUND: Final = (
@@ -80,7 +81,8 @@ async def arrive(
 ) -> Entered | Answered:
     """Answer an authorization request; `may_complete` is false for a prefetch and for HEAD (D30).
 
-    Raises InvalidRequest and InvalidRequestURI, which become pages. Source: Spec 4.2, D15, D16
+    Raises InvalidRequest and InvalidRequestURI, which become pages: also where another browser has claimed the
+    request. Source: Spec 4.2, D15, D16
     """
     client_id, request_uri = required(parameters, "client_id"), required(parameters, "request_uri")
     client = await provider.live.client(client_id, caller.now)
@@ -103,6 +105,8 @@ async def arrive(
     )
     try:
         return await _enter(provider, caller, arrival)
+    except completion.OtherBrowser:
+        raise InvalidRequest("this sign-in goes on in another browser, where it was begun") from None
     except OAuthError as error:
         return _failure(provider, caller, arrival, error, error)
     except StoreUnavailable as cause:
@@ -143,19 +147,22 @@ async def _resume(
 
 async def _enter(provider: Provider, caller: Caller, arrival: _Arrival) -> Entered | Answered:
     client_id, reference, now = arrival.client.client_id, arrival.reference, caller.now
+    if await provider.live.maintenance(now):
+        raise TemporarilyUnavailable("the provider is under maintenance: try again later")
+    in_time = now < arrival.pushed.pushed_at + REQUEST_URI_SECONDS
+    session = await _sufficient_session(provider, arrival, now)
+    interaction = await _new_interaction(provider, arrival, session, now)
+    needs_page = await _needs_page(provider, arrival, session, interaction, now)
+    if in_time and needs_page is None and session is not None and arrival.may_complete:
+        return await _complete_at_once(provider, caller, arrival.client, interaction)
     completed = interactions.request_key(provider, kinds.COMPLETED, client_id, reference)
     if await provider.transient.get(kinds.COMPLETED.name, completed, now=now) is not None:
         raise InvalidRequestURI("this request was already completed: push a new one")
     before = await _arrived_before(provider, client_id, reference, arrival.browser, now)
     if before is not None and now < before.expires_at:
         return Entered(interaction_id=before.interaction_id, cookie=None)
-    if now >= arrival.pushed.pushed_at + REQUEST_URI_SECONDS:
+    if not in_time:
         raise InvalidRequestURI(f"request_uri has expired: it is valid for {REQUEST_URI_SECONDS} seconds")
-    session = await _sufficient_session(provider, arrival, now)
-    interaction = await _new_interaction(provider, arrival, session, now)
-    needs_page = await _needs_page(provider, arrival, session, interaction, now)
-    if needs_page is None and session is not None and arrival.may_complete:
-        return await _complete_at_once(provider, caller, arrival.client, interaction)
     if single_sign_on.silent(arrival.request):
         raise needs_page or InteractionRequired("a page has to be shown, and prompt is none")
     return await _open(provider, caller, arrival, interaction)
@@ -219,8 +226,6 @@ async def _complete_at_once(provider: Provider, caller: Caller, client: Client, 
     try:
         async with provider.transient.unit(caller.now) as unit:
             code = await completion.write_code(provider, unit, caller, interaction)
-    except completion.OtherBrowser:
-        raise InvalidRequestURI("this request is being answered in another browser") from None
     except completion.AlreadyCompleted:
         raise InvalidRequestURI("this request was already completed: push a new one") from None
     request = interaction.request

@@ -12,16 +12,16 @@ from corpid.protocol import client_assertion
 from corpid.protocol.client_assertion import FAILED, Assertion, KeyNotFound
 from corpid.protocol.errors import InvalidClient, InvalidRequest, ServerError
 from corpid.protocol.limits import CLOCK_AHEAD_SECONDS
+from corpid.protocol.records import Client
+from corpid.jose.keys import ClientKeySet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.flows.provider import Provider
-    from corpid.jose.keys import ClientKeySet
     from corpid.ports import TransientUnit
     from corpid.protocol.client_assertion import Candidate
     from corpid.protocol.generations import Generation
-    from corpid.protocol.records import Client
 
 
 class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):

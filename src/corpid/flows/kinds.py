@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
+from corpid.jose.encoding import tuple_bytes
 from corpid.protocol import limits
 
 DAY: Final = 86400
@@ -43,8 +44,4 @@ SECOND_FACTOR_MISSES: Final = Kind("second_factor_misses", limits.COMPLETION_KEP
 
 def key(kind: Kind, issuer: str, *parts: str) -> bytes:
     """The key of an entry: a hash over kind, issuer and what names the entry (32 bytes)."""
-    digest = hashlib.sha256()
-    for part in (kind.name, issuer, *parts):
-        raw = part.encode()
-        digest.update(len(raw).to_bytes(4) + raw)
-    return digest.digest()
+    return hashlib.sha256(tuple_bytes(kind.name, issuer, *parts)).digest()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from typing import TYPE_CHECKING, Final
 
 from corpid.jose import key_ring
-from corpid.jose.encoding import base64url, from_base64url
+from corpid.jose.encoding import base64url, from_base64url, tuple_bytes
 from corpid.protocol.limits import ACCESS_TOKEN_SECONDS, LIVE_STATE_SECONDS, METADATA_CACHE_SECONDS
 
 if TYPE_CHECKING:
@@ -59,8 +58,7 @@ class OwnKeys:
         """
         if not self._secret:
             raise RuntimeError("the server secret is not loaded: await ring() first")
-        message = b"".join(len(raw).to_bytes(4) + raw for raw in (part.encode() for part in (purpose, *parts)))
-        return base64url(hmac.digest(self._secret, message, hashlib.sha256))
+        return base64url(hmac.digest(self._secret, tuple_bytes(purpose, *parts), "sha256"))
 
     def dpop_nonce(self, now: float, *, steps_back: int = 0) -> str:
         """The server nonce of this moment, or of an earlier step of 120 seconds (RFC 9449 §8)."""

@@ -7,30 +7,26 @@ what it learned and leaves the rest to the next look. Who comes second is shown 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from corpid.directory import names
-from corpid.flows import browsers, completion, interactions, kinds, throttle
-from corpid.flows.browsers import Browser
+from corpid.flows import browsers, completion, interactions, throttle
 from corpid.flows.choices import choices
 from corpid.flows.interactions import Interaction, StaleStep
-from corpid.ports import AuditEvent, Session
-from corpid.protocol import single_sign_on, totp
-from corpid.protocol.errors import AccessDenied
-from corpid.protocol.limits import INTERACTION_EXTENSIONS, TOTP_MISSES
+from corpid.ports import AuditEvent
+from corpid.protocol import single_sign_on
+from corpid.protocol.limits import INTERACTION_EXTENSIONS
 from corpid.protocol.scopes import needs_consent
 
 if TYPE_CHECKING:
     from corpid.directory.choice import Choice
-    from corpid.directory.records import Credentials, User
+    from corpid.directory.records import User
+    from corpid.flows.browsers import Browser
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.protocol.records import Client
-
-_TWO_FACTORS: Final = 2
-_AMR: Final = ("pwd", "otp", "mfa")
 
 
 class Rejected(Exception):
@@ -122,8 +118,20 @@ def _asks_consent(visit: Visit) -> bool:
     )
 
 
-async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, user_name: str, password: str) -> str:
-    """The first factor; returns the browser's new cookie value.
+def event(caller: Caller, visit: Visit, user: User | None, action: str, outcome: str) -> AuditEvent:
+    """What the audit is told of a factor; `outcome` is ok or refused (D47)."""
+    return AuditEvent(
+        actor=f"user:{user.user_id}" if user else "anonymous",
+        action=action,
+        client_id=visit.client.client_id,
+        outcome="ok" if outcome == "ok" else "refused",
+        request_id=caller.request_id,
+        detail={"address": caller.address},
+    )
+
+
+async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, user_name: str, password: str) -> None:
+    """The first factor. The cookie stays until the last one: a password check takes long enough for a second click.
 
     Raises Rejected, Throttled, PasswordsBusy, StaleStep and OtherBrowser. Source: D15, D34, D44, D47
     """
@@ -139,7 +147,7 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
     password_hash = credentials.password_hash if credentials else None
     right = await provider.passwords.verify(password_hash, password)
     if not right or user is None or credentials is None or not user.enabled:
-        await provider.registry.audit.write(_event(caller, visit, user, "sign_in.password", "refused"), now=caller.now)
+        await provider.registry.audit.write(event(caller, visit, user, "sign_in.password", "refused"), now=caller.now)
         raise Rejected("The user name or password is not right. Check both and try again.")
     if credentials.totp_secret is None:
         raise Rejected("This account has no second factor yet. Ask your administrator to set one up.")
@@ -154,88 +162,6 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
         if not await interactions.claim_request(provider, unit, visit.interaction):
             raise completion.OtherBrowser
         await interactions.keep(provider, unit, moved)
-        return await browsers.replace(provider, unit, visit.cookie, visit.browser)
-
-
-async def submit_code(provider: Provider, caller: Caller, visit: Visit, *, code: str) -> str:
-    """The second factor; returns the browser's new cookie value.
-
-    Five misses end the interaction with access_denied: it is finished then. Raises Rejected, Throttled,
-    StaleStep. Source: D34, D45
-    """
-    interaction = visit.interaction
-    if not interaction.user_id or interaction.signed_in:
-        raise StaleStep
-    user = await provider.registry.directory.user(interaction.user_id)
-    credentials = await provider.registry.directory.credentials(interaction.user_id)
-    if user is None or not user.enabled or credentials is None:
-        raise Rejected("This account can no longer sign in. Ask your administrator.")
-    await throttle.attempt(provider, caller, names.user_name(user.user_name), visit.browser.browser_id)
-    try:
-        await _accept_code(provider, caller, visit, credentials, user, code)
-    except totp.WrongCode:
-        await _miss(provider, caller, visit, user)
-        raise Rejected("This code is not right. Wait for the next one in your app and type it.") from None
-    session = _new_session(provider, caller, visit, user)
-    moved = msgspec.structs.replace(
-        interaction,
-        serial=interaction.serial + 1,
-        amr=_AMR,
-        auth_time=int(caller.now),
-        level=_TWO_FACTORS,
-        entity_id=await _only_entity(provider, caller, visit, user.user_id),
-    )
-    async with provider.transient.unit(caller.now) as unit:
-        await interactions.claim_step(provider, unit, interaction)
-        await interactions.keep(provider, unit, moved)
-        await throttle.succeeded(provider, unit, caller, names.user_name(user.user_name), visit.browser.browser_id)
-        browser = visit.browser
-        if session is not None:
-            await provider.registry.sessions.put(session)
-            browser = Browser(browser_id=browser.browser_id, session_id=session.session_id)
-        return await browsers.replace(provider, unit, visit.cookie, browser)
-
-
-async def _accept_code(
-    provider: Provider, caller: Caller, visit: Visit, credentials: Credentials, user: User, code: str
-) -> None:
-    step = totp.matching_step(credentials.totp_secret or "", code, caller.now)
-    event = _event(caller, visit, user, "sign_in.second_factor", "ok")
-    if not await provider.registry.directory.raise_totp_step(user.user_id, step, event):
-        raise totp.WrongCode("this code was used before")
-
-
-async def _miss(provider: Provider, caller: Caller, visit: Visit, user: User) -> None:
-    key = kinds.key(kinds.SECOND_FACTOR_MISSES, provider.policy.base_url, visit.interaction.interaction_id)
-    async with provider.transient.unit(caller.now) as unit:
-        misses = await unit.count(kinds.SECOND_FACTOR_MISSES.name, key, kinds.SECOND_FACTOR_MISSES.seconds)
-        event = _event(caller, visit, user, "sign_in.second_factor", "refused")
-        await provider.registry.audit.write(event, now=caller.now)
-    if misses >= TOTP_MISSES:
-        refusal = AccessDenied("the second factor was wrong too often")
-        await completion.refuse(provider, caller, visit.interaction, refusal)
-
-
-def _new_session(provider: Provider, caller: Caller, visit: Visit, user: User) -> Session | None:
-    if not provider.policy.session_seconds:
-        return None
-    return Session(
-        session_id=provider.new_id(),
-        user_id=user.user_id,
-        browser_id=visit.browser.browser_id,
-        auth_time=int(caller.now),
-        amr=_AMR,
-        level=_TWO_FACTORS,
-        expires_at=int(caller.now) + provider.policy.session_seconds,
-    )
-
-
-async def _only_entity(provider: Provider, caller: Caller, visit: Visit, user_id: str) -> str:
-    if single_sign_on.asks_choice(visit.interaction.request):
-        return ""
-    found = await choices(provider, user_id, visit.client, now=caller.now)
-    usable = [choice.entity.entity_id for choice in found if choice.usable]
-    return usable[0] if len(usable) == 1 else ""
 
 
 async def submit_entity(provider: Provider, caller: Caller, visit: Visit, *, entity_id: str) -> None:
@@ -294,14 +220,3 @@ async def finish(provider: Provider, caller: Caller, visit: Visit) -> Interactio
     if session is not None and session.entity_id != finished.entity_id:
         await provider.registry.sessions.put(msgspec.structs.replace(session, entity_id=finished.entity_id))
     return finished
-
-
-def _event(caller: Caller, visit: Visit, user: User | None, action: str, outcome: str) -> AuditEvent:
-    return AuditEvent(
-        actor=f"user:{user.user_id}" if user else "anonymous",
-        action=action,
-        client_id=visit.client.client_id,
-        outcome="ok" if outcome == "ok" else "refused",
-        request_id=caller.request_id,
-        detail={"address": caller.address},
-    )

@@ -30,6 +30,14 @@ def base64url(value: bytes) -> str:
     return binascii.b2a_base64(value, newline=False).translate(_TO_URL).rstrip(b"=").decode("ascii")
 
 
+def tuple_bytes(*parts: str) -> bytes:
+    """Texts as one unambiguous run of bytes, each with its length before it (MessagePack): for hashes and MACs.
+
+    Source: DESIGN "One-time means one statement"
+    """
+    return msgspec.msgpack.encode(parts)
+
+
 def from_base64url(text: str | bytes) -> bytes:
     """Decode canonical, unpadded base64url; raises MalformedToken for anything else (RFC 7515 §2, D33)."""
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.jose import compact
-from corpid.jose.encoding import base64url
+from corpid.jose.encoding import base64url, tuple_bytes
 from corpid.jose.errors import JoseError
 from corpid.protocol import parties
 from corpid.protocol.errors import InvalidToken
@@ -38,11 +38,7 @@ class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
 
 def identifier(*, issuer: str, client_id: str, code: str, challenge: str) -> str:
     """The jti of the token that a code yields: known to whoever presents the same code again (D18)."""
-    digest = hashlib.sha256()
-    for part in ("at", issuer, client_id, code, challenge):
-        raw = part.encode()
-        digest.update(len(raw).to_bytes(4) + raw)
-    return base64url(digest.digest())
+    return base64url(hashlib.sha256(tuple_bytes("at", issuer, client_id, code, challenge)).digest())
 
 
 def claims(

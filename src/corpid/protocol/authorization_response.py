@@ -8,10 +8,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from corpid.protocol.errors import public_description
+from collections.abc import Mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from corpid.protocol.errors import OAuthError
 
 

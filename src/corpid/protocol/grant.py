@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-import msgspec
-
 from corpid.protocol import pkce
 from corpid.protocol.errors import InvalidGrant, InvalidRequest, UnsupportedGrantType
 from corpid.protocol.parameters import required

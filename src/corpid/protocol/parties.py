@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+from collections.abc import Mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from corpid.protocol.records import SubjectMode
 
 

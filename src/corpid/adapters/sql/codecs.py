@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_origin
 
 import msgspec
 
-from corpid.adapters.sql.errors import NameRefused
 from corpid.directory.names import user_name
 from corpid.directory.records import User
+from corpid.ports import NameRefused
 from corpid.protocol.records import Client
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.adapters.sql import lookups
 from corpid.adapters.sql.codecs import USERS, user_name_key
-from corpid.adapters.sql.errors import NameRefused
 from corpid.adapters.sql.lookups import ASSIGNMENTS, ENTITIES, GRANTS, MEMBERSHIPS, SERVICES, THIRD_PARTY_ASSIGNMENTS
 from corpid.adapters.sql.records import SqlRecords
 from corpid.directory.records import Acting, Credentials, ThirdPartyRow, User
+from corpid.ports import NameRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -5,24 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from corpid.ports import StoreUnavailable
-
-
-class Conflict(Exception):
-    """A change that the database's rules refuse; the transaction it was in is rolled back."""
-
-
-class NameTaken(Conflict):
-    """Another user has this user name, after PRECIS mapping (D51)."""
-
-
-class NameRefused(Conflict):
-    """The user name cannot be mapped: it is empty or has characters that no user name has (D51)."""
-
-
-class MissingReference(Conflict):
-    """The record names another one (an entity, a user, a membership, a service) that does not exist."""
-
+from corpid.ports import Conflict, MissingReference, NameTaken, StoreUnavailable
 
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _PRIMARY_CODE: Final = 0xFF

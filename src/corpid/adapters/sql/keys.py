@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from corpid.adapters.sql.codecs import record_codec, sealed_codec
-from corpid.adapters.sql.errors import Conflict, MissingReference
 from corpid.adapters.sql.kinds import columns
 from corpid.adapters.sql.statements import insert, parameters
 from corpid.adapters.sql.tables import deployment, keys
-from corpid.ports import SealedKey
+from corpid.ports import Conflict, MissingReference, SealedKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

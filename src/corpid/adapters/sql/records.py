@@ -6,9 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from corpid.adapters.sql.errors import Conflict
 from corpid.adapters.sql.kinds import PAGE
-from corpid.ports import Delete, Upsert
+from corpid.ports import Conflict, Delete, Upsert
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -59,7 +58,7 @@ class SqlRecords:
         other, whatever the order of `changes`; what a removed record carried (an entity's memberships, a
         membership's roles) goes with it.
 
-        Raises errors.Conflict (NameTaken, NameRefused, MissingReference), naming the record. Up to 200
+        Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record. Up to 200
         changes are then all undone; of more, what earlier transactions wrote stays.
         """
         ordered = sorted(changes, key=self._order)

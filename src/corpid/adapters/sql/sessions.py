@@ -36,6 +36,9 @@ class SqlSessions:
         )
         self._put: Final = database.prepare(upsert(sessions, _SESSIONS.written))
         self._end: Final = database.prepare(sa.delete(sessions).where(this))
+        self._end_all: Final = database.prepare(
+            sa.delete(sessions).where(sessions.c.user_id == sa.bindparam("user_id"))
+        )
         self._sweep: Final = database.prepare(sa.delete(sessions).where(sessions.c.session_id.in_(expired)))
 
     async def get(self, session_id: str, *, now: float) -> Session | None:
@@ -53,4 +56,10 @@ class SqlSessions:
         """See ports.Sessions."""
         async with self._database.transaction():
             await self._database.run(self._end, {"session_id": session_id})
+            await self._audit.record(event)
+
+    async def end_all(self, user_id: str, event: AuditEvent) -> None:
+        """See ports.Sessions."""
+        async with self._database.transaction():
+            await self._database.run(self._end_all, {"user_id": user_id})
             await self._audit.record(event)

@@ -47,7 +47,7 @@ async def add_user(
 async def reset_password(
     registry: Registry, passwords: Passwords, user_name: str, password: str, *, actor: Actor
 ) -> User:
-    """Give a person a new password; a directory file does not undo it later.
+    """Give a person a new password and end their sessions; a directory file does not undo it later.
 
     Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable, PasswordsBusy. D44
     """
@@ -56,11 +56,14 @@ async def reset_password(
     await _write_factors(
         registry, actor, known, _with_password(known, await passwords.hash(password)), "user.reset_password"
     )
+    await _end_sessions(registry, actor, user)
     return user
 
 
 async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *, actor: Actor) -> User:
-    """Replace a person's second factor by a new TOTP secret (base32); a directory file does not undo it later.
+    """Replace a person's second factor by a new TOTP secret (base32) and end their sessions.
+
+    A directory file does not undo it later.
 
     Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45
     """
@@ -68,11 +71,12 @@ async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *,
     known = await registry.directory.credentials(user.user_id) or Credentials(user_id=user.user_id)
     becomes = msgspec.structs.replace(known, totp_secret=totp_secret, totp_set_by="operator")
     await _write_factors(registry, actor, known, becomes, "user.reset_factors")
+    await _end_sessions(registry, actor, user)
     return user
 
 
 async def switch_user(registry: Registry, user_name: str, *, enabled: bool, actor: Actor) -> User:
-    """Enable or disable a person (D50).
+    """Enable or disable a person, whose sessions end with it (D50).
 
     Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
     """
@@ -83,6 +87,8 @@ async def switch_user(registry: Registry, user_name: str, *, enabled: bool, acto
     change = Change(verb="change", kind="user", key=user.key, was=user, becomes=switched)
     event = audit_event(actor, f"user.{'enable' if enabled else 'disable'}", user.user_id)
     await write(registry, actor, [change], event)
+    if not enabled:
+        await _end_sessions(registry, actor, user)
     return switched
 
 
@@ -118,6 +124,10 @@ async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> Use
 
 def _with_password(known: Credentials, password_hash: str) -> Credentials:
     return msgspec.structs.replace(known, password_hash=password_hash, password_set_by="operator", password_source="")
+
+
+async def _end_sessions(registry: Registry, actor: Actor, user: User) -> None:
+    await registry.sessions.end_all(user.user_id, audit_event(actor, "session.end_all", user.user_id))
 
 
 async def _write_factors(registry: Registry, actor: Actor, was: Credentials, becomes: Credentials, action: str) -> None:

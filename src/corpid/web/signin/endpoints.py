@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from corpid.flows import completion, interactions, sign_in, visits
+from corpid.flows import completion, interactions, second_factor, sign_in, visits
 from corpid.flows.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.interactions import StaleStep
 from corpid.flows.sign_in import Rejected, Visit
@@ -46,13 +46,13 @@ class Step:
 
 
 async def _password(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
-    return await sign_in.submit_password(
-        desk.provider, who, visit, user_name=form.get("user_name", "").strip(), password=form.get("password", "")
-    )
+    user_name, password = form.get("user_name", "").strip(), form.get("password", "")
+    await sign_in.submit_password(desk.provider, who, visit, user_name=user_name, password=password)
+    return None
 
 
 async def _code(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
-    return await sign_in.submit_code(desk.provider, who, visit, code=form.get("code", ""))
+    return await second_factor.submit_code(desk.provider, who, visit, code=form.get("code", ""))
 
 
 async def _entity(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
@@ -78,12 +78,12 @@ async def _confirm(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str
     return None
 
 
-async def _extend(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
+async def _extend(desk: Desk, who: Caller, visit: Visit, _: Mapping[str, str]) -> str | None:
     await sign_in.extend(desk.provider, who, visit)
     return None
 
 
-async def _cancel(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
+async def _cancel(desk: Desk, who: Caller, visit: Visit, _: Mapping[str, str]) -> str | None:
     refusal = AccessDenied("the person cancelled the sign-in")
     await completion.refuse(desk.provider, who, visit.interaction, refusal)
     return None

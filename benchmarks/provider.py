@@ -1,0 +1,99 @@
+"""The provider under measurement: started from serve.py in a process of its own, and its CPU clock."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STARTING_SECONDS = 300.0
+STOPPING_SECONDS = 15.0
+SERVE = Path(__file__).with_name("serve.py")
+
+
+class NotStarted(Exception):
+    """The provider does not answer; the message holds the end of its log."""
+
+
+class Provider:
+    """A provider that runs."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+
+    def alive(self) -> bool:
+        """Whether its process still runs."""
+        return self._child.poll() is None
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all its threads so far, in nanosecond steps.
+
+        This is the CPU clock of another process, whose number Linux makes of the process id.
+        """
+        return time.clock_gettime((~self._child.pid << 3) | 2)
+
+    def peak_memory_mib(self) -> float:
+        """The most memory that it held at once."""
+        lines = Path(f"/proc/{self._child.pid}/status").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+    return port
+
+
+@contextmanager
+def running(work: Path, port: int, client_file: Path, *, cpu: int | None, many: tuple[int, ...]) -> Iterator[Provider]:
+    """Start it, on this CPU alone if one is given; stop it at the end. Raises NotStarted."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CORPID_")}
+    environment |= {
+        "PORT": str(port),
+        "BENCH_CLIENT_FILE": str(client_file),
+        "BENCH_WORKDIR": str(work),
+        "BENCH_MANY_ENTITIES": ",".join(map(str, many)),
+    }
+    log = work / "provider.log"
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            [sys.executable, str(SERVE)], env=environment, cwd=work, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        if cpu is not None:
+            os.sched_setaffinity(child.pid, {cpu})
+        _wait(child, port, log)
+        yield Provider(child)
+    finally:
+        _stop(child)
+
+
+def _wait(child: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    end = time.monotonic() + STARTING_SECONDS
+    while not _listening(port):
+        if child.poll() is not None or time.monotonic() > end:
+            raise NotStarted(f"the provider did not start:\n{log.read_text(errors='replace')[-4000:]}")
+        time.sleep(0.05)
+
+
+def _listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+    try:
+        child.wait(STOPPING_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()

@@ -1,0 +1,215 @@
+"""The relying party of the benchmarks, and what it makes before the clock starts: assertions, proofs, requests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_der_private_key,
+)
+
+from benchmarks.http_client import encode
+
+CLIENT_ID = "bench"
+REDIRECT_URI = "https://rp.example/callback"
+SCOPE = "openid authinfo"
+ASSERTION_SECONDS = 120
+ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+FORM_HEADER = "Content-Type: application/x-www-form-urlencoded\r\n"
+ES256 = ec.ECDSA(hashes.SHA256())
+
+
+def base64url(content: bytes) -> str:
+    """RFC 7515 section 2."""
+    return urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def digest(text: str) -> str:
+    """The S256 challenge of a verifier, the `ath` of a token."""
+    return base64url(hashlib.sha256(text.encode()).digest())
+
+
+def generate_key() -> bytes:
+    """A P-256 private key, as DER, in which form it goes to other processes."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+
+
+def open_key(der: bytes) -> ec.EllipticCurvePrivateKey:
+    """The other way round."""
+    key = load_der_private_key(der, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return key
+
+
+def public_jwk(key: ec.EllipticCurvePrivateKey) -> dict[str, str]:
+    """The required members only."""
+    numbers = key.public_key().public_numbers()
+    x, y = (base64url(number.to_bytes(32)) for number in (numbers.x, numbers.y))
+    return {"crv": "P-256", "kty": "EC", "x": x, "y": y}
+
+
+def thumbprint(jwk: dict[str, str]) -> str:
+    """RFC 7638, of a JWK with its required members only."""
+    return digest(json.dumps(jwk, sort_keys=True, separators=(",", ":")))
+
+
+def sign(key: ec.EllipticCurvePrivateKey, header: dict[str, Any], claims: dict[str, Any]) -> str:
+    """A compact JWS under ES256."""
+    message = ".".join(base64url(json.dumps(part, separators=(",", ":")).encode()) for part in (header, claims))
+    r, s = decode_dss_signature(key.sign(message.encode(), ES256))
+    return f"{message}.{base64url(r.to_bytes(32) + s.to_bytes(32))}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The relying party's private keys, as DER."""
+
+    signing: bytes
+    encryption: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoints:
+    """Where the provider's metadata says that things are."""
+
+    issuer: str
+    par: str
+    authorize: str
+    token: str
+    userinfo: str
+    jwks: str
+
+    @classmethod
+    def read(cls, metadata: dict[str, Any]) -> Endpoints:
+        return cls(
+            issuer=metadata["issuer"],
+            par=metadata["pushed_authorization_request_endpoint"],
+            authorize=metadata["authorization_endpoint"],
+            token=metadata["token_endpoint"],
+            userinfo=metadata["userinfo_endpoint"],
+            jwks=metadata["jwks_uri"],
+        )
+
+
+def registration(keys: Keys, issuer: str) -> dict[str, Any]:
+    """What serve.py reads from BENCH_CLIENT_FILE."""
+    purposes = ((keys.signing, "sig", "ES256"), (keys.encryption, "enc", "ECDH-ES+A256KW"))
+    return {
+        "issuer": issuer,
+        "client_id": CLIENT_ID,
+        "redirect_uris": [REDIRECT_URI],
+        "scope": SCOPE,
+        "jwks": {"keys": [{**public_jwk(open_key(der)), "use": use, "alg": alg, "kid": use} for der, use, alg in purposes]},
+    }
+
+
+@dataclass(slots=True, kw_only=True)
+class Flow:
+    """One sign-in of the relying party: what was made beforehand, and what came back."""
+
+    state: str
+    nonce: str
+    proof_key: bytes
+    proof_jwk: dict[str, str]
+    push_request: bytes
+    token_head: str
+    token_body: str
+    """all but the code"""
+    userinfo_request: bytes = b""
+    cookie: str = ""
+    request_uri: str = ""
+    code: str = ""
+    access_token: str = ""
+    id_token: str = ""
+    userinfo: str = ""
+    page_url: str = ""
+    page: str = ""
+    failed: bool = False
+
+
+class Maker:
+    """Makes flows; has the keys open."""
+
+    def __init__(self, keys: Keys, endpoints: Endpoints) -> None:
+        self.endpoints = endpoints
+        self._signing = open_key(keys.signing)
+
+    def flow(self) -> Flow:
+        """A flow of its own key, with its pushed request and all of its token request but the code."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        der = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        jwk = public_jwk(key)
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        pushed = {
+            **self._authentication(),
+            "response_type": "code",
+            "redirect_uri": REDIRECT_URI,
+            "scope": SCOPE,
+            "state": state,
+            "nonce": nonce,
+            "code_challenge": digest(verifier),
+            "code_challenge_method": "S256",
+            "authentication_context_type": "APP_AUTHENTICATION_DEFAULT",
+        }
+        redeemed = {
+            **self._authentication(),
+            "grant_type": "authorization_code",
+            "redirect_uri": REDIRECT_URI,
+            "code_verifier": verifier,
+        }
+        return Flow(
+            state=state,
+            nonce=nonce,
+            proof_key=der,
+            proof_jwk=jwk,
+            push_request=encode(
+                "POST", self.endpoints.par, self._head(key, jwk, self.endpoints.par), urlencode(pushed).encode()
+            ),
+            token_head=self._head(key, jwk, self.endpoints.token),
+            token_body=urlencode(redeemed),
+        )
+
+    def userinfo_request(self, proof_key: bytes, proof_jwk: dict[str, str], access_token: str) -> bytes:
+        """The request that could not be made before its access token was there."""
+        url = self.endpoints.userinfo
+        proof = _proof(open_key(proof_key), proof_jwk, "GET", url, ath=digest(access_token))
+        return encode("GET", url, f"Authorization: DPoP {access_token}\r\nDPoP: {proof}\r\n")
+
+    def _authentication(self) -> dict[str, str]:
+        now = int(time.time())
+        claims = {
+            "iss": CLIENT_ID,
+            "sub": CLIENT_ID,
+            "aud": self.endpoints.issuer,
+            "jti": secrets.token_urlsafe(16),
+            "iat": now,
+            "exp": now + ASSERTION_SECONDS,
+        }
+        assertion = sign(self._signing, {"alg": "ES256", "kid": "sig", "typ": "JWT"}, claims)
+        return {
+            "client_id": CLIENT_ID,
+            "client_assertion_type": ASSERTION_TYPE,
+            "client_assertion": assertion,
+        }
+
+    def _head(self, key: ec.EllipticCurvePrivateKey, jwk: dict[str, str], url: str) -> str:
+        return f"{FORM_HEADER}DPoP: {_proof(key, jwk, 'POST', url)}\r\n"
+
+
+def _proof(key: ec.EllipticCurvePrivateKey, jwk: dict[str, str], method: str, url: str, **more: str) -> str:
+    claims = {"jti": secrets.token_urlsafe(16), "htm": method, "htu": url, "iat": int(time.time()), **more}
+    return sign(key, {"typ": "dpop+jwt", "alg": "ES256", "jwk": jwk}, claims)

@@ -1,0 +1,263 @@
+"""What userinfo answers: envelope, claims, and the blocks of roles (Spec 2.5, 2.6, 4.4; D22, D23; R-14)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from corpid.sandbox import jwt
+from tests.protocol import directory
+from tests.protocol.directory import CLIENT_ENTITY, MAKER, PERMITS, THIRD_PARTY, THIRD_PARTY_GRANT
+from tests.protocol.provider import ISSUER, NOON, USERINFO, World, rp_keys
+from tests.protocol.refusals import not_cached, resource_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EMPTY = {"Result_Set": {"ESrvc_Row_Count": 0, "ESrvc_Result": []}}
+AUTH_INFO = {
+    "Result_Set": {
+        "ESrvc_Row_Count": 1,
+        "ESrvc_Result": [
+            {
+                "CPESrvcID": "PERMITS",
+                "Auth_Result_Set": {
+                    "Row_Count": 1,
+                    "Row": [
+                        {
+                            "CPEntID_SUB": "PORT",
+                            "CPRole": "Maker",
+                            "StartDate": "2020-01-01",
+                            "EndDate": "9999-12-31",
+                            "Parameter": [{"name": "Year", "value": "2027"}],
+                        }
+                    ],
+                },
+            }
+        ],
+    }
+}
+TP_AUTH_INFO = {
+    "Result_Set": {
+        "ESrvc_Row_Count": 1,
+        "ESrvc_Result": [
+            {
+                "CPESrvcID": "PERMITS",
+                "Auth_Set": {
+                    "ENT_ROW_COUNT": 1,
+                    "TP_Auth": [
+                        {
+                            "CP_Clnt_ID": "201000001A",
+                            "CP_ClntEnt_TYPE": "UEN",
+                            "Auth_Result_Set": {
+                                "Row_Count": 1,
+                                "Row": [
+                                    {
+                                        "CP_ClntEnt_SUB": "",
+                                        "CPRole": "Checker",
+                                        "StartDate": "2021-02-03",
+                                        "EndDate": "9999-12-31",
+                                        "Parameter": [{"name": "Year", "value": ""}],
+                                    }
+                                ],
+                            },
+                        }
+                    ],
+                },
+            }
+        ],
+    }
+}
+
+
+def claims(world: World, method: str = "GET") -> dict[str, Any]:
+    """The verified claims for the token just redeemed."""
+    return world.run(world.rp.userinfo(method))
+
+
+def redeemed(world: World, scope: str = "openid authinfo tpauthinfo") -> World:
+    world.rp.scope = scope
+    world.tokens()
+    return world
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_answer_is_a_signed_jwt_with_exactly_these_claims(shared: World, method: str) -> None:
+    """Spec 2.5, D22: aud a string, exp 600 s after iat."""
+    redeemed(shared)
+    answer = shared.userinfo(method=method)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/jwt")
+    assert not_cached(answer)
+    assert "www-authenticate" not in answer.headers
+    header, payload = jwt.peek(answer.text)
+    kid = json.loads(shared.get(f"{ISSUER}/.well-known/keys").content)["keys"][0]["kid"]
+    assert header == {"alg": "ES256", "kid": kid, "typ": "JWT"}
+    now = int(shared.clock.now)
+    assert payload == {
+        "iss": ISSUER,
+        "aud": "rp-1",
+        "sub": directory.ALICE.user_id,
+        "iat": now,
+        "exp": now + 600,
+        "auth_info": AUTH_INFO,
+        "tp_auth_info": TP_AUTH_INFO,
+    }
+
+
+@pytest.mark.parametrize("scope", ["openid", "openid authinfo", "openid tpauthinfo", "openid user.name entity.identity", "tpauthinfo openid authinfo"])
+def test_a_block_is_there_exactly_for_its_scope(shared: World, scope: str) -> None:
+    """Spec 2.5, 4.9; the identity scopes tell nothing here."""
+    wanted = {name for asked, name in {"authinfo": "auth_info", "tpauthinfo": "tp_auth_info"}.items() if asked in scope.split()}
+    assert claims(redeemed(shared, scope)).keys() == {"iss", "aud", "sub", "iat", "exp"} | wanted
+
+
+@pytest.mark.parametrize("subject", ["user", "entity"])
+def test_sub_is_that_of_the_id_token(world: World, subject: str) -> None:
+    """D1; OpenID Connect Core §5.3.2."""
+    world.registers(subject=subject)
+    identity = world.tokens().id_token["sub"]
+    expected = {"user": directory.ALICE.user_id, "entity": directory.HARBOUR.entity_id}[subject]
+    assert claims(world)["sub"] == identity == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [(b"", None), (b"access_token=x", "application/x-www-form-urlencoded"), (b"{", "application/json"), (b"\xff" * 60_000, "x/y")],
+)
+def test_whatever_the_body_of_a_post_holds_is_ignored(shared: World, content: bytes, media_type: str | None) -> None:
+    """Spec 4.4: POST needs no body; any body sent is ignored."""
+    token = redeemed(shared).rp.sign_in.tokens.access_token  # type: ignore[union-attr]
+    headers = {"Authorization": f"DPoP {token}", "DPoP": shared.rp.proof("POST", USERINFO, token)}
+    more = {"Content-Type": media_type} if media_type else {}
+    answer = shared.run(shared.http.post(USERINFO, content=content, headers={**headers, **more}))
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/html", "application/jwt;q=0", ""])
+def test_accept_is_never_a_reason_to_refuse(shared: World, accept: str) -> None:
+    """D22: never 406."""
+    redeemed(shared)
+    assert shared.userinfo(Accept=accept).headers["content-type"] == "application/jwt"
+
+
+def test_head_is_answered_like_get(shared: World) -> None:
+    """D32; its proof is for HEAD (RFC 9449 §4.3)."""
+    redeemed(shared)
+    assert shared.userinfo(method="HEAD").status_code == 200
+
+
+@pytest.mark.parametrize("enc", ["A256GCM", "A256CBC-HS512"])
+def test_a_client_may_have_the_answer_nested_in_a_jwe(world: World, enc: str) -> None:
+    """D22."""
+    world.registers(userinfo_encryption_enc=enc)
+    redeemed(world)
+    header, _ = jwt.peek(world.userinfo().text)
+    assert (header["enc"], header["kid"]) == (enc, rp_keys("rp-1").encryption.get("kid"))
+    world.rp.userinfo_enc = enc
+    assert claims(world)["auth_info"] == AUTH_INFO
+
+
+def test_an_encrypted_answer_without_a_key_to_encrypt_to_is_a_server_error(world: World) -> None:
+    """D27: never in clear."""
+    world.registers(userinfo_encryption_enc="A256GCM")
+    redeemed(world)
+    world.registers(userinfo_encryption_enc="A256GCM", jwks=json.dumps({"keys": rp_keys("rp-1").public()["keys"][:1]}))
+    resource_refusal(world.userinfo(), 500, "server_error")
+
+
+def test_a_client_may_have_the_blocks_as_text(world: World) -> None:
+    """D22: stringified_blocks, the public service's wire form."""
+    world.registers(stringified_blocks=True)
+    redeemed(world)
+    _, found = jwt.peek(world.userinfo().text)
+    assert found is not None
+    assert isinstance(found["auth_info"], str)
+    assert (json.loads(found["auth_info"]), json.loads(found["tp_auth_info"])) == (AUTH_INFO, TP_AUTH_INFO)
+
+
+def test_authinfo_without_an_assignment_is_there_and_empty(world: World) -> None:
+    """D23: present, count 0; and no third-party row, no block."""
+    world.deletes(MAKER, THIRD_PARTY)
+    found = claims(redeemed(world))
+    assert found["auth_info"] == EMPTY
+    assert "tp_auth_info" not in found
+
+
+Change = "Callable[[World], None]"
+NO_THIRD_PARTIES: dict[str, Callable[[World], None]] = {
+    "the service allows none": lambda w: w.writes(msgspec.structs.replace(PERMITS, third_parties=False)),
+    "the service is off": lambda w: w.writes(msgspec.structs.replace(PERMITS, enabled=False)),
+    "nothing granted": lambda w: w.deletes(THIRD_PARTY_GRANT),
+    "another role granted": lambda w: w.run(_other_role(w)),
+    "the client entity is off": lambda w: w.writes(msgspec.structs.replace(CLIENT_ENTITY, enabled=False)),
+    "the grant is over": lambda w: w.writes(msgspec.structs.replace(THIRD_PARTY_GRANT, end_date="2027-01-14")),
+    "the row is over": lambda w: w.writes(msgspec.structs.replace(THIRD_PARTY, end_date="2027-01-14")),
+    "not a service of the client": lambda w: w.writes(_with_services(w)),
+}
+
+
+async def _other_role(world: World) -> None:
+    from corpid.ports import Delete, Upsert
+    from tests.protocol.provider import EVENT
+
+    changes = [Delete(THIRD_PARTY_GRANT), Upsert(msgspec.structs.replace(THIRD_PARTY_GRANT, role="Maker"))]
+    await world.provider.registry.directory.write(changes, EVENT)
+    world.clock.now += 5
+
+
+def _with_services(world: World) -> Any:
+    from tests.protocol.provider import registered
+
+    return registered(services=("GRANTS",))
+
+
+@pytest.mark.parametrize("change", NO_THIRD_PARTIES.values(), ids=NO_THIRD_PARTIES)
+def test_without_a_row_that_holds_today_there_is_no_third_party_block(world: World, change: Callable[[World], None]) -> None:
+    """D23: scope, a service that allows third parties, and at least one row, else absent; R-21."""
+    redeemed(world)
+    assert "tp_auth_info" in claims(world)
+    change(world)
+    assert "tp_auth_info" not in claims(world)
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "today"),
+    [
+        ("UTC", NOON, "2027-01-15"),
+        ("Asia/Singapore", NOON + 7 * 3600 + 59 * 60, "2027-01-15"),
+        ("Asia/Singapore", NOON + 8 * 3600, "2027-01-16"),
+        ("America/Los_Angeles", NOON - 1, "2027-01-14"),
+        ("America/Los_Angeles", NOON, "2027-01-15"),
+        ("Pacific/Kiritimati", NOON + 2 * 3600, "2027-01-16"),
+    ],
+)
+def test_dates_begin_and_end_in_the_time_zone_of_the_deployment(zone: str, now: float, today: str) -> None:
+    """D23: inclusive; rows outside them are left out."""
+    from datetime import date, timedelta
+
+    day = date.fromisoformat(today)
+    yesterday, tomorrow = (str(day + timedelta(days=n)) for n in (-1, 1))
+    spans = {"a": ("2020-01-01", yesterday), "b": ("2020-01-01", today), "c": (today, "9999-12-31"), "d": (tomorrow, "9999-12-31"), "e": (today, today)}
+    with World(timezone=zone) as world:
+        rows = [
+            msgspec.structs.replace(MAKER, ref=ref, sub_entity=ref, start_date=start, end_date=end)
+            for ref, (start, end) in spans.items()
+        ]
+        world.writes(*rows)
+        world.clock.now = now - 60 if now > NOON else now - 35
+        world.sign_in()
+        world.tokens()
+        world.clock.now = now
+        found = claims(world)["auth_info"]["Result_Set"]["ESrvc_Result"][0]["Auth_Result_Set"]["Row"]
+        assert [row["CPEntID_SUB"] for row in found] == ["PORT", "b", "c", "e"]
+
+
+def test_a_role_that_was_given_is_seen_within_five_seconds(world: World) -> None:
+    """D50: looked at again at every resource."""
+    redeemed(world)
+    assert claims(world)["auth_info"] == AUTH_INFO
+    world.deletes(MAKER)
+    assert claims(world)["auth_info"] == EMPTY
