@@ -22,9 +22,7 @@ assert _spec.loader
 people = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(people)
 
-FORM = re.compile(
-    r'<form[^>]*method="post"[^>]*action="([^"]*/(?:password|code|entity))"[^>]*>(.*?)</form>', re.DOTALL
-)
+FORM = re.compile(r'<form[^>]*method="post"[^>]*action="([^"]*/(?:password|code|entity))"[^>]*>(.*?)</form>', re.DOTALL)
 HIDDEN = re.compile(r'<input[^>]*type="hidden"[^>]*name="([^"]*)"[^>]*value="([^"]*)"')
 FORM_HEADERS = "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n"
 

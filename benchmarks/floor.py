@@ -37,9 +37,7 @@ class Item(NamedTuple):
 
 def measure(seconds: float = 0.05) -> list[Item]:
     """CPU time of each operation, the median of rounds of about so many seconds."""
-    return [
-        Item(what, times, round(_microseconds(operation, seconds), 2)) for what, times, operation in _operations()
-    ]
+    return [Item(what, times, round(_microseconds(operation, seconds), 2)) for what, times, operation in _operations()]
 
 
 def milliseconds(items: list[Item]) -> float:

@@ -74,7 +74,7 @@ class Client:
 
     def __init__(self, issuer: str) -> None:
         parts = urlsplit(issuer)
-        self._address = parts.hostname, parts.port
+        self._host, self._port = parts.hostname or "", parts.port or 80
         self._transport: asyncio.Transport | None = None
         self._exchange = _Exchange()
 
@@ -82,7 +82,7 @@ class Client:
         """Send an encoded request. Raises OSError, TimeoutError or httptools.HttpParserError."""
         loop = asyncio.get_running_loop()
         if self._transport is None or self._transport.is_closing():
-            self._transport, self._exchange = await loop.create_connection(_Exchange, *self._address)
+            self._transport, self._exchange = await loop.create_connection(_Exchange, self._host, self._port)
         self._exchange.waiting = loop.create_future()
         self._transport.write(request)
         async with asyncio.timeout(SECONDS):

@@ -93,6 +93,7 @@ class Load:
         await asyncio.gather(*(self._work(client, waiting, steps, whole, parts) for client in workers))
         whole.wall_seconds = time.perf_counter() - wall
         whole.cpu_seconds = self._provider.cpu_seconds() - cpu
+        whole.body_bytes = max(part.body_bytes for part in parts.values())
         return whole, parts
 
     async def _work(

@@ -63,8 +63,8 @@ def public_jwk(key: ec.EllipticCurvePrivateKey) -> dict[str, str]:
 
 
 def thumbprint(jwk: dict[str, str]) -> str:
-    """RFC 7638, of a JWK with its required members only."""
-    return digest(json.dumps(jwk, sort_keys=True, separators=(",", ":")))
+    """RFC 7638."""
+    return digest(f'{{"crv":"{jwk["crv"]}","kty":"{jwk["kty"]}","x":"{jwk["x"]}","y":"{jwk["y"]}"}}')
 
 
 def sign(key: ec.EllipticCurvePrivateKey, header: dict[str, Any], claims: dict[str, Any]) -> str:
@@ -113,7 +113,9 @@ def registration(keys: Keys, issuer: str) -> dict[str, Any]:
         "client_id": CLIENT_ID,
         "redirect_uris": [REDIRECT_URI],
         "scope": SCOPE,
-        "jwks": {"keys": [{**public_jwk(open_key(der)), "use": use, "alg": alg, "kid": use} for der, use, alg in purposes]},
+        "jwks": {
+            "keys": [{**public_jwk(open_key(der)), "use": use, "alg": alg, "kid": use} for der, use, alg in purposes]
+        },
     }
 
 
@@ -138,6 +140,8 @@ class Flow:
     userinfo: str = ""
     page_url: str = ""
     page: str = ""
+    signer: ec.EllipticCurvePrivateKey | None = None
+    """the proof key, open, where the load itself makes the userinfo request"""
     failed: bool = False
 
 
@@ -183,10 +187,10 @@ class Maker:
             token_body=urlencode(redeemed),
         )
 
-    def userinfo_request(self, proof_key: bytes, proof_jwk: dict[str, str], access_token: str) -> bytes:
+    def userinfo_request(self, signer: ec.EllipticCurvePrivateKey, jwk: dict[str, str], access_token: str) -> bytes:
         """The request that could not be made before its access token was there."""
         url = self.endpoints.userinfo
-        proof = _proof(open_key(proof_key), proof_jwk, "GET", url, ath=digest(access_token))
+        proof = _proof(signer, jwk, "GET", url, ath=digest(access_token))
         return encode("GET", url, f"Authorization: DPoP {access_token}\r\nDPoP: {proof}\r\n")
 
     def _authentication(self) -> dict[str, str]:

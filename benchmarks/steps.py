@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from benchmarks.http_client import Answer, encode
-from benchmarks.relying_party import CLIENT_ID, REDIRECT_URI, Flow, Maker
+from benchmarks.relying_party import CLIENT_ID, REDIRECT_URI, Flow, Maker, open_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,8 +46,10 @@ def back_channel(maker: Maker) -> tuple[Step, Step]:
         return encode("POST", maker.endpoints.token, flow.token_head, body)
 
     def ask(flow: Flow) -> bytes:
-        made = flow.userinfo_request
-        return made or maker.userinfo_request(flow.proof_key, flow.proof_jwk, flow.access_token)
+        if flow.userinfo_request:
+            return flow.userinfo_request
+        signer = flow.signer or open_key(flow.proof_key)
+        return maker.userinfo_request(signer, flow.proof_jwk, flow.access_token)
 
     return Step(name=TOKEN, request=redeem, accept=_redeemed), Step(name=USERINFO, request=ask, accept=_told)
 

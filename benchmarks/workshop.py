@@ -9,7 +9,7 @@ from functools import cache, partial
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Self
 
-from benchmarks.relying_party import Endpoints, Flow, Keys, Maker
+from benchmarks.relying_party import Endpoints, Flow, Keys, Maker, open_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,4 +70,4 @@ def _userinfo_requests(
     keys: Keys, endpoints: Endpoints, asked: Sequence[tuple[bytes, dict[str, str], str]]
 ) -> list[bytes]:
     maker = _maker(keys, endpoints)
-    return [maker.userinfo_request(*each) for each in asked]
+    return [maker.userinfo_request(open_key(der), jwk, token) for der, jwk, token in asked]

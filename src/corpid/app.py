@@ -9,7 +9,7 @@ import asyncio
 import secrets
 import time
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -25,21 +25,26 @@ from corpid.flows.key_rotation import ensure_first_keys
 from corpid.flows.live import LiveState
 from corpid.flows.own_keys import OwnKeys
 from corpid.flows.provider import Policy, Provider
+from corpid.jose import algorithms
 from corpid.jose.encoding import base64url
 from corpid.ports import StoreUnavailable
 from corpid.protocol.generations import GENERATIONS
+from corpid.web import access_log
 from corpid.web.endpoints import Desk
 from corpid.web.middleware import Shell
 from corpid.web.rendering import Renderer
 from corpid.web.routes import Router
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from corpid.adapters.sql.stores import SqlStores
-    from corpid.ports import Passwords, Registry, TransientStore
+    from corpid.ports import AuditEvent, Passwords, Registry, TransientStore
+    from corpid.protocol.generations import Generation
     from corpid.settings import Settings
 
+OWN_ALGORITHM: Final = "ES256"
+"""what the provider itself signs with (D20, D21)"""
 _SWEEP_SECONDS: Final = 1.0
 
 
@@ -56,6 +61,8 @@ class Stores:
     passwords: Passwords
     settings: Settings
     clock: Callable[[], float]
+    rewrap: Callable[[AuditEvent], Awaitable[int]]
+    """seals every secret at rest with the current key-encryption key; how many that were (D43)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,17 +98,21 @@ def migrate_database(settings: Settings) -> Path:
 
 
 def _sealer(settings: Settings) -> sealing.Sealer:
+    older = [sealing.key_from_file(path) for path in settings.old_key_encryption_key_files]
+    return sealing.Sealer(_current_key(settings), older)
+
+
+def _current_key(settings: Settings) -> bytes:
     if settings.key_encryption_key is not None:
-        text = settings.key_encryption_key.get_secret_value()
-        return sealing.Sealer(sealing.key_from_text(text, "CORPID_KEY_ENCRYPTION_KEY"))
+        return sealing.key_from_text(settings.key_encryption_key.get_secret_value(), "CORPID_KEY_ENCRYPTION_KEY")
     if settings.key_encryption_key_file is not None:
-        return sealing.Sealer(sealing.key_from_file(settings.key_encryption_key_file))
+        return sealing.key_from_file(settings.key_encryption_key_file)
     if not settings.is_embedded:
         raise StartError(
             "CORPID_KEY_ENCRYPTION_KEY_FILE is not set: with a database of your own, name a file (mode 0600) "
             "that holds the base64 of 32 random bytes"
         )
-    return sealing.Sealer(sealing.embedded_key(settings.data_dir))
+    return sealing.embedded_key(settings.data_dir)
 
 
 @asynccontextmanager
@@ -132,13 +143,31 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
                 passwords=passwords,
                 settings=settings,
                 clock=clock,
+                rewrap=stores.rewrap,
             )
     finally:
         passwords.close()
 
 
+def tested(generation: Generation) -> Generation:
+    """A generation with the algorithms that pass their self-test. Raises StartError where ours does not. D42"""
+    working = algorithms.working(tuple(algorithms.ALGORITHMS))
+    lacking = sorted(set(algorithms.ALGORITHMS).difference(working))
+    if OWN_ALGORITHM in lacking:
+        raise StartError(
+            f"{OWN_ALGORITHM} does not work with the installed cryptography library: install another build"
+        )
+    if lacking:
+        access_log.log().warning("algorithm_not_working", detail=", ".join(lacking))
+    return replace(
+        generation,
+        assertion_algorithms=tuple(name for name in generation.assertion_algorithms if name in working),
+        proof_algorithms=tuple(name for name in generation.proof_algorithms if name in working),
+    )
+
+
 def _policy(settings: Settings) -> Policy:
-    pushed = next(GENERATIONS[name] for name in settings.generations if GENERATIONS[name].pushed)
+    pushed = tested(next(GENERATIONS[name] for name in settings.generations if GENERATIONS[name].pushed))
     return Policy(
         base_url=settings.base_url,
         name=settings.name,

@@ -12,6 +12,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
     from contextlib import AbstractAsyncContextManager
 
     from corpid.directory.records import (
@@ -54,6 +55,10 @@ class MissingReference(Conflict):
 
 class KeySetUnavailable(Exception):
     """No key set of this client can be had: unreachable or malformed, and no last good one (D27)."""
+
+
+class SecretUnreadable(Exception):
+    """A secret at rest does not open: the key-encryption key is another one, or the row was changed (D43)."""
 
 
 class PasswordsBusy(Exception):
@@ -148,12 +153,10 @@ class Directory(Protocol):
     async def user(self, user_id: str) -> User | None: ...
     async def user_by_name(self, user_name: str) -> User | None:
         """By user name, compared after PRECIS mapping (D51)."""
-        ...
 
     async def credentials(self, user_id: str) -> Credentials | None: ...
     async def choices(self, user_id: str) -> list[tuple[Entity, Membership]]:
         """Every membership of a person with its entity, by entity name."""
-        ...
 
     async def services(self, service_ids: Sequence[str]) -> list[Service]: ...
     async def assignments(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[Assignment]: ...
@@ -163,23 +166,18 @@ class Directory(Protocol):
 
     async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
         """Raise the last accepted step in one conditional statement; False if it was not lower (D45)."""
-        ...
 
     async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> None:
         """Replace a password hash by a stronger one of the same password, if it is still the old one."""
-        ...
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """The records with these keys; those that do not exist are left out."""
-        ...
 
     def scan(self, kind: type[R]) -> AsyncIterator[R]:
         """Every record of a kind, by key."""
-        ...
 
     async def write(self, changes: Sequence[Change], event: AuditEvent) -> None:
         """Write changes, many of them in several short transactions; the event goes with the last. Raises Conflict."""
-        ...
 
 
 class Keys(Protocol):
@@ -189,7 +187,6 @@ class Keys(Protocol):
     async def add(self, key: SealedKey, event: AuditEvent) -> None: ...
     async def add_first(self, keys: Sequence[SealedKey]) -> bool:
         """Store the first keys of a deployment; False if there are keys already."""
-        ...
 
     async def update(self, key: SealedKey, event: AuditEvent) -> None: ...
 
@@ -202,7 +199,6 @@ class Sessions(Protocol):
     async def end(self, session_id: str, event: AuditEvent) -> None: ...
     async def end_all(self, user_id: str, event: AuditEvent) -> None:
         """End every session of a person: who held one has to sign in anew."""
-        ...
 
 
 class Audit(Protocol):
@@ -217,7 +213,6 @@ class Deployment(Protocol):
 
     async def ready(self) -> None:
         """Raise StoreUnavailable unless the store answers."""
-        ...
 
     async def maintenance(self) -> bool: ...
     async def set_maintenance(self, on: bool, event: AuditEvent) -> None: ...
@@ -247,15 +242,12 @@ class TransientUnit(Protocol):
     async def get(self, kind: str, key: bytes) -> bytes | None: ...
     async def take(self, kind: str, key: bytes) -> bytes | None:
         """Get and delete, atomically."""
-        ...
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
         """True for the first only, until it expires."""
-        ...
 
     async def count(self, kind: str, key: bytes, ttl: float) -> int:
         """Raise a counter and return it; the first raise starts its lifetime."""
-        ...
 
 
 class TransientStore(Protocol):
@@ -264,21 +256,17 @@ class TransientStore(Protocol):
     @property
     def forgotten_at(self) -> float:
         """When this store last lost its memory, epoch seconds: what was issued before must be refused."""
-        ...
 
     def unit(self, now: float) -> AbstractAsyncContextManager[TransientUnit]:
         """Several verbs together. Leaving it with an OAuthError commits what was spent; nothing but
         verbs of the stores is awaited inside. Raises StoreUnavailable."""
-        ...
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         """One look outside a unit."""
-        ...
 
     async def sweep(self, *, now: float) -> int:
         """Remove some expired entries; how many went. Called again and again, it finds them all;
         correctness never depends on it."""
-        ...
 
 
 class ClientKeys(Protocol):
@@ -286,12 +274,10 @@ class ClientKeys(Protocol):
 
     async def current(self, client: Client, *, now: float) -> ClientKeySet:
         """Raises KeySetUnavailable, and StoreUnavailable where no set is in memory and the registry cannot be asked."""
-        ...
 
     async def refetched(self, client: Client, *, now: float) -> ClientKeySet:
         """The set after an unknown kid or a bad signature: fetched again, at most once a minute.
         An inline set is returned as it is. Raises as `current`."""
-        ...
 
 
 class Passwords(Protocol):
@@ -299,7 +285,9 @@ class Passwords(Protocol):
 
     async def verify(self, password_hash: str | None, password: str) -> bool:
         """With None the same work is done for nobody. Raises PasswordsBusy."""
-        ...
 
     async def hash(self, password: str) -> str: ...
+    def guessable(self) -> AbstractSet[str]:
+        """What attackers try first, casefolded: for `password_rules.chosen_password`."""
+
     def outdated(self, password_hash: str) -> bool: ...

@@ -48,7 +48,6 @@ def test_a_person_signs_in_and_comes_back_to_the_relying_party(visitor: Visitor,
     assert stage.redeem(rp, page.url) == "200000001A"
 
 
-@pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["script", "no script"])
 @pytest.mark.parametrize("answered", range(4))
 def test_cancel_leads_back_from_every_page(visitor: Visitor, stage: Stage, answered: int) -> None:
     """D17, D37."""

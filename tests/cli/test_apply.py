@@ -192,3 +192,16 @@ def test_a_large_file_is_applied_while_somebody_else_keeps_writing(terminal: Ter
         return len([row async for row in stores.registry.directory.scan(Assignment)])
 
     assert terminal.look(count) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("password", "reason"), [("password12345", "attackers try first"), ("rina-rina-rina", "user name")]
+)
+def test_a_plain_password_that_others_guess_is_refused(terminal: Terminal, password: str, reason: str) -> None:
+    """D44: the blocklist holds for files, too; the message never repeats the password."""
+    told = terminal.refused(
+        "apply", "--development", terminal.file(WITH_FACTORS.replace("harbour lights at dawn", password))
+    )
+    assert "directory.yaml:5: password of rina: " in told
+    assert reason in told
+    assert password not in told

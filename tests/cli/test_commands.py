@@ -109,7 +109,8 @@ def test_a_person_is_helped_back_in_and_switched_off(terminal: Terminal) -> None
     terminal.done("user", "enable", "test.person")
     assert terminal.look(person)[0] == user
     assert [event.action for event in terminal.look(events)] == [
-        "user.add", "user.reset_password", "user.reset_factors", "user.disable", "user.enable",
+        "user.add", "user.reset_password", "session.end_all", "user.reset_factors", "session.end_all",
+        "user.disable", "session.end_all", "user.enable",
     ]  # fmt: skip
 
 

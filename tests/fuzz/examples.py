@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TIERS: Final = [pytest.param(120, id="quick"), pytest.param(5000, id="long", marks=pytest.mark.full)]
+TIERS: Final = [
+    pytest.param(120, id="quick"),
+    pytest.param(1500, id="long", marks=[pytest.mark.full, pytest.mark.timeout(600)]),
+]
 
 
 def hold(examples: int, strategy: SearchStrategy[T], check: Callable[[T], None]) -> None:
@@ -43,7 +46,7 @@ JSON: Final[SearchStrategy[Any]] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
     max_leaves=8,
 )
-ODD: Final = st.sampled_from(["\ud800", "\0", "", None, True, -1, 2**53 + 1, 1e308, [], {}])
+ODD: Final[SearchStrategy[Any]] = st.sampled_from(["\ud800", "\0", "", None, True, -1, 2**53 + 1, 1e308, [], {}])
 
 
 @st.composite

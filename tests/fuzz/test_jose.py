@@ -57,6 +57,30 @@ def test_json(examples: int) -> None:
     hold(examples, st.binary() | ANY_TEXT | anything | JSON.map(json.dumps) | nested, check)
 
 
+def outcome(raw: bytes | str) -> str:
+    try:
+        return repr(json_object(raw))
+    except MalformedToken:
+        return "refused"
+
+
+@pytest.mark.parametrize("examples", TIERS)
+def test_json_is_read_alike_on_the_quick_way_and_on_the_slow_one(examples: int) -> None:
+    """What is written exactly as we write it takes a shorter way, which must see nothing else in it."""
+
+    def check(raw: bytes) -> None:
+        assert outcome(raw) == outcome(b" " + raw)
+        with contextlib.suppress(UnicodeDecodeError):
+            assert outcome(raw) == outcome(raw.decode())
+
+    objects = st.dictionaries(ANY_TEXT, JSON)
+    tight = objects.map(lambda found: json.dumps(found, separators=(",", ":")).encode())
+    raw_text = objects.map(lambda found: json.dumps(found, separators=(",", ":"), ensure_ascii=False))
+    in_utf_8 = raw_text.map(lambda text: text.encode("utf-8", "surrogatepass"))
+    twice = tight.map(lambda text: text[:-1] + (b"," if len(text) > 2 else b"") + text[1:])
+    hold(examples, tight | in_utf_8 | twice | objects.flatmap(written) | st.binary(), check)
+
+
 @pytest.mark.parametrize("examples", TIERS)
 def test_compact_tokens(examples: int) -> None:
     public, _ = import_public_key(KEYS[0])

@@ -10,7 +10,8 @@ import structlog
 
 from corpid.web import access_log
 from tests.protocol import refusals
-from tests.protocol.provider import NOON, World
+from tests.protocol.deployment import NOON
+from tests.protocol.provider import World, Worlds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,10 +39,15 @@ def shared() -> Iterator[World]:
         yield made
 
 
+@pytest.fixture(scope="package")
+def worlds() -> Iterator[Worlds]:
+    """Worlds to be had for one test each."""
+    made = Worlds()
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def world() -> Iterator[World]:
+def world(worlds: Worlds) -> World:
     """A world of the test's own."""
-    with World() as made:
-        yield made
-
-
+    return worlds.fresh()

@@ -8,103 +8,35 @@ relying party is the simulator, which can be dishonest in exactly one place.
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import sqlite3
 import tempfile
 from contextlib import AsyncExitStack, closing, contextmanager
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 from argon2.profiles import CHEAPEST
-from joserfc.jwk import ECKey
 
 from corpid import app, settings
 from corpid.adapters.passwords import Argon2Passwords
-from corpid.ports import AuditEvent, Delete, Upsert
-from corpid.protocol.records import Client
+from corpid.ports import Delete, Upsert
 from corpid.sandbox import walk
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.person import Person
 from corpid.sandbox.relying_party import RelyingParty
-from corpid.sandbox.relying_party_keys import RelyingPartyKeys
 from tests.protocol import directory
+from tests.protocol.deployment import EVENT, ISSUER, LIVE, NOON, WEEK, Clock, registered, rp_keys, template
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
     from corpid.directory.records import Record
     from corpid.flows.provider import Provider
+    from corpid.protocol.records import Client
 
-ISSUER: Final = "https://op.example"
-PAR: Final = f"{ISSUER}/request"
-AUTHORIZE: Final = f"{ISSUER}/mga/sps/oauth/oauth20/authorize"
-TOKEN: Final = f"{ISSUER}/mga/sps/oauth/oauth20/token"
-USERINFO: Final = f"{ISSUER}/userinfo"
-CALLBACK: Final = "https://rp.example/callback"
-NOON: Final = 1_800_000_000.0
-"""2027-01-15 08:00:00 UTC"""
-WEEK: Final = 604_800
-LIVE: Final = 5
-"""seconds after which what another process wrote is seen (D50)"""
-EVENT: Final = AuditEvent(actor="operator", action="test.change")
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Clock:
-    """Time that passes when a test says so; epoch seconds."""
-
-    now: float = NOON
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@cache
-def rp_keys(client_id: str) -> RelyingPartyKeys:
-    return RelyingPartyKeys.generate()
-
-
-@cache
-def other_key(curve: str = "P-256") -> ECKey:
-    """A key that nobody registered and no request was bound to."""
-    return ECKey.generate_key(curve)
-
-
-def registered(client_id: str = "rp-1", **changes: Any) -> Client:
-    """A client as it is registered: of the government, so that no consent is asked (D29)."""
-    fields: dict[str, Any] = {
-        "name": f"Relying Party {client_id}",
-        "redirect_uris": (CALLBACK, "https://rp.example/other?kept=1"),
-        "jwks": json.dumps(rp_keys(client_id).public()),
-        "scopes": directory.SCOPES,
-        "services": ("PERMITS", "GRANTS"),
-        "sector": "government",
-        **changes,
-    }
-    return Client(client_id=client_id, **fields)
-
-
-@cache
-def _template() -> Path:
-    """A data directory with schema, keys, directory and client, made once and copied for each world."""
-    path = Path(tempfile.mkdtemp(prefix="corpid-protocol-"))
-
-    async def fill() -> None:
-        chosen = settings.load(data_dir=path, base_url=ISSUER, trusted_proxies=("127.0.0.1",))
-        passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
-        password_hash = await passwords.hash(directory.PASSWORD)
-        async with app.create(chosen, clock=lambda: NOON, passwords=passwords) as application:
-            records = [*directory.records(password_hash), registered(), registered("rp-2")]
-            await application.provider.registry.directory.write([Upsert(record) for record in records], EVENT)
-
-    asyncio.run(fill())
-    return path
 
 
 class World:
@@ -116,19 +48,39 @@ class World:
     def __init__(self, *, at: Path | None = None, clock: Clock | None = None, **options: Any) -> None:
         self.directory = at or Path(tempfile.mkdtemp(prefix="corpid-world-"))
         if at is None:
-            shutil.copytree(_template(), self.directory, dirs_exist_ok=True)
+            shutil.copytree(template(), self.directory, dirs_exist_ok=True)
         self.clock = clock or Clock()
         self._keep = at is not None
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
-        self._browsers = 0
+        self._audited = 0
         chosen = {"base_url": ISSUER, "trusted_proxies": ("127.0.0.1",), "session_seconds": WEEK, **options}
         self.issuer: str = chosen["base_url"]
         self.application = self.run(self._start(settings.load(data_dir=self.directory, **chosen)))
+        self._look = sqlite3.connect(f"file:{self.directory / 'corpid.sqlite'}?mode=ro", uri=True)
+        self._outside()
+
+    def _outside(self) -> None:
         self.http = self._client()
         self.rp = self.party()
         self.browser = self.new_browser()
-        self._look = sqlite3.connect(f"file:{self.directory / 'corpid.sqlite'}?mode=ro", uri=True)
+
+    def reset(self) -> None:
+        """As it was when it was made: its tables, its clock, and nobody there who asked before."""
+        with closing(sqlite3.connect(self.directory / "corpid.sqlite", isolation_level=None)) as other:
+            other.execute("ATTACH ? AS template", (str(template() / "corpid.sqlite"),))
+            tables = other.execute(
+                "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            )
+            names = [name for (name,) in tables if name != "audit"]
+            restored = [
+                f"DELETE FROM main.{name}; INSERT INTO main.{name} SELECT * FROM template.{name};" for name in names
+            ]
+            other.executescript(f"BEGIN IMMEDIATE; {' '.join(restored)} COMMIT")
+        self.provider.live.drop()
+        self._audited += len(self.audited())
+        self.clock.now = NOON
+        self._outside()
 
     async def _start(self, chosen: settings.Settings) -> app.Application:
         passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
@@ -185,7 +137,8 @@ class World:
 
     def new_browser(self) -> Browser:
         """A browser without cookies."""
-        return Browser(self._client(), frozenset({"https://op.example"}))
+        parts = urlsplit(self.issuer)
+        return Browser(self._client(), frozenset({f"{parts.scheme}://{parts.netloc}"}))
 
     def sign_in(self, rp: RelyingParty | None = None, user: str = "alice", browser: Browser | None = None) -> str:
         """Push and sign a person in through the pages; the callback URL. Thirty seconds pass, for the next code."""
@@ -200,10 +153,12 @@ class World:
 
     # Requests, each answer as it came
 
-    def push(self, rp: RelyingParty | None = None, *, headers: Any = None, body: bytes | None = None, **form: Any) -> httpx.Response:
+    def push(
+        self, rp: RelyingParty | None = None, /, *, headers: Any = None, body: Any = None, **form: Any
+    ) -> httpx.Response:
         return self.run((rp or self.rp).push(form, headers, body=body))
 
-    def get(self, url: str, browser: Browser | None = None, **headers: str) -> httpx.Response:
+    def get(self, url: str, browser: Browser | None = None, /, **headers: str) -> httpx.Response:
         """One GET, following nothing; by name a header is written sec_fetch_dest."""
         http = (browser or self.browser).http
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -222,7 +177,9 @@ class World:
         assert answer.status_code == 302, answer.text
         return self.run(_callback(rp, answer.headers["location"]))
 
-    def redeem(self, code: str, rp: RelyingParty | None = None, /, *, headers: Any = None, **form: Any) -> httpx.Response:
+    def redeem(
+        self, code: str, rp: RelyingParty | None = None, /, *, headers: Any = None, **form: Any
+    ) -> httpx.Response:
         return self.run((rp or self.rp).token(code, form, headers))
 
     def tokens(self, rp: RelyingParty | None = None, **form: Any) -> Any:
@@ -231,7 +188,9 @@ class World:
         code = self.code(rp, **form)
         return self.run(rp.believe(self.redeem(code, rp)))
 
-    def userinfo(self, rp: RelyingParty | None = None, method: str = "GET", *, token: str | None = None, **headers: Any) -> httpx.Response:
+    def userinfo(
+        self, rp: RelyingParty | None = None, method: str = "GET", *, token: str | None = None, **headers: Any
+    ) -> httpx.Response:
         return self.run((rp or self.rp).resource(method, headers, access_token=token))
 
     # What is stored
@@ -253,9 +212,28 @@ class World:
         return sorted(row[0] for row in self.stored())
 
     def audited(self) -> list[str]:
-        """The actions of the audit table, oldest first."""
-        with closing(self._look.execute("SELECT action FROM audit ORDER BY number")) as rows:
-            return [row[0] for row in rows]
+        """The actions of the audit table, oldest first, since the world was made or reset."""
+        rows = self._look.execute("SELECT action FROM audit ORDER BY number LIMIT -1 OFFSET ?", (self._audited,))
+        return [action for (action,) in rows]
+
+
+class Worlds:
+    """Worlds by their settings, each used again after a reset: making one costs more than most tests."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, World] = {}
+
+    def fresh(self, **options: Any) -> World:
+        """A world in which nothing has happened."""
+        world = self._made.get(repr(options))
+        if world is None:
+            world = self._made[repr(options)] = World(**options)
+        world.reset()
+        return world
+
+    def close(self) -> None:
+        for world in self._made.values():
+            world.__exit__()
 
 
 async def _callback(rp: RelyingParty, url: str) -> str:
@@ -267,6 +245,3 @@ def query(url: str) -> dict[str, str]:
     pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
     assert len(dict(pairs)) == len(pairs), url
     return dict(pairs)
-
-
-

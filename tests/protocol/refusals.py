@@ -33,7 +33,9 @@ def is_public(description: str, error: str) -> str:
     return _ENDING.sub("", description)
 
 
-def json_refusal(answer: httpx.Response, status: int, error: str, *, state: str | None = None, scheme: str | None = None) -> str:
+def json_refusal(
+    answer: httpx.Response, status: int, error: str, *, state: str | None = None, scheme: str | None = None
+) -> str:
     """A refusal of PAR or the token endpoint; returns its sentence without the reference (D4, D5, D31).
 
     `state` is what must be echoed, `scheme` the challenge that an Authorization header calls for.

@@ -7,12 +7,11 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.protocol.provider import AUTHORIZE, ISSUER, World, query
+from tests.protocol.deployment import AUTHORIZE, ISSUER
+from tests.protocol.provider import World, Worlds, query
 from tests.protocol.refusals import is_public
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import httpx
 
     from corpid.sandbox.browser import Browser
@@ -21,10 +20,9 @@ FORM = "application/x-www-form-urlencoded"
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def world(worlds: Worlds) -> World:
     """A provider without single sign-on, as it is by default."""
-    with World(session_seconds=0) as made:
-        yield made
+    return worlds.fresh(session_seconds=0)
 
 
 def begin(world: World) -> str:
@@ -122,7 +120,13 @@ def test_at_most_ten_browsers_open_a_request_and_those_ten_are_let_in_again(worl
 
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"sec_purpose": "prefetch"}, {"sec_purpose": "prefetch;prerender"}, {"sec_fetch_dest": "iframe"}, {"sec_fetch_dest": "empty"}],
+    [
+        {},
+        {"sec_purpose": "prefetch"},
+        {"sec_purpose": "prefetch;prerender"},
+        {"sec_fetch_dest": "iframe"},
+        {"sec_fetch_dest": "empty"},
+    ],
 )
 def test_looking_spends_nothing_so_the_person_can_still_come(world: World, headers: dict[str, str]) -> None:
     """D15: prefetch, second tab."""
@@ -154,7 +158,12 @@ def test_a_post_is_sent_on_to_the_get(world: World, more: dict[str, str], kept: 
 
 @pytest.mark.parametrize(
     ("content", "media_type"),
-    [("client_id=a&client_id=b&request_uri=x", FORM), ("", FORM), ("client_id=%zz", FORM), ('{"client_id": "rp-1"}', "application/json")],
+    [
+        ("client_id=a&client_id=b&request_uri=x", FORM),
+        ("", FORM),
+        ("client_id=%zz", FORM),
+        ('{"client_id": "rp-1"}', "application/json"),
+    ],
 )
 def test_a_post_that_says_nothing_usable_is_an_error_page(world: World, content: str, media_type: str) -> None:
     """D14, D16."""

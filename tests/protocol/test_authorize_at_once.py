@@ -8,20 +8,19 @@ import msgspec
 import pytest
 
 from tests.protocol import directory
-from tests.protocol.provider import World, query, registered
+from tests.protocol.deployment import registered
+from tests.protocol.provider import World, Worlds, query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import httpx
 
 
 @pytest.fixture
-def signed_in() -> Iterator[World]:
+def signed_in(worlds: Worlds) -> World:
     """Alice, who acts for one entity, is signed in, in the world's browser."""
-    with World(session_seconds=3600) as made:
-        made.sign_in()
-        yield made
+    made = worlds.fresh(session_seconds=3600)
+    made.sign_in()
+    return made
 
 
 def url(world: World, **form: Any) -> str:

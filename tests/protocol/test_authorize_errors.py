@@ -7,7 +7,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.protocol.provider import AUTHORIZE, CALLBACK, World, query
+from tests.protocol.deployment import AUTHORIZE, CALLBACK
+from tests.protocol.provider import World, query
 from tests.protocol.refusals import is_public, logged
 
 if TYPE_CHECKING:
@@ -77,7 +78,16 @@ def test_an_unknown_client_or_one_that_did_not_push_the_request_is_an_error_page
 
 @pytest.mark.parametrize(
     "request_uri",
-    [UNKNOWN, UNKNOWN[:-1], "urn:ietf:params:oauth:request_uri:", "A" * 43, "https://evil.example/object", f"x{UNKNOWN}", f"{UNKNOWN}\x00", "é" * 9],
+    [
+        UNKNOWN,
+        UNKNOWN[:-1],
+        "urn:ietf:params:oauth:request_uri:",
+        "A" * 43,
+        "https://evil.example/object",
+        f"x{UNKNOWN}",
+        f"{UNKNOWN}\x00",
+        "é" * 9,
+    ],
 )
 def test_an_unknown_request_uri_is_an_error_page(shared: World, request_uri: str) -> None:
     """D16."""
@@ -122,7 +132,9 @@ def test_extra_parameters_are_ignored_and_never_trusted(shared: World) -> None:
     """Spec 4.2: no other parameters are sent; D16."""
     rp = shared.rp
     rp.sign_in.request_uri = pushed(shared)
-    url = rp.authorization_url(redirect_uri="https://evil.example/", state=MARK, scope="openid user.name", prompt="none", x=["1", "2"])
+    url = rp.authorization_url(
+        redirect_uri="https://evil.example/", state=MARK, scope="openid user.name", prompt="none", x=["1", "2"]
+    )
     answer = shared.get(url, shared.new_browser())
     assert answer.status_code == 303
     page = shared.run(shared.new_browser().open(url))

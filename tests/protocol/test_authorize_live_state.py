@@ -10,7 +10,8 @@ import pytest
 from corpid.sandbox import walk
 from corpid.sandbox.person import Person
 from tests.protocol import directory
-from tests.protocol.provider import World, query, registered
+from tests.protocol.deployment import registered
+from tests.protocol.provider import World, query
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.protocol import directory
-from tests.protocol.provider import CALLBACK, TOKEN, registered
+from tests.protocol.deployment import CALLBACK, TOKEN, registered
 from tests.protocol.refusals import json_refusal, resource_refusal
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ def test_a_wrong_verifier_finds_nothing_and_spends_nothing(world: World) -> None
     assert world.userinfo(token=token).status_code == 200
 
 
-@pytest.mark.parametrize("uri", ["https://rp.example/other?kept=1", "https://rp.example/callback/", "https://evil.example/"])
+@pytest.mark.parametrize(
+    "uri", ["https://rp.example/other?kept=1", "https://rp.example/callback/", "https://evil.example/"]
+)
 def test_another_redirect_uri_leaves_the_code_spent(world: World, uri: str) -> None:
     """Spec 4.3: must match the one used at PAR; D18: compared after the take."""
     code = world.code()
@@ -113,7 +115,7 @@ def off(record: Any) -> Any:
     return msgspec.structs.replace(record, enabled=False)
 
 
-GRANT_SIDE: dict[str, Callable[[World], None]] = {
+GRANT_SIDE: dict[str, Callable[[World], object]] = {
     "user off": lambda w: w.writes(off(directory.ALICE)),
     "user gone": lambda w: w.deletes(directory.ALICE),
     "entity off": lambda w: w.writes(off(directory.HARBOUR)),
@@ -126,7 +128,9 @@ GRANT_SIDE: dict[str, Callable[[World], None]] = {
 
 
 @pytest.mark.parametrize("change", GRANT_SIDE.values(), ids=GRANT_SIDE)
-def test_what_was_taken_away_since_the_code_was_written_is_invalid_grant(world: World, change: Callable[[World], None]) -> None:
+def test_what_was_taken_away_since_the_code_was_written_is_invalid_grant(
+    world: World, change: Callable[[World], object]
+) -> None:
     """D50; Spec 4.3: redirect_uri must be one of the registered ones. The code stays spent."""
     code = world.code()
     change(world)

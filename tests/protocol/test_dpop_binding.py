@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.protocol.provider import PAR, TOKEN, other_key
+from tests.protocol.deployment import PAR, TOKEN, other_key
 from tests.protocol.refusals import json_refusal, resource_refusal
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def test_a_token_request_needs_a_proof_and_without_one_spends_nothing(world: Wor
 
 
 @pytest.mark.parametrize("spoil", [{"method": "GET"}, {"url": PAR}, {"iat": 0}, {"header": {"typ": "JWT"}}])
-def test_a_bad_proof_at_the_token_endpoint_spends_neither_assertion_nor_code(world: World, spoil: dict[str, Any]) -> None:
+def test_a_bad_proof_at_the_token_endpoint_spends_neither_assertion_nor_code(
+    world: World, spoil: dict[str, Any]
+) -> None:
     """D5: invalid_dpop_proof 401 with its challenge; decisions "order"."""
     code, assertion = world.code(), world.rp.assertion()
     proof = world.rp.proof(**{"method": "POST", "url": TOKEN, **spoil})

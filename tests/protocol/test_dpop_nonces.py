@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.protocol.provider import PAR, TOKEN, USERINFO, World
+from tests.protocol.deployment import PAR, TOKEN, USERINFO
+from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import json_refusal, resource_refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def world(worlds: Worlds) -> World:
     """A provider that wants its nonces."""
-    with World(dpop_nonces=True) as made:
-        yield made
+    return worlds.fresh(dpop_nonces=True)
 
 
 def nonce_of(answer: Any) -> str:

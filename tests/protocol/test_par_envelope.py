@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.protocol.provider import CALLBACK, PAR, TOKEN, USERINFO, registered, rp_keys
+from tests.protocol.deployment import CALLBACK, PAR, TOKEN, USERINFO, registered, rp_keys
 from tests.protocol.refusals import is_public, json_refusal, not_cached
 
 if TYPE_CHECKING:
@@ -18,15 +19,24 @@ FORM = "application/x-www-form-urlencoded"
 
 @pytest.mark.parametrize("url", [PAR, TOKEN])
 @pytest.mark.parametrize(
-    "value", ["application/json", "multipart/form-data; boundary=x", "text/plain", "", "application/x-www-form-urlencodedx", [FORM, FORM], None]
+    "value",
+    [
+        "application/json",
+        "multipart/form-data; boundary=x",
+        "text/plain",
+        "",
+        "application/x-www-form-urlencodedx",
+        [FORM, FORM],
+        None,
+    ],
 )
 def test_another_content_type_is_invalid_request_and_nothing_is_spent(shared: World, url: str, value: Any) -> None:
     """Spec 4.1, 4.3; D14."""
     honest = {"client_assertion": shared.rp.assertion()}
     headers = {"DPoP": shared.rp.proof("POST", PAR), "Content-Type": value}
-    ask = shared.push if url == PAR else lambda **form: shared.redeem("c", **form)
     with shared.nothing_spent():
-        json_refusal(ask(headers=headers, **honest), 400, "invalid_request")
+        asked: Any = {PAR: shared.push, TOKEN: partial(shared.redeem, "c")}[url]
+        json_refusal(asked(headers=headers, **honest), 400, "invalid_request")
     assert shared.push(headers={**headers, "Content-Type": FORM}, **honest).status_code == 201
 
 
@@ -39,7 +49,11 @@ def test_the_content_type_may_have_parameters_and_any_case(shared: World, value:
 @pytest.mark.parametrize(
     ("url", "method", "allowed"),
     [
-        *((url, method, "POST") for url in (PAR, TOKEN) for method in ("GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")),
+        *(
+            (url, method, "POST")
+            for url in (PAR, TOKEN)
+            for method in ("GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
+        ),
         *((USERINFO, method, "GET, POST, HEAD") for method in ("PUT", "DELETE", "PATCH", "OPTIONS")),
     ],
 )
@@ -63,12 +77,16 @@ def test_a_body_without_parameters_is_refused_as_what_is_missing(shared: World, 
 
 
 @pytest.mark.parametrize("broken", [b"nonce=%zz", b"nonce=%f", b"nonce=%", b"nonce=%ff", b"scope=openid%C3%28"])
-def test_what_is_not_utf8_or_badly_encoded_is_invalid_request_and_the_state_is_echoed(shared: World, broken: bytes) -> None:
+def test_what_is_not_utf8_or_badly_encoded_is_invalid_request_and_the_state_is_echoed(
+    shared: World, broken: bytes
+) -> None:
     """Spec 7.1: malformed; D4."""
     json_refusal(shared.push(body=b"state=st%2Fate+1&" + broken), 400, "invalid_request", state="st/ate 1")
 
 
-@pytest.mark.parametrize("body", [b"state=", b"state=a&state=a", b"state=%00", b"state=%zz", b"state=" + b"y" * 2049, b"State=a", b"x=state"])
+@pytest.mark.parametrize(
+    "body", [b"state=", b"state=a&state=a", b"state=%00", b"state=%zz", b"state=" + b"y" * 2049, b"State=a", b"x=state"]
+)
 def test_a_state_that_is_absent_repeated_or_malformed_is_not_echoed(shared: World, body: bytes) -> None:
     """D4: as sent, if it was sent once and is well-formed."""
     answer = shared.push(body=body)
@@ -89,7 +107,14 @@ def test_without_assertion_or_its_type_it_is_invalid_client(shared: World, missi
         json_refusal(shared.redeem("c", **{missing: value}), 401, "invalid_client")
 
 
-@pytest.mark.parametrize("value", ["urn:ietf:params:oauth:client-assertion-type:saml2-bearer", "jwt-bearer", "URN:ietf:params:oauth:client-assertion-type:jwt-bearer"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "urn:ietf:params:oauth:client-assertion-type:saml2-bearer",
+        "jwt-bearer",
+        "URN:ietf:params:oauth:client-assertion-type:jwt-bearer",
+    ],
+)
 def test_another_assertion_type_is_invalid_client(shared: World, value: str) -> None:
     """Spec 4.1: exactly the one value."""
     json_refusal(shared.push(client_assertion_type=value, state="s"), 401, "invalid_client", state="s")
@@ -99,7 +124,9 @@ def test_another_assertion_type_is_invalid_client(shared: World, value: str) -> 
     ("value", "scheme"),
     [("Basic cnAtMTpzZWNyZXQ=", "Basic"), ("Bearer abc", "Bearer"), ("DPoP abc", "DPoP"), ("Digest", "Digest")],
 )
-def test_a_client_that_used_authorization_alone_is_challenged_with_that_scheme(shared: World, value: str, scheme: str) -> None:
+def test_a_client_that_used_authorization_alone_is_challenged_with_that_scheme(
+    shared: World, value: str, scheme: str
+) -> None:
     """RFC 6749 §5.2, D5."""
     without = {"client_assertion": None, "client_assertion_type": None, "client_secret": None}
     answer = shared.push(headers={"Authorization": value}, state="s", **without)
@@ -116,7 +143,12 @@ def test_a_client_secret_alone_authenticates_nobody(shared: World) -> None:
 
 @pytest.mark.parametrize(
     ("headers", "form"),
-    [({"Authorization": "Basic cnAtMTpz"}, {}), ({"Authorization": ["Basic a", "Basic b"]}, {}), ({"Authorization": ""}, {}), ({}, {"client_secret": "s"})],
+    [
+        ({"Authorization": "Basic cnAtMTpz"}, {}),
+        ({"Authorization": ["Basic a", "Basic b"]}, {}),
+        ({"Authorization": ""}, {}),
+        ({}, {"client_secret": "s"}),
+    ],
 )
 def test_a_second_authentication_method_beside_the_assertion_is_refused(shared: World, headers: Any, form: Any) -> None:
     """D8; RFC 6749 §2.3. Nothing is spent."""
@@ -144,7 +176,9 @@ def test_unknown_client_and_failed_signature_share_one_sentence(shared: World) -
 
 
 @pytest.mark.parametrize("changes", [{"enabled": False}, {"jwks": json.dumps({"keys": []})}])
-def test_a_client_that_is_disabled_or_has_no_usable_key_gets_the_same_sentence(world: World, changes: dict[str, Any]) -> None:
+def test_a_client_that_is_disabled_or_has_no_usable_key_gets_the_same_sentence(
+    world: World, changes: dict[str, Any]
+) -> None:
     """D5, D27, D28: before authentication an answer speaks only of what the caller sent."""
     unknown = json_refusal(world.push(world.party("nobody"), state="s"), 401, "invalid_client", state="s")
     world.registers(**changes)

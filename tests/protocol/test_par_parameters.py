@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from corpid.protocol.records import PushedRequest
-from tests.protocol.provider import CALLBACK, PAR
+from tests.protocol.deployment import CALLBACK, PAR
 from tests.protocol.refusals import json_refusal, not_cached
 
 if TYPE_CHECKING:
@@ -24,14 +24,16 @@ CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 LEVEL_2 = "urn:idp:authentication:loa:2"
 
 
-def refuse(world: World, error: str = "invalid_request", **form: Any) -> str:
+def refuse(world: World, error: str = "invalid_request", /, **form: Any) -> str:
     """Push one dishonest parameter: refused, nothing spent; then honestly with the same assertion and proof."""
     honest: dict[str, Any] = {"client_assertion": world.rp.assertion(), "state": "st4te"}
     headers = {"DPoP": world.rp.proof("POST", PAR)}
     state = {**honest, **form}["state"]
     with world.nothing_spent():
         answer = world.push(headers=headers, **{**honest, **form})
-    echoed = state if isinstance(state, str) and 0 < len(state) <= 2048 and state.isascii() and state.isprintable() else None
+    echoed = (
+        state if isinstance(state, str) and 0 < len(state) <= 2048 and state.isascii() and state.isprintable() else None
+    )
     sentence = json_refusal(answer, 400, error, state=echoed)
     assert world.push(headers=headers, **honest).status_code == 201
     return sentence
@@ -142,8 +144,12 @@ def test_state_and_nonce_may_be_long_and_hold_any_printable_character(shared: Wo
 
 
 @pytest.mark.parametrize(("name", "longest"), [("state", 2048), ("nonce", 512)])
-@pytest.mark.parametrize("spoil", [lambda n: "y" * (n + 1), lambda _: "é", lambda _: "a\x00", lambda _: "a\x7f", lambda _: "a\nb"])
-def test_a_state_or_nonce_beyond_that_is_refused(shared: World, name: str, longest: int, spoil: Callable[[int], str]) -> None:
+@pytest.mark.parametrize(
+    "spoil", [lambda n: "y" * (n + 1), lambda _: "é", lambda _: "a\x00", lambda _: "a\x7f", lambda _: "a\nb"]
+)
+def test_a_state_or_nonce_beyond_that_is_refused(
+    shared: World, name: str, longest: int, spoil: Callable[[int], str]
+) -> None:
     """D13, and D4: what is not well-formed is not echoed."""
     refuse(shared, **{name: spoil(longest)})
 
@@ -154,13 +160,17 @@ def test_the_first_supported_acr_value_wins_and_without_any_the_clients_level(sh
     assert accept(shared, acr_values=value).acr == LEVEL_2
 
 
-@pytest.mark.parametrize("value", ["urn:idp:authentication:loa:3", "urn:idp:authentication:loa:1", "2", "URN:idp:authentication:loa:2"])
+@pytest.mark.parametrize(
+    "value", ["urn:idp:authentication:loa:3", "urn:idp:authentication:loa:1", "2", "URN:idp:authentication:loa:2"]
+)
 def test_acr_values_without_a_supported_one_are_refused(shared: World, value: str) -> None:
     """Decisions "Generations": CURRENT answers invalid_request."""
     refuse(shared, acr_values=value)
 
 
-@pytest.mark.parametrize("value", ["APP_PAYMENT_DEFAULT", "app_authentication_default", "APP_AUTHENTICATION_DEFAULT ", "x"])
+@pytest.mark.parametrize(
+    "value", ["APP_PAYMENT_DEFAULT", "app_authentication_default", "APP_AUTHENTICATION_DEFAULT ", "x"]
+)
 def test_a_context_type_outside_the_clients_list_is_refused(shared: World, value: str) -> None:
     """D11."""
     refuse(shared, authentication_context_type=value)
@@ -223,14 +233,18 @@ def test_a_request_object_or_reference_in_the_body_is_refused(shared: World, nam
     assert refuse(shared, **{name: "urn:x"}) == f"parameter {name} is not accepted here"
 
 
-@pytest.mark.parametrize("name", [*REQUIRED, "scope", "client_assertion_type", "dpop_jkt", "acr_values", "prompt", "max_age"])
+@pytest.mark.parametrize(
+    "name", [*REQUIRED, "scope", "client_assertion_type", "dpop_jkt", "acr_values", "prompt", "max_age"]
+)
 def test_a_repeated_known_parameter_is_refused(shared: World, name: str) -> None:
     """D14, and D4: a state that was sent twice is not echoed."""
     value = str({**shared.rp.push_parameters(), "dpop_jkt": "x"}.get(name, "login"))
     assert refuse(shared, **{name: [value, value]}) == f"parameter {name} is repeated"
 
 
-@pytest.mark.parametrize("form", [{"unknown": "x"}, {"unknown": ["x", "y"]}, {"display": "popup"}, {"claims": "{"}, {"ünknown": "ü"}])
+@pytest.mark.parametrize(
+    "form", [{"unknown": "x"}, {"unknown": ["x", "y"]}, {"display": "popup"}, {"claims": "{"}, {"ünknown": "ü"}]
+)
 def test_unknown_parameters_are_ignored(shared: World, form: dict[str, Any]) -> None:
     """D14, repeated or not; D40: display."""
     accept(shared, **form)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.sandbox import jwt
-from tests.protocol.provider import CALLBACK, TOKEN, registered, rp_keys
+from tests.protocol.deployment import CALLBACK, TOKEN, registered, rp_keys
 from tests.protocol.refusals import json_refusal, not_cached
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ PARAMETERS = (
 )  # fmt: skip
 
 
-def refuse(world: World, error: str, status: int = 400, **form: Any) -> str:
+def refuse(world: World, error: str, /, **form: Any) -> str:
     """A request with one thing wrong: refused, nothing spent; then honestly with the same code, assertion and proof."""
     code = world.code()
     honest: dict[str, Any] = {"client_assertion": world.rp.assertion()}
     headers = {"DPoP": world.rp.proof("POST", TOKEN)}
     with world.nothing_spent():
-        sentence = json_refusal(world.redeem(code, headers=headers, **{**honest, **form}), status, error)
+        sentence = json_refusal(world.redeem(code, headers=headers, **{**honest, **form}), 400, error)
     assert world.redeem(code, headers=headers, **honest).status_code == 200
     return sentence
 
@@ -45,14 +45,24 @@ def test_a_repeated_parameter_is_invalid_request(shared: World, name: str) -> No
 
 @pytest.mark.parametrize(
     "value",
-    ["refresh_token", "client_credentials", "password", "implicit", "Authorization_code", "authorization_code ", "urn:ietf:params:oauth:grant-type:jwt-bearer"],
+    [
+        "refresh_token",
+        "client_credentials",
+        "password",
+        "implicit",
+        "Authorization_code",
+        "authorization_code ",
+        "urn:ietf:params:oauth:grant-type:jwt-bearer",
+    ],
 )
 def test_another_grant_type_is_unsupported(shared: World, value: str) -> None:
     """Spec 7.3, 8: authorization_code only."""
     refuse(shared, "unsupported_grant_type", grant_type=value)
 
 
-@pytest.mark.parametrize("value", ["x" * 42, "x" * 129, "x" * 42 + "é", "x" * 42 + "+", "x" * 42 + "=", "x" * 42 + " ", "x" * 43 + "\n"])
+@pytest.mark.parametrize(
+    "value", ["x" * 42, "x" * 129, "x" * 42 + "é", "x" * 42 + "+", "x" * 42 + "=", "x" * 42 + " ", "x" * 43 + "\n"]
+)
 def test_a_malformed_verifier_is_invalid_request(shared: World, value: str) -> None:
     """Decisions "Generations": CURRENT answers invalid_request; RFC 7636 §4.1."""
     refuse(shared, "invalid_request", code_verifier=value)

@@ -13,7 +13,8 @@ from corpid.sandbox import jwt, walk
 from corpid.sandbox.person import Person
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys, public
 from tests.protocol import directory
-from tests.protocol.provider import ISSUER, USERINFO, World, rp_keys
+from tests.protocol.deployment import ISSUER, USERINFO, rp_keys
+from tests.protocol.provider import World
 
 if TYPE_CHECKING:
     from corpid.sandbox.relying_party import RelyingParty
@@ -50,7 +51,9 @@ def parties(subject: str, scopes: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("subject", ["user", "entity"])
-@pytest.mark.parametrize("scopes", [(), *((scope,) for scope in EVERY), tuple(EVERY)], ids=lambda s: "+".join(s) or "openid")
+@pytest.mark.parametrize(
+    "scopes", [(), *((scope,) for scope in EVERY), tuple(EVERY)], ids=lambda s: "+".join(s) or "openid"
+)
 def test_the_id_token_has_exactly_these_claims(world: World, subject: str, scopes: tuple[str, ...]) -> None:
     """D1, D2: attributes by granted scope, the other party's sub and sub_type always."""
     rp = world.registers(subject=subject)
@@ -111,7 +114,9 @@ def jwe_header(world: World, rp: RelyingParty) -> dict[str, Any]:
 @pytest.mark.parametrize("curve", ["P-256", "P-384", "P-521"])
 def test_the_id_token_is_nested_in_a_jwe_for_the_clients_key(world: World, curve: str, wrap: str, enc: str) -> None:
     """D21: alg from the key, enc as registered, header kid of that key, cty JWT."""
-    keys = dataclasses.replace(rp_keys("rp-1"), encryption=RelyingPartyKeys.generate(encryption_curve=curve, wrap=wrap).encryption)
+    keys = dataclasses.replace(
+        rp_keys("rp-1"), encryption=RelyingPartyKeys.generate(encryption_curve=curve, wrap=wrap).encryption
+    )
     rp = world.registers(jwks=json.dumps(keys.public()), id_token_encryption_enc=enc)
     rp.keys, rp.id_token_enc = keys, enc
     header = jwe_header(world, rp)
@@ -131,11 +136,14 @@ def test_the_id_token_is_nested_in_a_jwe_for_the_clients_key(world: World, curve
         ([("secp256k1", "ECDH-ES+A256KW"), ("P-256", "ECDH-ES+A128KW")], 1),
     ],
 )
-def test_of_several_encryption_keys_the_strongest_is_used(world: World, offered: list[tuple[str, str | None]], chosen: int) -> None:
+def test_of_several_encryption_keys_the_strongest_is_used(
+    world: World, offered: list[tuple[str, str | None]], chosen: int
+) -> None:
     """D21: strongest curve, then strongest wrap, then order; a key without alg: A256KW."""
     made = [ECKey.generate_key(curve, {"kid": f"enc-{n}", "use": "enc"}) for n, (curve, _) in enumerate(offered)]
     described = [
-        {**public(key, "kid", "use"), **({"alg": alg} if alg else {})} for key, (_, alg) in zip(made, offered, strict=True)
+        {**public(key, "kid", "use"), **({"alg": alg} if alg else {})}
+        for key, (_, alg) in zip(made, offered, strict=True)
     ]
     world.registers(jwks=json.dumps({"keys": [*described, rp_keys("rp-1").public()["keys"][0]]}))
     header, _ = jwt.peek(world.redeem(world.code()).json()["id_token"])

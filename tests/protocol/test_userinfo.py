@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,14 +11,17 @@ import pytest
 
 from corpid.sandbox import jwt
 from tests.protocol import directory
+from tests.protocol.deployment import ISSUER, NOON, USERINFO, registered, rp_keys
 from tests.protocol.directory import CLIENT_ENTITY, MAKER, PERMITS, THIRD_PARTY, THIRD_PARTY_GRANT
-from tests.protocol.provider import ISSUER, NOON, USERINFO, World, rp_keys
+from tests.protocol.provider import World
 from tests.protocol.refusals import not_cached, resource_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EMPTY = {"Result_Set": {"ESrvc_Row_Count": 0, "ESrvc_Result": []}}
+EIGHT = NOON + 86400
+"""2027-01-16 08:00:00 UTC, midnight in Los Angeles"""
+EMPTY: dict[str, Any] = {"Result_Set": {"ESrvc_Row_Count": 0, "ESrvc_Result": []}}
 AUTH_INFO = {
     "Result_Set": {
         "ESrvc_Row_Count": 1,
@@ -107,10 +111,23 @@ def test_the_answer_is_a_signed_jwt_with_exactly_these_claims(shared: World, met
     }
 
 
-@pytest.mark.parametrize("scope", ["openid", "openid authinfo", "openid tpauthinfo", "openid user.name entity.identity", "tpauthinfo openid authinfo"])
+@pytest.mark.parametrize(
+    "scope",
+    [
+        "openid",
+        "openid authinfo",
+        "openid tpauthinfo",
+        "openid user.name entity.identity",
+        "tpauthinfo openid authinfo",
+    ],
+)
 def test_a_block_is_there_exactly_for_its_scope(shared: World, scope: str) -> None:
     """Spec 2.5, 4.9; the identity scopes tell nothing here."""
-    wanted = {name for asked, name in {"authinfo": "auth_info", "tpauthinfo": "tp_auth_info"}.items() if asked in scope.split()}
+    wanted = {
+        name
+        for asked, name in {"authinfo": "auth_info", "tpauthinfo": "tp_auth_info"}.items()
+        if asked in scope.split()
+    }
     assert claims(redeemed(shared, scope)).keys() == {"iss", "aud", "sub", "iat", "exp"} | wanted
 
 
@@ -125,7 +142,12 @@ def test_sub_is_that_of_the_id_token(world: World, subject: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "media_type"),
-    [(b"", None), (b"access_token=x", "application/x-www-form-urlencoded"), (b"{", "application/json"), (b"\xff" * 60_000, "x/y")],
+    [
+        (b"", None),
+        (b"access_token=x", "application/x-www-form-urlencoded"),
+        (b"{", "application/json"),
+        (b"\xff" * 60_000, "x/y"),
+    ],
 )
 def test_whatever_the_body_of_a_post_holds_is_ignored(shared: World, content: bytes, media_type: str | None) -> None:
     """Spec 4.4: POST needs no body; any body sent is ignored."""
@@ -186,36 +208,27 @@ def test_authinfo_without_an_assignment_is_there_and_empty(world: World) -> None
     assert "tp_auth_info" not in found
 
 
-Change = "Callable[[World], None]"
+def _grant_another_role(world: World) -> None:
+    world.deletes(THIRD_PARTY_GRANT)
+    world.writes(msgspec.structs.replace(THIRD_PARTY_GRANT, role="Maker"))
+
+
 NO_THIRD_PARTIES: dict[str, Callable[[World], None]] = {
     "the service allows none": lambda w: w.writes(msgspec.structs.replace(PERMITS, third_parties=False)),
     "the service is off": lambda w: w.writes(msgspec.structs.replace(PERMITS, enabled=False)),
     "nothing granted": lambda w: w.deletes(THIRD_PARTY_GRANT),
-    "another role granted": lambda w: w.run(_other_role(w)),
+    "another role granted": _grant_another_role,
     "the client entity is off": lambda w: w.writes(msgspec.structs.replace(CLIENT_ENTITY, enabled=False)),
     "the grant is over": lambda w: w.writes(msgspec.structs.replace(THIRD_PARTY_GRANT, end_date="2027-01-14")),
     "the row is over": lambda w: w.writes(msgspec.structs.replace(THIRD_PARTY, end_date="2027-01-14")),
-    "not a service of the client": lambda w: w.writes(_with_services(w)),
+    "not a service of the client": lambda w: w.writes(registered(services=("GRANTS",))),
 }
 
 
-async def _other_role(world: World) -> None:
-    from corpid.ports import Delete, Upsert
-    from tests.protocol.provider import EVENT
-
-    changes = [Delete(THIRD_PARTY_GRANT), Upsert(msgspec.structs.replace(THIRD_PARTY_GRANT, role="Maker"))]
-    await world.provider.registry.directory.write(changes, EVENT)
-    world.clock.now += 5
-
-
-def _with_services(world: World) -> Any:
-    from tests.protocol.provider import registered
-
-    return registered(services=("GRANTS",))
-
-
 @pytest.mark.parametrize("change", NO_THIRD_PARTIES.values(), ids=NO_THIRD_PARTIES)
-def test_without_a_row_that_holds_today_there_is_no_third_party_block(world: World, change: Callable[[World], None]) -> None:
+def test_without_a_row_that_holds_today_there_is_no_third_party_block(
+    world: World, change: Callable[[World], None]
+) -> None:
     """D23: scope, a service that allows third parties, and at least one row, else absent; R-21."""
     redeemed(world)
     assert "tp_auth_info" in claims(world)
@@ -226,28 +239,32 @@ def test_without_a_row_that_holds_today_there_is_no_third_party_block(world: Wor
 @pytest.mark.parametrize(
     ("zone", "now", "today"),
     [
-        ("UTC", NOON, "2027-01-15"),
-        ("Asia/Singapore", NOON + 7 * 3600 + 59 * 60, "2027-01-15"),
-        ("Asia/Singapore", NOON + 8 * 3600, "2027-01-16"),
-        ("America/Los_Angeles", NOON - 1, "2027-01-14"),
-        ("America/Los_Angeles", NOON, "2027-01-15"),
-        ("Pacific/Kiritimati", NOON + 2 * 3600, "2027-01-16"),
+        ("UTC", EIGHT, "2027-01-16"),
+        ("Asia/Singapore", EIGHT + 7 * 3600 + 59 * 60, "2027-01-16"),
+        ("Asia/Singapore", EIGHT + 8 * 3600, "2027-01-17"),
+        ("America/Los_Angeles", EIGHT - 1, "2027-01-15"),
+        ("America/Los_Angeles", EIGHT, "2027-01-16"),
+        ("Pacific/Kiritimati", EIGHT + 2 * 3600, "2027-01-17"),
     ],
 )
 def test_dates_begin_and_end_in_the_time_zone_of_the_deployment(zone: str, now: float, today: str) -> None:
     """D23: inclusive; rows outside them are left out."""
-    from datetime import date, timedelta
-
     day = date.fromisoformat(today)
     yesterday, tomorrow = (str(day + timedelta(days=n)) for n in (-1, 1))
-    spans = {"a": ("2020-01-01", yesterday), "b": ("2020-01-01", today), "c": (today, "9999-12-31"), "d": (tomorrow, "9999-12-31"), "e": (today, today)}
+    spans = {
+        "a": ("2020-01-01", yesterday),
+        "b": ("2020-01-01", today),
+        "c": (today, "9999-12-31"),
+        "d": (tomorrow, "9999-12-31"),
+        "e": (today, today),
+    }
     with World(timezone=zone) as world:
         rows = [
             msgspec.structs.replace(MAKER, ref=ref, sub_entity=ref, start_date=start, end_date=end)
             for ref, (start, end) in spans.items()
         ]
         world.writes(*rows)
-        world.clock.now = now - 60 if now > NOON else now - 35
+        world.clock.now = now - 60
         world.sign_in()
         world.tokens()
         world.clock.now = now

@@ -12,7 +12,8 @@ from corpid.jose import compact, key_ring
 from corpid.jose.algorithms import ALGORITHMS as KNOWN
 from corpid.sandbox import jwt
 from tests.protocol import directory
-from tests.protocol.provider import ISSUER, PAR, USERINFO, World, other_key, registered
+from tests.protocol.deployment import ISSUER, PAR, USERINFO, other_key, registered
+from tests.protocol.provider import World
 from tests.protocol.refusals import ALGORITHMS, json_refusal, not_cached, resource_refusal
 
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ def refuse(world: World, status: int, error: str, method: str = "GET", **headers
 @pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
 @pytest.mark.parametrize("value", [None, "", "Bearer abc", "Basic cnAtMTpz", "DPoPx abc", "abc", "Digest x"])
 @pytest.mark.parametrize("proof", [None, "x"])
-def test_without_credentials_of_our_scheme_it_is_a_bare_401(holder: World, method: str, value: str | None, proof: str | None) -> None:
+def test_without_credentials_of_our_scheme_it_is_a_bare_401(
+    holder: World, method: str, value: str | None, proof: str | None
+) -> None:
     """Spec 7.4 rule 2: no error code, description or body; D24: only the challenge."""
     with holder.nothing_spent():
         answer = holder.userinfo(method=method, Authorization=value, DPoP=proof)
@@ -66,7 +69,9 @@ def test_a_token_in_query_or_body_is_not_looked_at(holder: World) -> None:
     proof = {"DPoP": holder.rp.proof("POST", USERINFO, token(holder))}
     body = f"access_token={token(holder)}"
     for answer in (
-        holder.run(holder.http.get(f"{USERINFO}?{body}", headers={"DPoP": holder.rp.proof("GET", USERINFO, token(holder))})),
+        holder.run(
+            holder.http.get(f"{USERINFO}?{body}", headers={"DPoP": holder.rp.proof("GET", USERINFO, token(holder))})
+        ),
         holder.run(holder.http.post(USERINFO, content=body, headers={**form, **proof})),
     ):
         assert (answer.status_code, answer.content) == (401, b"")
@@ -185,16 +190,18 @@ WRONG: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda w: json.dumps(w))
+@pytest.mark.parametrize("wrong", WRONG, ids=json.dumps)
 def test_a_token_that_is_not_for_this_resource_is_invalid_token(holder: World, wrong: dict[str, Any]) -> None:
     """D20: typ, alg, iss, own URL in aud, exp; D25: an unbound token under DPoP."""
     text = forged(holder, **wrong)
     proof = holder.rp.proof("GET", USERINFO, text)
-    refuse_with = {"Authorization": f"DPoP {text}", "DPoP": proof}
+    refuse_with: dict[str, Any] = {"Authorization": f"DPoP {text}", "DPoP": proof}
     resource_refusal(holder.userinfo(**refuse_with), 401, "invalid_token")
 
 
-@pytest.mark.parametrize("fine", [{}, {"header": {"typ": "application/at+jwt"}}, {"aud": [USERINFO, "https://other.example"]}, {"more": 1}])
+@pytest.mark.parametrize(
+    "fine", [{}, {"header": {"typ": "application/at+jwt"}}, {"aud": [USERINFO, "https://other.example"]}, {"more": 1}]
+)
 def test_the_same_forge_makes_tokens_that_are_taken_when_nothing_is_wrong(holder: World, fine: dict[str, Any]) -> None:
     """D20: also application/at+jwt; without this the test above could not fail."""
     text = forged(holder, **fine)
@@ -203,7 +210,9 @@ def test_the_same_forge_makes_tokens_that_are_taken_when_nothing_is_wrong(holder
 
 def test_a_token_of_another_provider_with_the_same_claims_is_invalid_token(holder: World) -> None:
     """D20: our keys alone."""
-    stranger = key_ring.open_signing_key(key_ring.generate_private_jwk(), active_from=0, retired_at=None, revoked_at=None)
+    stranger = key_ring.open_signing_key(
+        key_ring.generate_private_jwk(), active_from=0, retired_at=None, revoked_at=None
+    )
     ring = key_ring.build([stranger], now=1, kept_seconds=1)
     text = ring.sign(msgspec.json.encode(jwt.peek(token(holder))[1]), "at+jwt")
     resource_refusal(holder.userinfo(token=text), 401, "invalid_token")
@@ -231,7 +240,9 @@ TAKEN_AWAY: dict[str, Callable[[World], None]] = {
 
 
 @pytest.mark.parametrize("change", TAKEN_AWAY.values(), ids=TAKEN_AWAY)
-def test_what_was_taken_away_since_the_token_was_issued_is_invalid_token(world: World, change: Callable[[World], None]) -> None:
+def test_what_was_taken_away_since_the_token_was_issued_is_invalid_token(
+    world: World, change: Callable[[World], None]
+) -> None:
     """D50: at every resource, within five seconds."""
     world.tokens()
     assert world.userinfo().status_code == 200
@@ -241,4 +252,6 @@ def test_what_was_taken_away_since_the_token_was_issued_is_invalid_token(world: 
 
 def test_par_refusals_carry_no_challenge_of_a_resource(holder: World) -> None:
     """D5, D24."""
-    json_refusal(holder.push(headers={"Authorization": f"DPoP {token(holder)}"}, state="s"), 400, "invalid_request", state="s")
+    json_refusal(
+        holder.push(headers={"Authorization": f"DPoP {token(holder)}"}, state="s"), 400, "invalid_request", state="s"
+    )

@@ -78,6 +78,16 @@ def test_a_client_of_the_government_may_have_consent_asked() -> None:
     run(story, entities=1)
 
 
+def test_consent_that_is_asked_for_roles_alone_says_what_is_told() -> None:
+    """D40: never a page without a single line."""
+
+    async def story(made: World) -> None:
+        (line,) = await asked(made, "government", "openid authinfo", prompt="consent")
+        assert "what you may do" in line
+
+    run(story, entities=1)
+
+
 def test_consent_is_asked_every_time() -> None:
     """D29: also of the same person by the same client, minutes later."""
 

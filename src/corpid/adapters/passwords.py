@@ -6,6 +6,7 @@ import asyncio
 import threading
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import structlog
@@ -13,11 +14,13 @@ from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError, VerifyMismatchError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
+from corpid.adapters.blocklist import guessable_passwords
 from corpid.directory.password_rules import LONGEST_TYPED, normalised
 from corpid.ports import PasswordsBusy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
 
     from argon2 import Parameters
 
@@ -57,6 +60,10 @@ class Argon2Passwords:
         """The hash to store, in argon2's own text form with its parameters. Raises PasswordsBusy (D44)."""
         return await self._in_thread(lambda: self._hasher.hash(_octets(password)))
 
+    def guessable(self) -> AbstractSet[str]:
+        """What attackers try first, casefolded; made when it is first asked for (D44)."""
+        return _guessable()
+
     def outdated(self, password_hash: str) -> bool:
         """Whether this hash was made with other parameters than today's; ask it after `verify` (D44)."""
         return self._hasher.check_needs_rehash(password_hash)
@@ -94,6 +101,11 @@ class Argon2Passwords:
             self._hasher.verify(self._nobody, octets)
         except VerificationError:
             return
+
+
+@cache
+def _guessable() -> frozenset[str]:
+    return guessable_passwords()
 
 
 def _octets(password: str) -> bytes:

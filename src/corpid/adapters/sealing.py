@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from corpid.ports import SecretUnreadable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -27,7 +29,7 @@ _NONCE_BYTES: Final = 12
 _KEY_ID_BYTES: Final = 6
 
 
-class SealingError(Exception):
+class SealingError(SecretUnreadable):
     """A key-encryption key is missing or malformed, or does not open what is stored."""
 
 

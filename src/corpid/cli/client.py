@@ -18,7 +18,7 @@ from corpid.protocol.scopes import SCOPES
 if TYPE_CHECKING:
     from corpid.protocol.records import Client
 
-app = typer.Typer(help="Relying parties: add, list, show, disable, enable.", no_args_is_help=True)
+app = typer.Typer(help="Relying parties: add, list, show, disable, enable, drop-keys.", no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
@@ -101,6 +101,13 @@ def enable(client_id: Identifier) -> None:
     output.say(f"The client {client_id} is enabled.")
 
 
+@app.command()
+def drop_keys(client_id: Identifier) -> None:
+    """Forget the key set that was fetched from a client's URL: it is fetched anew when it is next needed."""
+    output.run(_drop_keys(client_id))
+    output.say(f"The fetched key set of {client_id} is dropped. A running server follows within 5 seconds.")
+
+
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
@@ -158,3 +165,8 @@ async def _one(client_id: str) -> Client:
 async def _switch(client_id: str, *, enabled: bool) -> None:
     async with open_registry(settings.load()) as opened:
         await clients.switch_client(opened.registry, client_id, enabled=enabled, actor=OPERATOR)
+
+
+async def _drop_keys(client_id: str) -> None:
+    async with open_registry(settings.load()) as opened:
+        await clients.drop_keys(opened.registry, client_id, actor=OPERATOR)

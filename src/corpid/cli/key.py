@@ -17,7 +17,7 @@ from corpid.flows.own_keys import KEPT_SECONDS
 if TYPE_CHECKING:
     from corpid.ports import SealedKey
 
-app = typer.Typer(help="Signing keys: list, rotate, revoke.", no_args_is_help=True)
+app = typer.Typer(help="Signing keys: list, rotate, revoke; secrets at rest: rewrap.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -58,6 +58,16 @@ def revoke(kid: Annotated[str, typer.Argument(help="The kid, from `corpid key li
         output.say(f"Key {replacement.kid} signs from {_time(replacement.active_from)} in its place.")
 
 
+@app.command()
+def rewrap() -> None:
+    """Seal every secret at rest with the present key-encryption key.
+
+    First let every server run with the new key, and with the earlier one among old_key_encryption_key_files.
+    """
+    count = output.run(_rewrap())
+    output.say(f"Sealed anew: {count} secrets. Nothing in this database needs old_key_encryption_key_files any more.")
+
+
 def _state(key: SealedKey, now: float) -> str:
     if key.revoked_at is not None:
         return "revoked"
@@ -88,3 +98,8 @@ async def _revoke(kid: str) -> SealedKey | None:
             return await key_rotation.revoke(stores.registry, OPERATOR, kid, now=stores.clock())
         except key_rotation.RotationRefused as error:
             output.fail(f"{error}.")
+
+
+async def _rewrap() -> int:
+    async with open_registry(settings.load()) as stores:
+        return await key_rotation.rewrap(stores.rewrap, OPERATOR)

@@ -15,7 +15,7 @@ from corpid.app import StartError
 from corpid.directory.access import Forbidden
 from corpid.directory.problems import DirectoryError
 from corpid.flows.administration.writing import Refused
-from corpid.ports import Conflict, PasswordsBusy, StoreUnavailable
+from corpid.ports import Conflict, PasswordsBusy, SecretUnreadable, StoreUnavailable
 from corpid.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Do a command's work; a refusal becomes a sentence on stderr and exit code 1."""
     try:
         return asyncio.run(work)
-    except (Refused, Forbidden, SettingsError, StartError) as error:
+    except (Refused, Forbidden, SettingsError, StartError, SecretUnreadable) as error:
         fail(str(error))
     except DirectoryError as error:
         fail("\n".join([*error.lines(), "Nothing was changed."]))

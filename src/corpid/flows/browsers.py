@@ -25,7 +25,7 @@ def _key(provider: Provider, cookie: str) -> bytes:
 
 
 async def recognise(provider: Provider, cookie: str | None, *, now: float) -> Browser | None:
-    """The browser of a cookie value, None for a value that we never gave or that was replaced."""
+    """The browser of a cookie value, None for a value that we never gave or that was replaced (D34)."""
     if not cookie:
         return None
     value = await provider.transient.get(kinds.BROWSER.name, _key(provider, cookie), now=now)
@@ -33,7 +33,7 @@ async def recognise(provider: Provider, cookie: str | None, *, now: float) -> Br
 
 
 async def welcome(provider: Provider, unit: TransientUnit, browser: Browser) -> str:
-    """Give a browser a new cookie value and return it (32 random bytes, base64url)."""
+    """Give a browser a new cookie value and return it: 32 random bytes, base64url (D34)."""
     cookie = provider.new_id()
     await unit.put(kinds.BROWSER.name, _key(provider, cookie), msgspec.msgpack.encode(browser), kinds.BROWSER.seconds)
     return cookie

@@ -66,23 +66,23 @@ class StaleStep(Exception):
 
 
 def key(provider: Provider, interaction_id: str) -> bytes:
-    """Where an interaction lives."""
+    """Where an interaction lives (D15)."""
     return kinds.key(kinds.INTERACTION, provider.policy.base_url, interaction_id)
 
 
 def request_key(provider: Provider, kind: kinds.Kind, client_id: str, reference: str, *more: str) -> bytes:
-    """Where something about a pushed request lives: its claim, its completion, an arrival."""
+    """Where something about a pushed request lives: its claim, its completion, an arrival (D15)."""
     return kinds.key(kind, provider.policy.base_url, client_id, reference, *more)
 
 
 async def load(provider: Provider, interaction_id: str, *, now: float) -> Interaction | None:
-    """An interaction, also for a while after its end; None where there was none."""
+    """An interaction, also for a while after its end; None where there was none (D15)."""
     value = await provider.transient.get(kinds.INTERACTION.name, key(provider, interaction_id), now=now)
     return None if value is None else msgspec.msgpack.decode(value, type=Interaction)
 
 
 async def keep(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
-    """Write an interaction; it outlives its end, so that a page can say what happened."""
+    """Write an interaction; it outlives its end, so that a page can say what happened (D15)."""
     await unit.put(
         kinds.INTERACTION.name,
         key(provider, interaction.interaction_id),

@@ -14,6 +14,8 @@ from corpid.ports import AuditEvent, SealedKey
 from corpid.protocol.limits import KEY_PUBLISHED_BEFORE_USE_SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from corpid.directory.access import Actor
     from corpid.ports import Registry
 
@@ -72,7 +74,8 @@ async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool 
 async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> SealedKey | None:
     """Stop publishing and accepting a key at once; returns the new key, where one had to be made.
 
-    A new key signs at once if no other does; else it waits, and the one that signs now is kept until then. Raises RotationRefused for an unknown kid. Source: D42
+    A new key signs at once if no other does; else it waits, and the one that signs now is kept until then.
+    Raises RotationRefused for an unknown kid. Source: D42
     """
     authorise(actor, "delete", Object(kind="key"))
     keys = await signing_keys(registry)
@@ -85,6 +88,15 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
     replacement = await _close_gap(registry, actor, left, now)
     await registry.keys.update(msgspec.structs.replace(key, revoked_at=int(now)), _event(actor, "key.revoke", kid, {}))
     return replacement
+
+
+async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -> int:
+    """Seal every secret at rest with the present key-encryption key; returns how many were sealed with another.
+
+    Raises access.Forbidden; SecretUnreadable for a row that no configured key opens, then nothing is changed. D43
+    """
+    authorise(actor, "write", Object(kind="key"))
+    return await reseal(_event(actor, "key.rewrap", "", {}))
 
 
 async def _close_gap(registry: Registry, actor: Actor, left: list[SealedKey], now: float) -> SealedKey | None:

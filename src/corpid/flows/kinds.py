@@ -38,10 +38,11 @@ ASSERTION: Final = Kind("assertion", 0)
 BROWSER: Final = Kind("browser", 90 * DAY)
 KNOWN_BROWSER: Final = Kind("known_browser", 90 * DAY)
 ATTEMPTS: Final = Kind("attempts", 900)
+SIGN_INS: Final = Kind("sign_ins", 900)
 ATTEMPT_SLOT: Final = Kind("attempt_slot", 0)
 SECOND_FACTOR_MISSES: Final = Kind("second_factor_misses", limits.COMPLETION_KEPT_SECONDS)
 
 
 def key(kind: Kind, issuer: str, *parts: str) -> bytes:
-    """The key of an entry: a hash over kind, issuer and what names the entry (32 bytes)."""
+    """The key of an entry: 32 bytes, a hash over kind, issuer and what names the entry (DESIGN, Security)."""
     return hashlib.sha256(tuple_bytes(kind.name, issuer, *parts)).digest()

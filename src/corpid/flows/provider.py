@@ -24,7 +24,7 @@ class Policy:
     base_url: str
     name: str
     pushed: Generation
-    """the generation that PAR serves"""
+    """the generation that PAR serves, with the algorithms that work here (D42)"""
     returns_iss: bool
     """whether callbacks carry `iss`; discovery says the same (RFC 9207)"""
     session_seconds: int
@@ -43,11 +43,12 @@ class Policy:
 
     def generation(self, name: str) -> Generation:
         """A generation by its name, as records name it."""
-        return GENERATIONS[name]
+        return {**GENERATIONS, self.pushed.name: self.pushed}[name]
 
     def generation_of_code(self, code: str) -> Generation:
         """The generation that a code's first character names, else the pushed one (decisions "Generations")."""
-        return next((g for g in GENERATIONS.values() if g.code_prefix == code[:1]), self.pushed)
+        named = (g.name for g in GENERATIONS.values() if g.code_prefix == code[:1])
+        return self.generation(next(named, self.pushed.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

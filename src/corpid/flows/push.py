@@ -17,7 +17,10 @@ from corpid.protocol.records import PushedRequest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from corpid.flows.client_authentication import AuthenticatedClient
     from corpid.flows.provider import Provider
+    from corpid.protocol.dpop import Proof
+    from corpid.protocol.records import AuthorizationRequest
 
 REQUEST_URI_PREFIX: Final = "urn:ietf:params:oauth:request_uri:"
 
@@ -59,17 +62,21 @@ async def push(
     )
     if generation.id_token_encrypted and caller.keys.encryption is None:
         raise InvalidRequest("the key set of this client has no usable key with use enc for the ID token")
-    reference = provider.new_id()
+    return await _write(provider, caller, proof, request, now)
+
+
+async def _write(
+    provider: Provider, caller: AuthenticatedClient, proof: Proof | None, request: AuthorizationRequest, now: float
+) -> Pushed:
+    reference, client_id = provider.new_id(), caller.client.client_id
     async with provider.transient.unit(now) as unit:
         if proof is not None:
             await possession.spend(provider, unit, proof)
         await client_authentication.spend(provider, unit, caller.assertion)
         await unit.put(
             kinds.PUSHED_REQUEST.name,
-            kinds.key(kinds.PUSHED_REQUEST, policy.base_url, client.client_id, reference),
+            kinds.key(kinds.PUSHED_REQUEST, provider.policy.base_url, client_id, reference),
             msgspec.msgpack.encode(PushedRequest(request=request, pushed_at=now)),
             kinds.PUSHED_REQUEST.seconds,
         )
-    return Pushed(
-        request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client.client_id
-    )
+    return Pushed(request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client_id)

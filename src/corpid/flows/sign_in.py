@@ -183,7 +183,7 @@ async def submit_consent(provider: Provider, caller: Caller, visit: Visit) -> No
 
 
 async def start_over(provider: Provider, caller: Caller, visit: Visit) -> None:
-    """Forget the single sign-on of this interaction, so that another account can be used. Raises StaleStep."""
+    """Forget the single sign-on of this interaction, so that another account can be used. Raises StaleStep (D30)."""
     await _move(provider, caller, visit, user_id="", amr=(), auth_time=0, level=0, entity_id="", from_session=False)
 
 

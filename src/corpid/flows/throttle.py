@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _FREE_FOR_ACCOUNT: Final = 5
 _FREE_FOR_ADDRESS: Final = 50
+_ATTEMPTS_OF_A_SIGN_IN: Final = 2
 _LONGEST_SECONDS: Final = 300
 _IPV6_SITE: Final = 64
 
@@ -40,6 +41,11 @@ def _site(address: str) -> str:
     return str(ipaddress.ip_network((parsed, _IPV6_SITE), strict=False))
 
 
+def _address(caller: Caller) -> tuple[str, ...]:
+    """An address counts in fixed windows, so that its attempts and its sign-ins end together."""
+    return ("address", _site(caller.address), str(int(caller.now // kinds.ATTEMPTS.seconds)))
+
+
 async def _account(provider: Provider, user_name: str, browser_id: str, now: float) -> tuple[str, ...]:
     known = kinds.key(kinds.KNOWN_BROWSER, provider.policy.base_url, user_name, browser_id)
     if await provider.transient.get(kinds.KNOWN_BROWSER.name, known, now=now) is not None:
@@ -52,7 +58,13 @@ async def attempt(provider: Provider, caller: Caller, user_name: str, browser_id
     account = await _account(provider, user_name, browser_id, caller.now)
     async with provider.transient.unit(caller.now) as unit:
         await _admit(provider, unit, account, _FREE_FOR_ACCOUNT, caller.now)
-        await _admit(provider, unit, ("address", _site(caller.address)), _FREE_FOR_ADDRESS, caller.now)
+        signed_in = await unit.get(kinds.SIGN_INS.name, _sign_ins(provider, caller))
+        free = _FREE_FOR_ADDRESS + _ATTEMPTS_OF_A_SIGN_IN * int(signed_in or b"0")
+        await _admit(provider, unit, _address(caller), free, caller.now)
+
+
+def _sign_ins(provider: Provider, caller: Caller) -> bytes:
+    return kinds.key(kinds.SIGN_INS, provider.policy.base_url, *_address(caller))
 
 
 async def _admit(provider: Provider, unit: TransientUnit, who: tuple[str, ...], free: int, now: float) -> None:
@@ -68,10 +80,15 @@ async def _admit(provider: Provider, unit: TransientUnit, who: tuple[str, ...], 
 
 
 async def succeeded(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str, browser_id: str) -> None:
-    """Forget this account's attempts and remember the browser: after every factor was shown (D47)."""
+    """After every factor was shown: forget this account's attempts, and remember the browser.
+
+    The address gets back what this sign-in cost it and no more, or one account of one's own would be a licence
+    to try the passwords of others. D47
+    """
     issuer = provider.policy.base_url
-    for who in (("account", user_name), ("browser", user_name, browser_id), ("address", _site(caller.address))):
+    for who in (("account", user_name), ("browser", user_name, browser_id)):
         await _forget(unit, issuer, who)
+    await unit.count(kinds.SIGN_INS.name, _sign_ins(provider, caller), kinds.SIGN_INS.seconds)
     known = kinds.key(kinds.KNOWN_BROWSER, issuer, user_name, browser_id)
     await unit.put(kinds.KNOWN_BROWSER.name, known, b"1", kinds.KNOWN_BROWSER.seconds)
 

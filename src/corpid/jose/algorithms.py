@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,4 +39,23 @@ ALGORITHMS: Final[Mapping[str, Algorithm]] = MappingProxyType(
     }
 )
 
+_TEXT: Final = b"CorpID"
+
 BY_CURVE: Final[Mapping[str, Algorithm]] = MappingProxyType({a.curve_name: a for a in ALGORITHMS.values()})
+
+
+def working(names: Sequence[str], algorithms: Mapping[str, Algorithm] = ALGORITHMS) -> tuple[str, ...]:
+    """Those of these algorithms that the installed cryptography really has, in the order given.
+
+    Each signs and verifies once with a fresh key. Some builds of OpenSSL leave curves out. D42
+    """
+    return tuple(name for name in names if _works(algorithms[name]))
+
+
+def _works(algorithm: Algorithm) -> bool:
+    try:
+        private = ec.generate_private_key(algorithm.curve)
+        private.public_key().verify(private.sign(_TEXT, algorithm.ecdsa), _TEXT, algorithm.ecdsa)
+    except (UnsupportedAlgorithm, InternalError, InvalidSignature, ValueError):
+        return False
+    return True

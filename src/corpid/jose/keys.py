@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc.errors import JoseError as JoserfcError
 from joserfc.jwk import ECKey
@@ -83,6 +84,8 @@ def import_public_key(jwk: dict[str, object]) -> tuple[ec.EllipticCurvePublicKey
         public = ec.EllipticCurvePublicKey.from_encoded_point(algorithm.curve, b"\x04" + x + y)
     except ValueError:
         raise UnusableKey("x and y are no point on the curve") from None
+    except UnsupportedAlgorithm:
+        raise UnusableKey(f"the curve {algorithm.curve_name} is not available here") from None
     return public, algorithm
 
 

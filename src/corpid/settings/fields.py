@@ -106,6 +106,11 @@ class Settings(BaseSettings):
     key_encryption_key_file: Path | None = Field(
         default=None, description="File that holds key_encryption_key; readable by its owner alone (mode 0600)."
     )
+    old_key_encryption_key_files: List[Path] = Field(
+        default=(),
+        description="Files with earlier key-encryption keys, separated by commas: they only open what "
+        "`corpid key rewrap` has not sealed anew yet.",
+    )
     developer_mode: bool = Field(
         default=False, description="Lifts, visibly, rules that make no sense on one's own machine. Only on localhost."
     )

@@ -75,8 +75,8 @@ async def pushed_authorization_request(request: Request, desk: Desk) -> Response
     provider, body = desk.provider, b""
     now = provider.clock()
     try:
-        await open_for_requests(provider, now)
         body = await form_bytes(request)
+        await open_for_requests(provider, now)
         pushed = await push.push(
             provider,
             parameters.parse(body, PUSHED_PARAMETERS),
@@ -144,8 +144,8 @@ async def authorization(request: Request, desk: Desk) -> Response:
     provider = desk.provider
     who = caller(request, provider)
     try:
-        await open_for_requests(provider, who.now)
         if request.method == "POST":
+            await open_for_requests(provider, who.now)
             return await _to_get(request, desk)
         arrived = await authorize.arrive(
             provider,

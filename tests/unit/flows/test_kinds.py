@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 
 import pytest
 from hypothesis import given
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from corpid.flows import kinds
 from corpid.flows.kinds import Kind
 from corpid.protocol import limits
+from tests.unit.jose.signed import tuple_of
 
 EVERY = [one for one in vars(kinds).values() if isinstance(one, Kind)]
 PARTS = st.lists(st.text(max_size=5), max_size=4).map(tuple)
@@ -22,8 +22,8 @@ def test_each_kind_has_a_name_of_its_own() -> None:
 
 
 def test_a_key_is_the_hash_of_a_length_prefixed_tuple() -> None:
-    written = b"".join(struct.pack(">I", len(part)) + part for part in (b"code", b"https://op", b"rp", "ü".encode()))
-    assert kinds.key(kinds.CODE, "https://op", "rp", "ü") == hashlib.sha256(written).digest()
+    written = tuple_of("code", "https://op", "rp", "ü", "x" * 43)
+    assert kinds.key(kinds.CODE, "https://op", "rp", "ü", "x" * 43) == hashlib.sha256(written).digest()
 
 
 @given(PARTS, PARTS)

@@ -84,6 +84,37 @@ def test_a_browser_that_signed_in_before_is_not_slowed_by_strangers(tmp_path: Pa
     with_provider(tmp_path, story)
 
 
+def test_an_account_of_ones_own_is_no_licence_to_try_others(tmp_path: Path) -> None:
+    """D47: a sign-in gives its address back what it cost, not what was tried on others meanwhile."""
+
+    async def signs_in(provider: Provider, number: int) -> None:
+        for _ in range(2):
+            assert await delay(provider, caller(), user_name=f"own{number}", browser="b") == 0
+        async with provider.transient.unit(NOW) as unit:
+            await throttle.succeeded(provider, unit, caller(), f"own{number}", "b")
+
+    async def story(provider: Provider) -> None:
+        for number in range(48):
+            assert await delay(provider, caller(), user_name=f"victim{number}") == 0
+            await signs_in(provider, number)
+        tried = [await delay(provider, caller(), user_name=f"another{number}") for number in range(4)]
+        assert [seconds > 0 for seconds in tried] == [False, False, False, True]
+        assert await delay(provider, caller(NOW + 900), user_name="victim52") == 0
+
+    with_provider(tmp_path, story)
+
+
+def test_an_office_behind_one_address_is_not_slowed_by_its_own_sign_ins(tmp_path: Path) -> None:
+    async def story(provider: Provider) -> None:
+        for number in range(100):
+            for _ in range(2):
+                assert await delay(provider, caller(), user_name=f"person{number}", browser=f"b{number}") == 0
+            async with provider.transient.unit(NOW) as unit:
+                await throttle.succeeded(provider, unit, caller(), f"person{number}", f"b{number}")
+
+    with_provider(tmp_path, story)
+
+
 def test_an_address_has_fifty_free_attempts_over_all_accounts(tmp_path: Path) -> None:
     """An IPv6 address counts with its /64, in which a caller can choose freely."""
 

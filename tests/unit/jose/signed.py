@@ -52,3 +52,11 @@ def b64(value: bytes | str | dict[str, Any]) -> str:
 def unsigned(header: bytes | str | dict[str, Any], payload: bytes | str | dict[str, Any] = "{}") -> str:
     """A compact form whose signature is 64 bytes of nothing."""
     return f"{b64(header)}.{b64(payload)}.{b64(bytes(64))}"
+
+
+def tuple_of(*parts: str) -> bytes:
+    """A MessagePack array of texts, written by hand from its specification: each with its length before it."""
+    written = bytes([0x90 | len(parts)])
+    for raw in (part.encode() for part in parts):
+        written += (bytes([0xA0 | len(raw)]) if len(raw) < 32 else bytes([0xD9, len(raw)])) + raw
+    return written

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from corpid.protocol import access_token
 from corpid.protocol.access_token import AccessToken, validate_binding, verify
 from corpid.protocol.errors import InvalidToken
 from corpid.protocol.parties import Parties
-from tests.unit.jose.signed import b64, sign, unsigned
+from tests.unit.jose.signed import b64, sign, tuple_of, unsigned
 from tests.unit.protocol.given import CHALLENGE, ISSUER, JKT, NOW, grant
 
 if TYPE_CHECKING:
@@ -90,8 +89,7 @@ def test_a_token_is_read_back_whoever_is_its_subject(mode: SubjectMode, subject:
 
 def test_the_jti_is_the_hash_of_what_the_code_was_redeemed_with() -> None:
     """D18: known to whoever presents the same code again, and to nobody else."""
-    parts = ["at", ISSUER, "rp-1", "the code", CHALLENGE]
-    written = b"".join(struct.pack(">I", len(part)) + part.encode() for part in parts)
+    written = tuple_of("at", ISSUER, "rp-1", "the code", CHALLENGE)
 
     def made(**changes: str) -> str:
         given = {"issuer": ISSUER, "client_id": "rp-1", "code": "the code", "challenge": CHALLENGE, **changes}

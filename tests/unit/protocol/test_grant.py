@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import msgspec
 import pytest
-from msgspec.structs import replace
 
 from corpid.protocol.errors import InvalidGrant, InvalidRequest, UnsupportedGrantType
 from corpid.protocol.generations import CURRENT
@@ -43,7 +45,7 @@ def test_a_missing_or_malformed_verifier_is_the_error_that_the_generation_names(
     with pytest.raises(InvalidRequest, match="code_verifier must be 43 to 128"):
         validate(given, CURRENT)
     with pytest.raises(InvalidGrant, match="code_verifier must be 43 to 128"):
-        validate(given, replace(CURRENT, bad_verifier_code="invalid_grant"))
+        validate(given, dataclasses.replace(CURRENT, bad_verifier_code="invalid_grant"))
 
 
 def test_a_code_that_is_too_long_to_be_one_is_an_unknown_code() -> None:
@@ -55,8 +57,13 @@ def test_a_code_that_is_too_long_to_be_one_is_an_unknown_code() -> None:
 
 
 def test_the_grant_is_redeemed_by_the_redirect_uri_and_the_key_of_its_request() -> None:
-    redeem(grant(), REQUEST, jkt=JKT)
-    redeem(grant(jkt=None), REQUEST, jkt=JKT)
+    assert redeem(grant(), REQUEST, jkt=JKT) == grant()
+
+
+def test_a_grant_that_no_key_was_bound_to_is_bound_to_the_key_of_the_token_request() -> None:
+    """RFC 9449 §5: what is issued under DPoP is never unbound."""
+    assert redeem(grant(jkt=None), REQUEST, jkt=JKT) == grant()
+    assert redeem(grant(jkt=None), REQUEST, jkt=None) == grant(jkt=None)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,7 @@ def test_another_redirect_uri_or_key_is_an_invalid_grant_in_the_same_sentence(
 ) -> None:
     """D6, D19: which of them it was stands in the log alone."""
     with pytest.raises(InvalidGrant) as refused:
-        redeem(grant(), replace(REQUEST, redirect_uri=uri), jkt=jkt)
+        redeem(grant(), msgspec.structs.replace(REQUEST, redirect_uri=uri), jkt=jkt)
     assert refused.value.description == FAILED
     assert detail in refused.value.detail
 

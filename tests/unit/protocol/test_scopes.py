@@ -23,9 +23,7 @@ def test_a_missing_scope_is_called_missing() -> None:
         validate("", CLIENT)
 
 
-@pytest.mark.parametrize(
-    "text", [" ", "openid ", " openid", "openid  authinfo", "openid\tauthinfo", 'openid "', "ü"]
-)
+@pytest.mark.parametrize("text", [" ", "openid ", " openid", "openid  authinfo", "openid\tauthinfo", 'openid "', "ü"])
 def test_a_scope_that_is_no_list_of_names_is_refused(text: str) -> None:
     """RFC 6749 §3.3: single spaces between names of printable characters."""
     with pytest.raises(InvalidScope, match="separated by single spaces"):

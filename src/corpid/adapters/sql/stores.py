@@ -1,29 +1,26 @@
 """The way into this package: one SQLite file that holds both ports.
 
-The embedded default: `await open_sqlite(directory / FILE_NAME, Sealer(embedded_key(directory)), clock, migrate=True)`,
-and `await stores.close()` at the end.
+The embedded default: `await open_sqlite(path, Sealer(embedded_key(directory)), clock, migrate=True)`, and
+`await stores.close()` at the end.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from corpid.adapters.sql import schema
 from corpid.adapters.sql.engine import SqliteDatabase
 from corpid.adapters.sql.registry import SqlRegistry, sql_registry
 from corpid.adapters.sql.restarts import forgotten_at, machine_start
-from corpid.adapters.sql.rewrap import check_sealer
+from corpid.adapters.sql.rewrap import check_sealer, rewrap
 from corpid.adapters.sql.transient import SqlTransientStore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.adapters.sealing import Sealer
-    from corpid.ports import Clock
-
-FILE_NAME: Final = "corpid.db"
-"""the database of the embedded default, in the data directory"""
+    from corpid.ports import AuditEvent, Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +30,11 @@ class SqlStores:
     registry: SqlRegistry
     transient: SqlTransientStore
     database: SqliteDatabase
+    sealer: Sealer
+
+    async def rewrap(self, event: AuditEvent) -> int:
+        """Seal every secret anew that an older key sealed; how many. Raises SealingError, then nothing changed. D43."""
+        return await rewrap(self.database, self.sealer, self.registry.audit, event)
 
     async def close(self) -> None:
         """Write everything to the main file and let go of it. Nothing may be used afterwards."""
@@ -64,4 +66,5 @@ async def open_sqlite(path: Path, sealer: Sealer, clock: Clock, *, migrate: bool
         registry=sql_registry(database, sealer, clock, database.check),
         transient=SqlTransientStore(database, forgotten_at=lost),
         database=database,
+        sealer=sealer,
     )

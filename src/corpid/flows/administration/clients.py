@@ -66,3 +66,17 @@ async def switch_client(registry: Registry, client_id: str, *, enabled: bool, ac
     event = audit_event(actor, f"client.{'enable' if enabled else 'disable'}", client_id)
     await write(registry, actor, [change], msgspec.structs.replace(event, client_id=client_id))
     return switched
+
+
+async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:
+    """Drop what was fetched from a client's jwks_uri; a running server follows within 5 s.
+
+    Raises writing.Refused when there is no such client or its keys stand in its record, access.Forbidden,
+    StoreUnavailable. D27
+    """
+    found = await client(registry, client_id, actor=actor)
+    if found.jwks_uri is None:
+        raise Refused(f"the keys of {client_id} stand in its record: replace them with `corpid apply`")
+    authorise(actor, "write", Object(kind="client"))
+    event = msgspec.structs.replace(audit_event(actor, "client.drop_keys", client_id), client_id=client_id)
+    await registry.clients.drop_fetched_key_set(client_id, event)

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.directory.current import Current, References, newcomers, references, user_ids
+from corpid.directory.password_rules import PasswordRefused, chosen_password
 from corpid.directory.plan import RECORDS, Plan, plan, record_key
-from corpid.directory.problems import Problem
+from corpid.directory.problems import DirectoryError, Problem
 from corpid.directory.records import Credentials, ThirdPartyGrant, User
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.protocol.records import Client
 from corpid.protocol.registration import RegistrationError, public_key_set, register
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from corpid.directory.current import Key
     from corpid.directory.document import Document, Entry
@@ -143,6 +144,7 @@ def _faults(client: msgspec.Struct, *, developer_mode: bool) -> Iterable[tuple[s
 async def _with_hashes(document: Document, current: Current, ids: Mapping[str, str], passwords: Passwords) -> Document:
     entries = dict(document.of("credentials"))
     plain = [key for key, entry in entries.items() if "password" in entry.fields]
+    _refuse_guessable(document, [entries[key] for key in plain], passwords)
     for start in range(0, len(plain), HASHED_AT_ONCE):
         keys = plain[start : start + HASHED_AT_ONCE]
         known = [current.of("credentials").get((ids[key[0]],)) for key in keys]
@@ -151,6 +153,17 @@ async def _with_hashes(document: Document, current: Current, ids: Mapping[str, s
         )
         entries |= dict(zip(keys, hashed, strict=True))
     return msgspec.structs.replace(document, entries={**document.entries, "credentials": entries})
+
+
+def _refuse_guessable(document: Document, plain: Sequence[Entry], passwords: Passwords) -> None:
+    problems = []
+    for entry in plain:
+        try:
+            chosen_password(str(entry.fields["password"]), user_name=entry.key[0], blocklist=passwords.guessable())
+        except PasswordRefused as error:
+            problems.append(Problem(entry.line_of("password"), f"password of {entry.key[0]}: {error}"))
+    if problems:
+        raise DirectoryError(document.file, problems)
 
 
 async def _hashed(entry: Entry, known: msgspec.Struct | None, passwords: Passwords) -> Entry:

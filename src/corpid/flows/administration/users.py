@@ -8,6 +8,7 @@ import msgspec
 
 from corpid.directory.access import Actor, Object, authorise
 from corpid.directory.names import user_name as mapped
+from corpid.directory.password_rules import PasswordRefused, chosen_password
 from corpid.directory.plan import Change
 from corpid.directory.records import Credentials, User
 from corpid.flows import throttle
@@ -37,7 +38,7 @@ async def add_user(
     """
     adding = await addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
     user = adding.record
-    factors = _with_password(Credentials(user_id=user.user_id), await passwords.hash(password))
+    factors = _with_password(Credentials(user_id=user.user_id), await _hashed(passwords, user, password))
     factors = msgspec.structs.replace(factors, totp_secret=totp_secret, totp_set_by="operator")
     change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
     await write(registry, actor, [*adding.changes, change], audit_event(actor, "user.add", user.user_id))
@@ -49,13 +50,13 @@ async def reset_password(
 ) -> User:
     """Give a person a new password and end their sessions; a directory file does not undo it later.
 
-    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable, PasswordsBusy. D44
+    Raises writing.Refused when there is no such person or the password is not one that a person may have,
+    access.Forbidden, StoreUnavailable, PasswordsBusy. D44
     """
     user = await user_named(registry, user_name, actor=actor)
     known = await registry.directory.credentials(user.user_id) or Credentials(user_id=user.user_id)
-    await _write_factors(
-        registry, actor, known, _with_password(known, await passwords.hash(password)), "user.reset_password"
-    )
+    becomes = _with_password(known, await _hashed(passwords, user, password))
+    await _write_factors(registry, actor, known, becomes, "user.reset_password")
     await _end_sessions(registry, actor, user)
     return user
 
@@ -120,6 +121,14 @@ async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> Use
         raise Refused(f"there is no user {name!r}")
     authorise(actor, "read", Object(kind="user", user_id=found.user_id))
     return found
+
+
+async def _hashed(passwords: Passwords, user: User, password: str) -> str:
+    try:
+        chosen = chosen_password(password, user_name=user.user_name, blocklist=passwords.guessable())
+    except PasswordRefused as error:
+        raise Refused(str(error)) from None
+    return await passwords.hash(chosen)
 
 
 def _with_password(known: Credentials, password_hash: str) -> Credentials:

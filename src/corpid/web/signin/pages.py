@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from corpid.directory.parties import what_a_scope_tells
@@ -14,6 +14,8 @@ from corpid.protocol.scopes import IDENTITY_SCOPES
 from corpid.web import views
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from corpid.directory.choice import Choice
     from corpid.flows.caller import Caller
     from corpid.flows.interactions import Interaction
@@ -79,6 +81,15 @@ def _matching(choices: tuple[Choice, ...], query: str) -> list[Choice]:
     return sorted(found, key=lambda choice: not choice.usable)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Again:
+    """What a page shows again: what was wrong, what was typed, what was searched for."""
+
+    errors: tuple[FieldError, ...]
+    typed: str
+    query: str
+
+
 def of_step(
     desk: Desk,
     caller: Caller,
@@ -90,68 +101,82 @@ def of_step(
     query: str = "",
 ) -> View:
     """The page of a step; `typed` is the user name that was typed, `query` what was searched for."""
-    where = visit.interaction.interaction_id
-    match page:
-        case sign_in.AskPassword():
-            return views.SignIn(
-                frame=frame(desk, caller, visit, step=1),
-                action=place(desk, where, "password"),
-                user_name=typed,
-                errors=errors,
-            )
-        case sign_in.AskCode():
-            return views.SecondFactor(
-                frame=frame(desk, caller, visit, step=2), action=place(desk, where, "code"), errors=errors
-            )
-        case sign_in.ChooseEntity(choices=choices, preselected=preselected):
-            return _choice(desk, caller, visit, choices, preselected, errors=errors, query=query)
-        case sign_in.NoEntity(choices=choices):
-            return views.Explain(
-                frame=replace(frame(desk, caller, visit, step=None), cancel=None),
-                action=place(desk, where, "cancel"),
-                choices=tuple(_shown(choice, "") for choice in choices),
-            )
-        case sign_in.AskConsent(user=_, choice=choice):
-            return views.Consent(
-                frame=frame(desk, caller, visit, step=None),
-                action=place(desk, where, "consent"),
-                items=tuple(
-                    what_a_scope_tells(scope) for scope in visit.interaction.request.scopes if scope in IDENTITY_SCOPES
-                ),
-                entity=choice.entity.name,
-            )
-        case sign_in.Confirm(user=user, choice=choice):
-            return views.Confirm(
-                frame=frame(desk, caller, visit, step=None),
-                action=place(desk, where, "confirm"),
-                user_name=user.name,
-                entity=choice.entity.name,
-            )
+    return _VIEWS[type(page)](desk, caller, visit, page, _Again(errors=errors, typed=typed, query=query))
 
 
-def _choice(
-    desk: Desk,
-    caller: Caller,
-    visit: Visit,
-    choices: tuple[Choice, ...],
-    preselected: str,
-    *,
-    errors: tuple[FieldError, ...],
-    query: str,
-) -> View:
-    found = _matching(choices, query)
-    found.sort(key=lambda choice: choice.entity.entity_id != preselected)
+def _password(desk: Desk, caller: Caller, visit: Visit, _: sign_in.AskPassword, again: _Again) -> View:
+    return views.SignIn(
+        frame=frame(desk, caller, visit, step=1),
+        action=place(desk, visit.interaction.interaction_id, "password"),
+        user_name=again.typed,
+        errors=again.errors,
+    )
+
+
+def _code(desk: Desk, caller: Caller, visit: Visit, _: sign_in.AskCode, again: _Again) -> View:
+    return views.SecondFactor(
+        frame=frame(desk, caller, visit, step=2),
+        action=place(desk, visit.interaction.interaction_id, "code"),
+        errors=again.errors,
+    )
+
+
+def _choice(desk: Desk, caller: Caller, visit: Visit, page: sign_in.ChooseEntity, again: _Again) -> View:
+    found = _matching(page.choices, again.query)
+    found.sort(key=lambda choice: choice.entity.entity_id != page.preselected)
     where = visit.interaction.interaction_id
     return views.ChooseEntity(
         frame=frame(desk, caller, visit, step=3),
         action=place(desk, where, "entity"),
         search_action=place(desk, where),
-        choices=tuple(_shown(choice, preselected) for choice in found[: views.CHOICES_SHOWN]),
+        choices=tuple(_shown(choice, page.preselected) for choice in found[: views.CHOICES_SHOWN]),
         total=len(found),
-        query=query,
+        query=again.query,
         other_account=visit.interaction.from_session,
-        errors=errors,
+        errors=again.errors,
     )
+
+
+def _no_entity(desk: Desk, caller: Caller, visit: Visit, page: sign_in.NoEntity, _: _Again) -> View:
+    return views.Explain(
+        frame=replace(frame(desk, caller, visit, step=None), cancel=None),
+        action=place(desk, visit.interaction.interaction_id, "cancel"),
+        choices=tuple(_shown(choice, "") for choice in page.choices),
+    )
+
+
+def _consent(desk: Desk, caller: Caller, visit: Visit, page: sign_in.AskConsent, _: _Again) -> View:
+    return views.Consent(
+        frame=frame(desk, caller, visit, step=None),
+        action=place(desk, visit.interaction.interaction_id, "consent"),
+        items=_told(visit.interaction.request.scopes),
+        entity=page.choice.entity.name,
+    )
+
+
+def _confirm(desk: Desk, caller: Caller, visit: Visit, page: sign_in.Confirm, _: _Again) -> View:
+    return views.Confirm(
+        frame=frame(desk, caller, visit, step=None),
+        action=place(desk, visit.interaction.interaction_id, "confirm"),
+        user_name=page.user.name,
+        entity=page.choice.entity.name,
+    )
+
+
+_VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
+    sign_in.AskPassword: _password,
+    sign_in.AskCode: _code,
+    sign_in.ChooseEntity: _choice,
+    sign_in.NoEntity: _no_entity,
+    sign_in.AskConsent: _consent,
+    sign_in.Confirm: _confirm,
+}
+
+
+def _told(scopes: tuple[str, ...]) -> tuple[str, ...]:
+    """What consent concerns; where a client wants it asked for less (D40), what every sign-in tells."""
+    told = tuple(what_a_scope_tells(scope) for scope in scopes if scope in IDENTITY_SCOPES)
+    return told or ("That you signed in, the organisation that you act for, and what you may do for it",)
 
 
 def leaving(desk: Desk, visit: Visit) -> View:

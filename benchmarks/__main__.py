@@ -1,0 +1,115 @@
+"""`python -m benchmarks`: measure CorpID and print Markdown; exit status 1 if any answer was wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvloop
+
+from benchmarks import flow_benchmark, many_entities, report
+from benchmarks.flow_benchmark import Plan
+from benchmarks.load import Hopeless
+from benchmarks.people import COUNT
+from benchmarks.provider import NotStarted
+from benchmarks.stage import Cpus
+from benchmarks.steps import Wrong
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+FULL = Plan()
+QUICK = Plan(flows=200, repetitions=1, sessions=8, warm_up=50, alone=50, sample=20)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="200 flows once, 8 browsers: a look, not a measurement")
+    parser.add_argument("--flows", type=_count, help=f"flows of each part (default {FULL.flows})")
+    parser.add_argument("--repetitions", type=_count, help=f"default {FULL.repetitions}")
+    parser.add_argument("--connections", type=_count, help=f"requests in flight (default {FULL.connections})")
+    parser.add_argument("--sessions", type=_people, help=f"browsers that sign in (default {FULL.sessions})")
+    parser.add_argument("--warm-up", type=_count, help=f"flows that are not measured (default {FULL.warm_up})")
+    parser.add_argument("--alone", type=_count, help=f"flows one at a time (default {FULL.alone})")
+    parser.add_argument(
+        "--many-entities",
+        type=_count,
+        nargs="?",
+        const=5000,
+        metavar="N",
+        help="instead: a person with N entities (5000), and what the pages weigh",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured there")
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        nargs="?",
+        const=DOCUMENT,
+        metavar="FILE",
+        help="put the tables into this document's marked section (docs/benchmarks.md)",
+    )
+    return parser
+
+
+def _count(text: str) -> int:
+    if not 1 <= int(text) <= 100_000:
+        raise argparse.ArgumentTypeError("from 1 to 100000")
+    return int(text)
+
+
+def _people(text: str) -> int:
+    if not 1 <= int(text) <= COUNT:
+        raise argparse.ArgumentTypeError(f"from 1 to {COUNT}")
+    return int(text)
+
+
+def _plan(chosen: argparse.Namespace) -> Plan:
+    names = ("flows", "repetitions", "connections", "sessions", "warm_up", "alone")
+    given = {name: value for name in names if (value := getattr(chosen, name)) is not None}
+    return replace(QUICK if chosen.quick else FULL, **given)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _measure(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], str, str]:
+    """What was measured, its tables, and the section of the document that they belong to."""
+    if chosen.many_entities is not None:
+        arrivals = chosen.flows or (20 if chosen.quick else 100)
+        measured = uvloop.run(many_entities.measure(chosen.many_entities, arrivals, cpus, _say))
+        result = {"machine": report.machine(cpus), **measured}
+        return result, report.many_entities_table(result), "many entities"
+    plan = _plan(chosen)
+    measured = uvloop.run(flow_benchmark.measure(plan, cpus, _say))
+    result = {"machine": report.machine(cpus), **measured}
+    return result, report.flow_table(result, plan), "flow"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit status."""
+    chosen = _parser().parse_args(arguments)
+    cpus = Cpus.of_this_machine()
+    if cpus.load is not None:
+        os.sched_setaffinity(0, {cpus.load})
+    try:
+        result, table, section = _measure(chosen, cpus)
+    except (NotStarted, Hopeless, Wrong) as problem:
+        _say(f"INVALID: {problem}")
+        return 1
+    print(f"{table}\n\n{report.verdict(result)}", flush=True)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
+    if chosen.markdown and result["valid"]:
+        report.put_into(chosen.markdown, section, table)
+    return 0 if result["valid"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""The whole flow and each of its endpoints, beside the cryptographic floor of the same run."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import floor, steps, verification
+from benchmarks.load import Cost
+from benchmarks.relying_party import open_key
+from benchmarks.stage import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from benchmarks.relying_party import Flow
+    from benchmarks.stage import Cpus, Stage
+
+WHOLE, ALONE = "whole flow", "whole flow, one at a time"
+BATCH = 400
+"""flows that go through a phase together, well within their 60 seconds"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much is measured."""
+
+    flows: int = 1000
+    repetitions: int = 3
+    connections: int = 16
+    sessions: int = 64
+    warm_up: int = 300
+    alone: int = 200
+    sample: int = 40
+    """flows of each part whose tokens are verified"""
+
+
+async def measure(plan: Plan, cpus: Cpus, say: Callable[[str], None]) -> dict[str, Any]:
+    """Everything, as a document; `valid` says whether every answer was right. Raises provider.NotStarted, load.Hopeless."""
+    say("starting the provider")
+    async with opened(cpus, connections=plan.connections) as stage:
+        say(f"signing in {plan.sessions} browsers")
+        cookies = cycle(await stage.sign_in(plan.sessions))
+        run = _Run(stage, plan, cookies)
+        await run.whole(plan.warm_up, plan.connections)
+        repetitions = []
+        for number in range(1, plan.repetitions + 1):
+            say(f"repetition {number} of {plan.repetitions}")
+            repetitions.append(await run.repetition())
+        return {
+            "valid": not stage.load.problems,
+            "problems": dict(stage.load.problems),
+            "verified_flows": run.verified,
+            "peak_memory_mib": round(stage.provider.peak_memory_mib(), 1),
+            "repetitions": repetitions,
+            **_medians(repetitions),
+        }
+
+
+class _Run:
+    """The parts of a repetition."""
+
+    def __init__(self, stage: Stage, plan: Plan, cookies: Iterator[str]) -> None:
+        self._stage, self._plan, self._cookies = stage, plan, cookies
+        self.verified = 0
+
+    async def repetition(self) -> dict[str, Any]:
+        """The floor, then phases, whole flows, and whole flows one at a time."""
+        items = floor.measure()
+        parts = await self._phases()
+        whole, _ = await self.whole(self._plan.flows, self._plan.connections)
+        alone, alone_parts = await self.whole(self._plan.alone, 1)
+        return {
+            "floor": [item._asdict() for item in items],
+            "floor_ms": round(floor.milliseconds(items), 4),
+            "parts": {name: cost.figures() for name, cost in {**parts, WHOLE: whole, ALONE: alone}.items()},
+            "alone": {name: _latency_only(cost) for name, cost in alone_parts.items()},
+            "ratio": round(1000 * whole.cpu_seconds / max(1, whole.count) / floor.milliseconds(items), 3),
+        }
+
+    async def whole(self, count: int, connections: int) -> tuple[Cost, dict[str, Cost]]:
+        """Flows from beginning to end, so many at a time."""
+        total, parts = Cost(), {step.name: Cost() for step in steps.of_a_flow(self._stage.maker)}
+        for size in _batches(count):
+            flows = await self._made(size)
+            for flow in flows:
+                flow.signer = open_key(flow.proof_key)
+            cost, step_costs = await self._stage.load.run(
+                flows, steps.of_a_flow(self._stage.maker), connections=connections
+            )
+            total.add(cost)
+            for name, step_cost in step_costs.items():
+                parts[name].add(step_cost)
+            self._check(flows, count)
+        return total, parts
+
+    async def _phases(self) -> dict[str, Cost]:
+        """Every flow's PAR, then every flow's authorize, and so on."""
+        every = steps.of_a_flow(self._stage.maker)
+        parts = {step.name: Cost() for step in every}
+        for size in _batches(self._plan.flows):
+            flows = await self._made(size)
+            for step in every:
+                if step.name == steps.USERINFO:
+                    await self._stage.workshop.prepare_userinfo([flow for flow in flows if not flow.failed])
+                cost, _ = await self._stage.load.run(flows, (step,))
+                parts[step.name].add(cost)
+            self._check(flows, self._plan.flows)
+        return parts
+
+    async def _made(self, count: int) -> list[Flow]:
+        flows = await self._stage.workshop.flows(count)
+        for flow in flows:
+            flow.cookie = next(self._cookies)
+        return flows
+
+    def _check(self, flows: list[Flow], of: int) -> None:
+        self.verified += self._stage.check(flows, -(-self._plan.sample * len(flows) // of))
+        try:
+            verification.all_differ([flow for flow in flows if not flow.failed])
+        except steps.Wrong as wrong:
+            self._stage.load.note(wrong)
+
+
+def _batches(count: int) -> list[int]:
+    return [min(BATCH, count - start) for start in range(0, count, BATCH)]
+
+
+def _latency_only(cost: Cost) -> dict[str, float]:
+    figures = cost.figures()
+    return {name: figures[name] for name in ("count", "p50_ms", "p99_ms")}
+
+
+def _medians(repetitions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of each figure over the repetitions."""
+
+    def of(group: str) -> dict[str, Any]:
+        return {
+            name: {
+                figure: statistics.median(each[group][name][figure] for each in repetitions)
+                for figure in repetitions[0][group][name]
+            }
+            for name in repetitions[0][group]
+        }
+
+    median = of("parts")
+    for name, figures in median.items():
+        seen = [each["parts"][name]["cpu_ms"] for each in repetitions]
+        figures |= {"cpu_ms_least": min(seen), "cpu_ms_most": max(seen)}
+    return {
+        "parts": median,
+        "alone": of("alone"),
+        "floor": [
+            {**first, "microseconds": statistics.median(each["floor"][at]["microseconds"] for each in repetitions)}
+            for at, first in enumerate(repetitions[0]["floor"])
+        ],
+        "floor_ms": statistics.median(each["floor_ms"] for each in repetitions),
+        "ratio": statistics.median(each["ratio"] for each in repetitions),
+    }

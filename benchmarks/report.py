@@ -1,0 +1,115 @@
+"""What was measured, as Markdown for people and documents."""
+
+from __future__ import annotations
+
+import platform
+import re
+from typing import TYPE_CHECKING, Any
+
+import cryptography
+from cryptography.hazmat.backends.openssl import backend
+
+from benchmarks.flow_benchmark import ALONE, WHOLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benchmarks.flow_benchmark import Plan
+    from benchmarks.stage import Cpus
+
+
+def machine(cpus: Cpus) -> dict[str, Any]:
+    """What the numbers depend on."""
+    return {
+        "cpus": len(cpus.every),
+        "pinned": cpus.server is not None,
+        "python": platform.python_version(),
+        "cryptography": cryptography.__version__,
+        "openssl": backend.openssl_version_text(),
+    }
+
+
+def _conditions(result: dict[str, Any]) -> str:
+    on = result["machine"]
+    pinned = "server on one, load on another" if on["pinned"] else "not pinned"
+    return f"{on['cpus']} CPUs ({pinned}), Python {on['python']}, cryptography {on['cryptography']} ({on['openssl']})"
+
+
+def flow_table(result: dict[str, Any], plan: Plan) -> str:
+    """The flow and its endpoints, the floor, and the ratio of the two."""
+    parts, alone = result["parts"], {**result["alone"], WHOLE: result["parts"][ALONE]}
+    phases = sum(parts[name]["cpu_ms"] for name in result["alone"])
+    conditions = (
+        f"{plan.flows:,} flows, {plan.repetitions} times (medians), {plan.connections} at a time, "
+        f"{plan.sessions} signed-in browsers; {_conditions(result)}."
+    )
+    heads = (
+        f"| {plan.connections} at a time | server CPU ms | least | most | requests/s | p50 ms | p99 ms "
+        "| one at a time: p50 ms | p99 ms |"
+    )
+    outcome = (
+        f"CPU of a flow: **{parts[WHOLE]['cpu_ms']:.2f} ms** (its endpoints in phases add up to {phases:.2f}; one at a "
+        f"time {parts[ALONE]['cpu_ms']:.2f}). Floor: {result['floor_ms']:.3f} ms. **Ratio: {result['ratio']:.2f}.** "
+        f"Peak memory: {result['peak_memory_mib']:.0f} MiB."
+    )
+    rows = [_flow_row(name, parts[name], alone[name]) for name in (*result["alone"], WHOLE)]
+    return "\n".join(
+        [conditions, "", heads, "|---|---|---|---|---|---|---|---|---|", *rows, "", outcome, "", *_floor_table(result)]
+    )
+
+
+def _flow_row(name: str, figures: dict[str, float], alone: dict[str, float]) -> str:
+    return (
+        f"| {name} | {figures['cpu_ms']:.3f} | {figures['cpu_ms_least']:.3f} | {figures['cpu_ms_most']:.3f} "
+        f"| {figures['per_second']:,.0f} | {figures['p50_ms']:.2f} | {figures['p99_ms']:.2f} "
+        f"| {alone['p50_ms']:.2f} | {alone['p99_ms']:.2f} |"
+    )
+
+
+def _floor_table(result: dict[str, Any]) -> list[str]:
+    rows = [(each["what"], each["times"], each["microseconds"]) for each in result["floor"]]
+    return [
+        "| floor: cryptography alone | times | us each | us |",
+        "|---|---|---|---|",
+        *(f"| {what} | {times} | {each:.1f} | {times * each:.1f} |" for what, times, each in rows),
+        f"| **a flow** | | | **{1000 * result['floor_ms']:.0f}** |",
+    ]
+
+
+def many_entities_table(result: dict[str, Any]) -> str:
+    """A person with few entities beside one with many; then the weight of the pages."""
+    few, many = result["persons"]
+    heads = [f"{person['entities']:,} entities" for person in (few, many)]
+    lines = [
+        f"One at a time, with a session; {_conditions(result)}.",
+        "",
+        f"| step | {heads[0]}: CPU ms | p50 ms | p99 ms | bytes | {heads[1]}: CPU ms | p50 ms | p99 ms | bytes |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name in few["steps"]:
+        cells = [_cells(person["steps"][name]) for person in (few, many)]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += ["", "| page or file | bytes |", "|---|---|"]
+    lines += [f"| {name} | {weight:,} |" for name, weight in result["page_bytes"].items()]
+    return "\n".join(lines)
+
+
+def _cells(figures: dict[str, float]) -> str:
+    return f"{figures['cpu_ms']:.3f} | {figures['p50_ms']:.2f} | {figures['p99_ms']:.2f} | {figures['bytes']:.0f}"
+
+
+def verdict(result: dict[str, Any]) -> str:
+    """Whether the numbers mean anything."""
+    if result["valid"]:
+        return "valid: every answer was checked, and right"
+    wrong = "\n".join(f"- {times} times: {problem}" for problem, times in result["problems"].items())
+    return f"INVALID, the numbers mean nothing:\n{wrong}"
+
+
+def put_into(document: Path, section: str, table: str) -> None:
+    """Replace what stands in a section of a document: `<!-- numbers: flow -->` ... `<!-- /numbers -->`."""
+    text = document.read_text(encoding="utf-8")
+    pattern = re.compile(rf"(<!-- numbers: {section} -->\n).*?(<!-- /numbers -->)", re.DOTALL)
+    if not pattern.search(text):
+        raise SystemExit(f"{document} has no section <!-- numbers: {section} --> … <!-- /numbers -->")
+    document.write_text(pattern.sub(lambda found: f"{found[1]}{table}\n{found[2]}", text), encoding="utf-8")

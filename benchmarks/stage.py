@@ -1,0 +1,110 @@
+"""Everything that has to stand before something can be measured: provider, relying party, signed-in browsers."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import provider, steps
+from benchmarks.driver_hook import Walk, people, sign_in, signed_in
+from benchmarks.http_client import Client, Jar
+from benchmarks.load import Load
+from benchmarks.relying_party import Endpoints, Keys, Maker, generate_key, registration
+from benchmarks.verification import Verifier
+from benchmarks.workshop import Workshop
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from benchmarks.provider import Provider
+    from benchmarks.relying_party import Flow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cpus:
+    """Which CPUs serve and load; None: not pinned, since there is only one."""
+
+    every: frozenset[int]
+    server: int | None
+    load: int | None
+
+    @classmethod
+    def of_this_machine(cls) -> Cpus:
+        every = sorted(os.sched_getaffinity(0))
+        server, load = every[:2] if len(every) > 1 else (None, None)
+        return cls(every=frozenset(every), server=server, load=load)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What stands."""
+
+    provider: Provider
+    load: Load
+    maker: Maker
+    workshop: Workshop
+    verifier: Verifier
+
+    async def browser(self, name: str) -> Walk:
+        """A new browser in which this person showed both factors, at the page after them."""
+        client = self.load.client
+        (flow,) = await self.workshop.flows(1)
+        await self.push(flow)
+        walk = Walk(client.fetch, Jar(), steps.authorization_url(self.maker, flow))
+        await sign_in(walk, name)
+        return walk
+
+    async def sign_in(self, count: int) -> list[str]:
+        """The Cookie headers of so many signed-in browsers, each of another person with one entity."""
+        return [signed_in(await self.browser(people.user_name(index))) for index in range(count)]
+
+    async def push(self, flow: Flow) -> None:
+        """A pushed request that is not measured. Raises steps.Wrong."""
+        step = steps.of_a_flow(self.maker)[0]
+        step.accept(flow, await self.load.client.send(step.request(flow)))
+
+    def check(self, flows: Sequence[Flow], sample: int) -> int:
+        """Verify about so many of these flows, and that all differ; how many were verified. Raises load.Hopeless."""
+        finished = [flow for flow in flows if not flow.failed]
+        chosen = finished[:: max(1, len(finished) // max(1, sample))]
+        for flow in chosen:
+            try:
+                self.verifier.verify(flow)
+            except steps.Wrong as wrong:
+                self.load.note(wrong)
+        return len(chosen)
+
+
+@asynccontextmanager
+async def opened(cpus: Cpus, *, connections: int, many: tuple[int, ...] = ()) -> AsyncIterator[Stage]:
+    """A fresh provider with a registered relying party. Raises provider.NotStarted."""
+    keys = Keys(signing=generate_key(), encryption=generate_key())
+    with tempfile.TemporaryDirectory(prefix="corpid-bench-") as directory:
+        work, port = Path(directory), provider.free_port()
+        issuer = f"http://127.0.0.1:{port}"
+        client_file = work / "client.json"
+        client_file.write_text(json.dumps(registration(keys, issuer)), encoding="utf-8")
+        with provider.running(work, port, client_file, cpu=cpus.server, many=many) as running:
+            load = Load(running, issuer, connections)
+            metadata = await _document(load.client, f"{issuer}/.well-known/openid-configuration")
+            endpoints = Endpoints.read(metadata)
+            published = await _document(load.client, endpoints.jwks)
+            with Workshop(keys, endpoints, set(cpus.every)) as workshop:
+                yield Stage(
+                    provider=running,
+                    load=load,
+                    maker=Maker(keys, endpoints),
+                    workshop=workshop,
+                    verifier=Verifier(keys, endpoints, published),
+                )
+            load.close()
+
+
+async def _document(client: Client, url: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((await client.fetch(url)).body)
+    return document

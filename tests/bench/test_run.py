@@ -1,0 +1,105 @@
+"""`python -m benchmarks`: a small run is complete and valid. What it measures is never asserted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+ENDPOINTS = {"PAR", "authorize", "token", "userinfo"}
+
+
+def measured(tmp_path: Path, *arguments: str) -> tuple[dict[str, Any], str]:
+    """The JSON and the Markdown of a run that has to succeed."""
+    written = tmp_path / "result.json"
+    finished = subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments, "--json", written],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return json.loads(written.read_text(encoding="utf-8")), finished.stdout
+
+
+def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
+    """DESIGN, "Speed": the whole flow and each endpoint, beside the floor of the same run."""
+    result, printed = measured(
+        tmp_path, "--flows=12", "--repetitions=2", "--sessions=2", "--warm-up=3", "--alone=4", "--connections=3"
+    )
+    assert result["valid"]
+    assert result["problems"] == {}
+    assert result["verified_flows"] > 0
+    assert {name: part["count"] for name, part in result["parts"].items()} == {
+        **dict.fromkeys(ENDPOINTS, 12),
+        "whole flow": 12,
+        "whole flow, one at a time": 4,
+    }
+    assert all(part["cpu_ms"] > 0 and part["p99_ms"] >= part["p50_ms"] > 0 for part in result["parts"].values())
+    assert result["alone"].keys() == ENDPOINTS
+    assert len(result["repetitions"]) == 2
+    assert sum(item["times"] for item in result["floor"]) == 15
+    assert all(item["microseconds"] > 0 for item in result["floor"])
+    assert result["ratio"] > 0
+    for name in (*ENDPOINTS, "whole flow", "**a flow**"):
+        assert f"| {name} |" in printed
+
+
+def test_a_person_with_many_entities_is_measured_at_every_step(tmp_path: Path) -> None:
+    result, printed = measured(tmp_path, "--many-entities=30", "--flows=2")
+    assert result["valid"]
+    assert [person["entities"] for person in result["persons"]] == [10, 30]
+    for person in result["persons"]:
+        assert person["steps"].keys() == {*ENDPOINTS, "page of entities", "search", "choose", "leave"}
+        assert all(step["count"] == 2 for step in person["steps"].values())
+    assert all(weight > 0 for weight in result["page_bytes"].values())
+    assert any(name.endswith(".css") for name in result["page_bytes"])
+    assert "| choice among 30 entities |" in printed
+
+
+def test_a_driver_can_load_the_sign_in_without_the_project(tmp_path: Path) -> None:
+    """benchmarks/driver.json names a hook that stands alone: no package of this repository is within its reach."""
+    target = ROOT / "benchmarks" / "driver.json"
+    hook = target.with_name(json.loads(target.read_text(encoding="utf-8"))["hook"])
+    program = (
+        "import importlib.util, inspect, sys\n"
+        "spec = importlib.util.spec_from_file_location('hook', sys.argv[1])\n"
+        "hook = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(hook)\n"
+        "assert list(inspect.signature(hook.login).parameters) == ['driver', 'client', 'index']\n"
+        "found = {name.partition('.')[0] for name in sys.modules} & {'corpid', 'benchmarks'}\n"
+        "assert not found, found\n"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-I", "-c", program, hook],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_a_provider_that_does_not_start_makes_the_run_fail_and_leaves_the_document_alone(tmp_path: Path) -> None:
+    broken = tmp_path / "corpid"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("raise SystemExit('this provider is broken')")
+    document = tmp_path / "benchmarks.md"
+    document.write_text("<!-- numbers: flow -->\nas it was\n<!-- /numbers -->\n")
+    finished = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--quick", "--markdown", document],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 1, finished.stdout
+    assert "INVALID" in finished.stderr
+    assert "this provider is broken" in finished.stderr
+    assert "as it was" in document.read_text()

@@ -1,0 +1,160 @@
+"""The first minutes of a newcomer: `corpid demo`, the link that it prints, and what there is to see (DESIGN "Sandbox").
+
+With SCREENSHOTS=docs/images the pictures of the README are written there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.stage import NOBODY_MINDS, heading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+PERSON = "Tan Wei Ling"
+LARGEST_PICTURE = 200_000
+FIRST_PORT = "18400"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """What the command printed; it runs until the last test of this module."""
+    command = [str(Path(sys.executable).with_name("corpid")), "demo", "--port", FIRST_PORT]
+    data = tmp_path_factory.mktemp("demo")
+    environment = {**os.environ, "COLUMNS": "160", "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*command, "--data-dir", str(data)], stdout=subprocess.PIPE, text=True, env=environment
+    ) as child:
+        assert child.stdout is not None
+        printed = ""
+        for line in child.stdout:
+            printed += line
+            if "Ctrl-C" in line:
+                break
+        try:
+            yield printed
+        finally:
+            child.send_signal(signal.SIGINT)
+            rest = child.stdout.read()
+            assert child.wait(30) == 0, rest
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    complaints: list[str] = []
+
+    def listen(message: Any) -> None:
+        if message.type in ("error", "warning") and not message.text.startswith(NOBODY_MINDS):
+            complaints.append(message.text)
+
+    with chromium.new_context(viewport={"width": 1280, "height": 1100}) as context:
+        context.set_default_timeout(15_000)
+        tab = context.new_page()
+        tab.on("console", listen)
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        yield tab
+    assert complaints == []
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    return Path(os.environ.get("SCREENSHOTS", tmp_path))
+
+
+def link(printed: str) -> str:
+    found = re.search(r"Open\s+(http://127\.0\.0\.1:\d+)", printed)
+    assert found, printed
+    return found[1]
+
+
+def listed(page: Page, label: str) -> str:
+    """What the start page shows for the person: User name, Password or Code."""
+    card = page.locator(".persons li").filter(has_text=PERSON)
+    return card.locator("div").filter(has_text=label).locator("dd").inner_text()
+
+
+def take(page: Page, path: Path, first: str, last: str, *, margin: int = 32) -> None:
+    """A picture from the upper edge of one element to the lower edge of another, on one screen."""
+    page.mouse.move(0, 0)
+    page.evaluate("document.activeElement.blur()")
+    page.evaluate("scrollTo(0, 0)")
+    begin, end = page.locator(first).first.bounding_box(), page.locator(last).first.bounding_box()
+    assert begin is not None
+    assert end is not None
+    left, right = min(begin["x"], end["x"]), max(begin["x"] + begin["width"], end["x"] + end["width"])
+    page.screenshot(
+        path=path,
+        clip={
+            "x": max(0, left - margin),
+            "y": max(0, begin["y"] - margin / 2),
+            "width": min(1280, right - left + 2 * margin),
+            "height": end["y"] + end["height"] - begin["y"] + margin,
+        },
+    )
+    assert 10_000 < path.stat().st_size < LARGEST_PICTURE
+
+
+def test_the_command_prints_the_link_and_the_persons(demo: str) -> None:
+    """The printed codes and passwords are those of the start page."""
+    assert link(demo)
+    for name in ("rina", "wei.ling", "nadia"):
+        assert re.search(rf"{re.escape(name)}.*\d{{6}}", demo), demo
+
+
+def test_a_newcomer_logs_in_and_sees_what_a_relying_party_gets(demo: str, page: Page, pictures: Path) -> None:
+    """From the link to the tables, with what stands on the pages alone."""
+    page.goto(link(demo))
+    user_name, password, code = (listed(page, label) for label in ("User name", "Password", "Code"))
+    page.get_by_role("button", name="Log in with these").click()
+    assert page.url.startswith("http://localhost:")
+    assert page.get_by_text("Your yearly return for 2026").is_visible()
+    take(page, pictures / "sign-in.png", ".brand", ".time-limit")
+    page.get_by_label("User name").fill(user_name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_label("Code", exact=True).fill(code)
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("heading", name="Choose who you act for").wait_for()
+    page.locator(".choice label").first.click()
+    take(page, pictures / "choose-entity.png", ".brand", ".time-limit")
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Agree and continue").click()
+    page.get_by_role("heading", name="You are signed in").wait_for()
+    assert page.url.startswith(link(demo))
+    assert "code=" not in page.url
+    assert page.get_by_text(f"{PERSON} acts for").is_visible()
+    assert page.get_by_role("table").count() > 2
+    take(page, pictures / "demo-result.png", "h1", ".panel")
+    for text in ("What this person may do", "ID token", "Token", "Userinfo"):
+        assert page.get_by_text(text).first.is_visible(), text
+    page.get_by_role("button", name="Log out here").click()
+    assert heading(page) == "A service for organisations"
+
+
+def test_who_cancels_sees_what_the_relying_party_is_told(demo: str, page: Page) -> None:
+    """D17: and can try again."""
+    page.goto(link(demo))
+    page.get_by_role("button", name="Log in", exact=True).click()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("heading", name="The provider refused").wait_for()
+    assert page.get_by_text("access_denied").first.is_visible()
+    page.get_by_role("link", name="Try again").click()
+    assert heading(page) == "A service for organisations"
+
+
+def test_the_demo_does_not_scroll_sideways_on_a_small_screen(demo: str, page: Page) -> None:
+    """WCAG 1.4.10."""
+    page.set_viewport_size({"width": 320, "height": 640})
+    page.goto(link(demo))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -1,0 +1,158 @@
+"""Real server processes on one database, for tests of what happens between them.
+
+As a program it is `corpid serve` with cheap password hashing and no log: `python -m tests.faults.serving
+DATA_DIR BASE_URL PORT`, which says `ready` and serves until it is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+from argon2.profiles import CHEAPEST
+
+from corpid import app, settings
+from corpid.adapters.passwords import Argon2Passwords
+from corpid.sandbox import walk
+from corpid.sandbox.browser import Browser
+from corpid.sandbox.person import Person
+from corpid.sandbox.relying_party import RelyingParty
+from corpid.web import access_log, server
+from tests.protocol.deployment import fill, rp_keys
+from tests.protocol.directory import PASSWORD, TOTP_SECRET
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+ROOT: Final = Path(__file__).parents[2]
+DAY: Final = 86_400
+
+
+def chosen(data_dir: Path, base_url: str) -> dict[str, Any]:
+    return {"data_dir": data_dir, "base_url": base_url, "developer_mode": True, "session_seconds": DAY}
+
+
+async def main(data_dir: str, base_url: str, port: str) -> None:
+    access_log.configure(clock=time.time, stream=Path(os.devnull).open("wb"))  # noqa: ASYNC230, SIM115 - until the end
+    passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
+    async with app.create(settings.load(**chosen(Path(data_dir), base_url)), passwords=passwords) as application:
+        running = server.Server(application.asgi, drain_seconds=0)
+        sockets = server.bind("127.0.0.1", int(port))
+        await server.serve(running, sockets, on_started=lambda: print("ready", flush=True))
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@dataclass
+class Deployment:
+    """A data directory, and processes that serve it; each listens on its own port, all have one issuer."""
+
+    data_dir: Path
+    ports: list[int]
+    processes: dict[int, subprocess.Popen[str]] = field(default_factory=dict)
+    cookies: dict[str, str] = field(default_factory=dict)
+    """of the browser in which Alice signed in, once: a code from her app works once"""
+
+    @property
+    def issuer(self) -> str:
+        return f"http://127.0.0.1:{self.ports[0]}"
+
+    def start(self, port: int) -> None:
+        command = [sys.executable, "-m", "tests.faults.serving", str(self.data_dir), self.issuer, str(port)]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self.processes[port] = process
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+
+    def kill(self, port: int) -> None:
+        """SIGKILL: no handler runs, nothing is flushed."""
+        process = self.processes.pop(port)
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@contextmanager
+def deployment(data_dir: Path, *, processes: int) -> Iterator[Deployment]:
+    """A filled database and this many server processes."""
+    made = Deployment(data_dir, [free_port() for _ in range(processes)])
+    asyncio.run(fill(data_dir, time.time, base_url=made.issuer, developer_mode=True))
+    try:
+        for port in made.ports:
+            made.start(port)
+        yield made
+    finally:
+        for port in list(made.processes):
+            made.kill(port)
+
+
+class Spread(httpx.AsyncBaseTransport):
+    """Sends each request to the next process; its Host stays the issuer's."""
+
+    def __init__(self, ports: list[int]) -> None:
+        self._next = itertools.cycle(ports)
+        self._inner = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=None))
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.url = request.url.copy_with(port=next(self._next))
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+@dataclass
+class Outside:
+    """A relying party and a signed-in browser that reach a deployment through its sockets."""
+
+    deployment: Deployment
+    http: httpx.AsyncClient
+    browser: Browser
+
+    def party(self, client_id: str = "rp-1") -> RelyingParty:
+        return RelyingParty(client_id=client_id, issuer=self.deployment.issuer, http=self.http, keys=rp_keys(client_id))
+
+    async def sign_in(self) -> None:
+        person = Person(user_name="alice", password=PASSWORD, totp_secret=TOTP_SECRET)
+        await walk.sign_in(self.browser, await self.party().begin(), person)
+
+    async def code(self, rp: RelyingParty) -> str:
+        """A code for a new request of this relying party, by single sign-on."""
+        answer = await self.browser.http.get(await rp.begin(), follow_redirects=False)
+        assert answer.status_code == 302, answer.text
+        return rp.callback(answer.headers["location"])
+
+
+@asynccontextmanager
+async def outside(made: Deployment) -> AsyncIterator[Outside]:
+    """Somebody signed in as Alice."""
+    async with _client(made) as http, _client(made) as browsing:
+        person = Outside(made, http, Browser(browsing, frozenset({made.issuer})))
+        browsing.cookies.update(made.cookies)
+        if not made.cookies:
+            await person.sign_in()
+            made.cookies.update({cookie.name: str(cookie.value) for cookie in browsing.cookies.jar})
+        yield person
+
+
+def _client(made: Deployment) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=Spread(made.ports), base_url=made.issuer, timeout=30)
+
+
+if __name__ == "__main__":
+    server.run(main(*sys.argv[1:]))

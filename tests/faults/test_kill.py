@@ -1,0 +1,178 @@
+"""A process that dies in the middle of everything: what was spent stays spent, and the keys stay (DESIGN "What each engine promises")."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from tests.faults.serving import deployment, outside
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from corpid.sandbox.relying_party import RelyingParty
+    from tests.faults.serving import Deployment, Outside
+
+WORKERS = 8
+FLOWS = 40
+"""how many whole flows there are before the process is killed"""
+
+
+@dataclass
+class Attempt:
+    """One flow from push to token: what was sent, and how far the answers came."""
+
+    rp: RelyingParty
+    push: tuple[dict[str, str], dict[str, str]]
+    pushed: bool = False
+    url: str = ""
+    code: str = ""
+    exchange: tuple[dict[str, str], dict[str, str]] = field(default_factory=lambda: ({}, {}))
+    sent: bool = False
+    token: str = ""
+
+
+async def attempt(person: Outside, attempts: list[Attempt]) -> None:
+    """A whole flow; what was answered is noted as soon as it is."""
+    rp = person.party()
+    metadata = await rp.discover()
+    one = Attempt(rp, _signed(rp, metadata["pushed_authorization_request_endpoint"]))
+    attempts.append(one)
+    answer = await rp.push(*one.push)
+    assert answer.status_code == 201, answer.text
+    one.pushed = True
+    rp.sign_in.request_uri = answer.json()["request_uri"]
+    one.url = rp.authorization_url()
+    answer = await person.browser.http.get(one.url, follow_redirects=False)
+    assert answer.status_code == 302, answer.text
+    one.code = rp.callback(answer.headers["location"])
+    one.exchange = _signed(rp, metadata["token_endpoint"])
+    one.sent = True
+    answer = await rp.token(one.code, *one.exchange)
+    assert answer.status_code == 200, answer.text
+    one.token = answer.json()["access_token"]
+
+
+def _signed(rp: RelyingParty, url: str) -> tuple[dict[str, str], dict[str, str]]:
+    return {"client_assertion": rp.assertion()}, {"DPoP": rp.proof("POST", url)}
+
+
+async def load(made: Deployment, attempts: list[Attempt]) -> str:
+    """Flows from every worker at once until the process is killed under them; the key set before."""
+    async with outside(made) as person:
+        keys = (await person.http.get("/.well-known/keys")).text
+
+        async def work() -> None:
+            try:
+                while True:
+                    await attempt(person, attempts)
+            except httpx.TransportError:
+                return
+
+        workers = [asyncio.create_task(work()) for _ in range(WORKERS)]
+        while sum(bool(one.token) for one in attempts) < FLOWS:
+            assert not any(worker.done() for worker in workers)
+            await asyncio.sleep(0.001)
+        made.kill(made.ports[0])
+        await asyncio.gather(*workers)
+    return keys
+
+
+def refused(answer: httpx.Response, status: int, error: str) -> None:
+    assert (answer.status_code, answer.json().get("error")) == (status, error), answer.text
+
+
+async def nothing_twice(person: Outside, one: Attempt) -> str:
+    """Use everything of a flow again, after the restart; how its token request ended the second time."""
+    rp = one.rp
+    rp.http = person.http
+    proof_spent = await rp.push({"client_assertion": rp.assertion()}, one.push[1])
+    assertion_spent = await rp.push(one.push[0])
+    if one.pushed:
+        refused(proof_spent, 401, "invalid_dpop_proof")
+        refused(assertion_spent, 401, "invalid_client")
+    if one.code:
+        answer = await person.browser.http.get(one.url, follow_redirects=False)
+        assert "error=invalid_request_uri" in answer.headers["location"]
+    if one.token:
+        assert (await rp.resource(access_token=one.token)).status_code == 200
+        refused(await rp.token(one.code, *one.exchange), 401, "invalid_dpop_proof")
+        assert (await rp.resource(access_token=one.token)).status_code == 200
+        refused(await rp.token(one.code), 400, "invalid_grant")
+        refused(await rp.resource(access_token=one.token), 401, "invalid_token")
+        return "refused"
+    if not one.sent:
+        return "never sent"
+    return await _in_doubt(rp, one)
+
+
+async def _in_doubt(rp: RelyingParty, one: Attempt) -> str:
+    """A token request without an answer: either nothing of it happened, or all of it did."""
+    again = await rp.token(one.code, *one.exchange)
+    if again.status_code == 200:
+        refused(await rp.token(one.code), 400, "invalid_grant")
+        return "first time"
+    refused(again, 401, "invalid_dpop_proof")
+    refused(await rp.token(one.code), 400, "invalid_grant")
+    return "had happened"
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Any:
+    """A deployment that was killed under load and started again, what had been asked, and its key set before."""
+    attempts: list[Attempt] = []
+    with deployment(tmp_path, processes=1) as made:
+        keys = asyncio.run(load(made, attempts))
+        made.start(made.ports[0])
+        yield made, attempts, keys
+
+
+def test_after_kill_under_load_nothing_spent_can_be_spent_again(killed: tuple[Deployment, list[Attempt], str]) -> None:
+    """Issue "Faults": kill -9 under load, then start again: the database opens, keys are the same, nothing twice."""
+    made, attempts, keys = killed
+
+    async def story() -> None:
+        async with outside(made) as person:
+            assert (await person.http.get("/readyz")).status_code == 200
+            assert (await person.http.get("/.well-known/keys")).text == keys
+            ends = [await nothing_twice(person, one) for one in attempts]
+            assert ends.count("refused") >= FLOWS
+            fresh = person.party()
+            assert (await fresh.token(await person.code(fresh))).status_code == 200
+
+    asyncio.run(story())
+    with closing(sqlite3.connect(made.data_dir / "corpid.sqlite")) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        written = database.execute("SELECT count(*) FROM audit WHERE action = 'sign_in.complete'").fetchone()[0]
+    assert written >= sum(bool(one.code) for one in attempts)
+
+
+def test_a_sign_in_that_was_under_way_goes_on_after_the_restart(tmp_path: Path) -> None:
+    """D15: the interaction lives in the store, not in the process."""
+
+    async def begun(made: Deployment) -> tuple[str, dict[str, str]]:
+        async with outside(made) as person:
+            url = f"{await person.party().begin()}"
+            person.browser.http.cookies.clear()
+            await person.browser.open(url)
+            assert person.browser.page.form_with("user_name", "password")
+            return person.browser.url, {cookie.name: str(cookie.value) for cookie in person.browser.http.cookies.jar}
+
+    async def resumed(made: Deployment, where: str, cookies: dict[str, str]) -> None:
+        async with outside(made) as person:
+            person.browser.http.cookies.clear()
+            person.browser.http.cookies.update(cookies)
+            page = await person.browser.open(where)
+            assert page.form_with("user_name", "password")
+
+    with deployment(tmp_path, processes=1) as made:
+        where, cookies = asyncio.run(begun(made))
+        made.kill(made.ports[0])
+        made.start(made.ports[0])
+        asyncio.run(resumed(made, where, cookies))

@@ -1,0 +1,52 @@
+"""A request that another browser has claimed, and one that arrives under maintenance (Spec 7.2, D15)."""
+
+from __future__ import annotations
+
+import pytest
+
+from corpid.flows import authorize
+from corpid.flows.authorize import Answered
+from corpid.flows.caller import Caller
+from corpid.ports import AuditEvent
+from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
+from corpid.sandbox import walk
+from corpid.sandbox.person import Person
+from tests.protocol import directory
+from tests.protocol.provider import World, query
+
+ALICE = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
+
+
+def test_a_signed_in_browser_meets_a_page_where_another_browser_has_claimed_the_request() -> None:
+    """D15: the first browser to pass the first factor claims it; others then get an error page."""
+    with World(session_seconds=3600) as world:
+        world.sign_in()
+        world.clock.now += 30
+        world.rp.restart()
+        where = world.run(world.rp.begin())
+        other = world.new_browser()
+        world.run(other.open(where))
+        world.run(walk.answer_page(other, ALICE, now=world.clock))
+        answer = world.get(where)
+        assert answer.status_code == 400
+        assert "goes on in another browser" in answer.text
+        assert "location" not in answer.headers
+        code = query(world.run(walk.finish(other, ALICE, now=world.clock)))["code"]
+        assert world.redeem(code).status_code == 200
+
+
+def test_under_maintenance_the_relying_party_is_told_once_its_redirect_uri_is_proven(world: World) -> None:
+    """Spec 7.2: temporarily_unavailable is an error of the callback; before that line the person sees a page."""
+    sent = query(world.run(world.rp.begin()))
+    world.run(world.provider.registry.deployment.set_maintenance(True, AuditEvent(actor="operator", action="m")))
+    world.provider.live.drop()
+    caller = Caller(request_id="r", address="127.0.0.1", now=world.clock())
+
+    def arrive(parameters: dict[str, str]) -> object:
+        return world.run(authorize.arrive(world.provider, caller, parameters, cookie=None, may_complete=True))
+
+    answered = arrive(sent)
+    assert isinstance(answered, Answered)
+    assert query(answered.response.url)["error"] == TemporarilyUnavailable.code
+    with pytest.raises(InvalidRequest):
+        arrive({**sent, "client_id": "nobody"})

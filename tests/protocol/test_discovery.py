@@ -1,0 +1,139 @@
+"""What the provider publishes about itself (Spec 2.8, 2.9, 4.6, 4.7; D31, D32, D39, D41, D42)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.protocol.deployment import ISSUER
+from tests.protocol.provider import World
+
+if TYPE_CHECKING:
+    import httpx
+
+DISCOVERY = f"{ISSUER}/.well-known/openid-configuration"
+KEYS = f"{ISSUER}/.well-known/keys"
+GOLDEN = Path(__file__).parent / "golden" / "current.json"
+TYPES = {DISCOVERY: "application/json; charset=utf-8", KEYS: "application/jwk-set+json; charset=utf-8"}
+
+
+def golden() -> dict[str, object]:
+    return dict(json.loads(GOLDEN.read_text()))
+
+
+def fetched(world: World, url: str) -> httpx.Response:
+    answer = world.run(world.http.get(url))
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def test_the_discovery_document_is_the_golden_one(shared: World) -> None:
+    """Spec 2.8, D41; decisions "Generations". Whoever changes the golden file changes the published interface."""
+    assert json.loads(fetched(shared, DISCOVERY).content) == golden()
+
+
+def test_every_field_that_the_specification_names_for_current_is_there(shared: World) -> None:
+    """Spec 2.8; the fields of the legacy and intermediate variants alone are not."""
+    specification = """
+        issuer authorization_endpoint token_endpoint pushed_authorization_request_endpoint jwks_uri userinfo_endpoint name
+        response_types_supported response_modes_supported scopes_supported subject_types_supported claims_supported
+        claim_types_supported grant_types_supported code_challenge_methods_supported token_endpoint_auth_methods_supported
+        token_endpoint_auth_signing_alg_values_supported id_token_signing_alg_values_supported
+        id_token_encryption_alg_values_supported id_token_encryption_enc_values_supported userinfo_signing_alg_values_supported
+        userinfo_encryption_alg_values_supported userinfo_encryption_enc_values_supported claims_parameter_supported
+        request_parameter_supported request_uri_parameter_supported authorization_response_iss_parameter_supported
+    """.split()
+    beyond = {"dpop_signing_alg_values_supported", "acr_values_supported", "require_pushed_authorization_requests"}
+    assert golden().keys() == {*specification, *beyond}
+
+
+@pytest.mark.parametrize("base", ["https://op.example/corp/id", "https://op.example:8443", "http://localhost:8080"])
+def test_under_any_base_url_only_the_urls_differ(base: str) -> None:
+    """D32: exactly the paths of Spec 2.1, under base_url; nothing is read from Host."""
+    with World(base_url=base) as world:
+        answer = fetched(world, f"{base}/.well-known/openid-configuration")
+        expected = json.loads(GOLDEN.read_text().replace(ISSUER, base))
+        assert json.loads(answer.content) == expected
+        assert fetched(world, f"{base}/.well-known/keys").status_code == 200
+
+
+def test_settings_that_are_published_are_published() -> None:
+    """RFC 9207: the iss flag; D10: the URN prefix; the provider's name."""
+    with World(return_iss=True, acr_prefix="urn:x:", name="Ministry") as world:
+        document = json.loads(fetched(world, DISCOVERY).content)
+    changed = {
+        "authorization_response_iss_parameter_supported": True,
+        "acr_values_supported": ["urn:x:2"],
+        "name": "Ministry",
+    }
+    assert document == {**golden(), **changed}
+
+
+@pytest.mark.parametrize("url", TYPES)
+def test_both_documents_are_for_everybody_for_an_hour(shared: World, url: str) -> None:
+    """Spec 2.8, 2.9: content types exactly; D31, D39."""
+    answer = fetched(shared, url)
+    headers = answer.headers
+    assert headers.get_list("content-type") == [TYPES[url]]
+    assert headers.get_list("cache-control") == ["public, max-age=3600"]
+    assert headers.get_list("access-control-allow-origin") == ["*"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["strict-transport-security"] == "max-age=31536000"
+    assert not {"pragma", "set-cookie", "www-authenticate", "vary"} & set(headers)
+
+
+@pytest.mark.parametrize("url", TYPES)
+@pytest.mark.parametrize("query", ["", "?x=1", "?client_id=%zz"])
+def test_no_parameter_no_authentication_no_accept_is_needed(shared: World, url: str, query: str) -> None:
+    """Spec 4.6, 4.7."""
+    answer = shared.run(shared.http.get(url + query, headers={"Accept": "text/html", "Authorization": "Basic x"}))
+    assert (answer.status_code, answer.content) == (200, fetched(shared, url).content)
+
+
+@pytest.mark.parametrize("url", TYPES)
+def test_head_and_a_preflight_are_answered(shared: World, url: str) -> None:
+    """D32, D39: CORS for GET."""
+    head = shared.run(shared.http.head(url))
+    assert (head.status_code, head.headers["content-type"]) == (200, TYPES[url])
+    preflight = shared.run(
+        shared.http.options(url, headers={"Origin": "https://x.example", "Access-Control-Request-Method": "GET"})
+    )
+    assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (204, "*")
+    assert preflight.headers["access-control-allow-methods"] == "GET"
+
+
+@pytest.mark.parametrize("url", TYPES)
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_other_methods_are_405(shared: World, url: str, method: str) -> None:
+    """D32."""
+    answer = shared.run(shared.http.request(method, url))
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_the_key_set_holds_one_public_signing_key(shared: World) -> None:
+    """Spec 2.9; decisions "Generations": x5c and x5t only where LEGACY is served."""
+    (key,) = json.loads(fetched(shared, KEYS).content)["keys"]
+    assert key.keys() == {"kty", "use", "kid", "alg", "crv", "x", "y"}
+    assert (key["kty"], key["use"], key["alg"], key["crv"]) == ("EC", "sig", "ES256", "P-256")
+    assert len(key["kid"]) == len(key["x"]) == len(key["y"]) == 43
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/request/",
+        "/Request",
+        "/userinfo/x",
+        "/.well-known/jwks.json",
+        "/authorization-info",
+        "/entity-info",
+        "//request",
+    ],
+)
+def test_what_this_generation_does_not_serve_is_404(shared: World, path: str) -> None:
+    """D32; decisions "Generations": LEGACY's and INTERMEDIATE's endpoints."""
+    assert shared.run(shared.http.get(f"{ISSUER}{path}")).status_code == 404
+    assert shared.run(shared.http.post(f"{ISSUER}{path}")).status_code == 404

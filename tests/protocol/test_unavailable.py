@@ -1,0 +1,159 @@
+"""temporarily_unavailable: maintenance, and a store that is busy for real (Spec 7.1-7.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.protocol.deployment import AUTHORIZE, EVENT, ISSUER, LIVE, PAR, TOKEN
+from tests.protocol.provider import World, Worlds, query
+from tests.protocol.refusals import is_public, json_refusal, resource_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+
+@pytest.fixture
+def world(worlds: Worlds) -> World:
+    """Alice is signed in."""
+    made = worlds.fresh()
+    made.sign_in()
+    return made
+
+
+def maintenance(world: World, on: bool) -> None:
+    """An operator switches it in another process."""
+    world.run(world.provider.registry.deployment.set_maintenance(on, EVENT))
+    world.clock.now += LIVE
+
+
+@contextmanager
+def locked(world: World) -> Iterator[None]:
+    """Another connection holds the write lock of the database, for longer than a request waits."""
+    other = sqlite3.connect(world.directory / "corpid.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+def page(answer: httpx.Response, seconds: str) -> None:
+    assert (answer.status_code, answer.headers["content-type"]) == (503, "text/html; charset=utf-8")
+    assert answer.headers["retry-after"] == seconds
+    assert answer.headers.get_list("cache-control") == ["no-store"]
+    assert "try again" in answer.text.lower()
+
+
+def callback(answer: httpx.Response) -> None:
+    """Spec 7.2: the client is told."""
+    assert answer.status_code == 302
+    told = query(answer.headers["location"])
+    assert (told["error"], told["state"]) == ("temporarily_unavailable", "st4te")
+    is_public(told["error_description"], "temporarily_unavailable")
+
+
+def pushed(world: World) -> str:
+    world.rp.sign_in.state = "st4te"
+    return world.run(world.rp.begin())
+
+
+def test_under_maintenance_machines_are_told_when_to_come_again_and_nothing_is_spent(world: World) -> None:
+    """Spec 7.1, 7.3, 7.4: 503."""
+    code = world.code()
+    maintenance(world, on=True)
+    honest = {"client_assertion": world.rp.assertion()}
+    proofs = {url: {"DPoP": world.rp.proof("POST", url)} for url in (PAR, TOKEN)}
+    with world.nothing_spent():
+        answers = [
+            world.push(headers=proofs[PAR], **honest),
+            world.redeem(code, headers=proofs[TOKEN], **honest),
+            world.userinfo(token="x"),
+        ]
+        assert [answer.headers["retry-after"] for answer in answers] == ["60"] * 3
+        sentence = json_refusal(answers[0], 503, "temporarily_unavailable", state=world.rp.sign_in.state)
+        assert sentence == json_refusal(answers[1], 503, "temporarily_unavailable")
+        assert sentence == resource_refusal(answers[2], 503, "temporarily_unavailable")
+    maintenance(world, on=False)
+    assert world.redeem(code, headers=proofs[TOKEN], **honest).status_code == 200
+
+
+def test_under_maintenance_a_request_whose_client_is_known_is_answered_to_the_client(world: World) -> None:
+    """Spec 7.2: maintenance is a callback error; D16: once the redirect URI is proven."""
+    url = pushed(world)
+    maintenance(world, on=True)
+    with world.nothing_spent():
+        callback(world.get(url))
+        callback(world.get(url, world.new_browser()))
+    maintenance(world, on=False)
+    assert "code" in query(world.get(url).headers["location"])
+
+
+def test_under_maintenance_pages_say_so(world: World) -> None:
+    """Spec 7: whoever is in the middle of a sign-in, and a POST at authorize."""
+    url = pushed(world)
+    browser = world.new_browser()
+    at = f"{ISSUER}{world.get(url, browser).headers['location']}"
+    maintenance(world, on=True)
+    with world.nothing_spent():
+        page(world.get(at, browser), "60")
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        page(world.run(world.http.post(AUTHORIZE, content="client_id=rp-1", headers=form)), "60")
+    maintenance(world, on=False)
+    assert world.get(at, browser).status_code == 200
+
+
+def test_under_maintenance_metadata_and_health_are_answered(world: World) -> None:
+    """Spec 4.6, 4.7: cached documents stay true; a load balancer must not take the process away."""
+    maintenance(world, on=True)
+    for path in ("/.well-known/openid-configuration", "/.well-known/keys", "/healthz", "/readyz"):
+        assert world.run(world.http.get(f"{ISSUER}{path}")).status_code == 200
+
+
+def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_try_again(world: World) -> None:
+    """Spec 7: high load. In JSON, as a challenge's body, in the callback and on the page, with nothing spent."""
+    token, key = world.tokens().access_token, world.rp.sign_in.dpop_key
+    code = world.code()
+    url = pushed(world)
+    browser = world.new_browser()
+    at = f"{ISSUER}{world.get(url, browser).headers['location']}"
+    world.run(browser.open(at))
+    form = browser.page.form_with("user_name", "password")
+    assert form is not None
+    fields = {control.name: control.value for control in form.controls}
+
+    async def everything() -> list[Any]:
+        rp, http = world.rp, world.http
+        proof = {"DPoP": rp.proof("GET", f"{ISSUER}/userinfo", token, key=key)}
+        page_post = browser.http.post(f"{at}/password", data=fields, headers={"Sec-Fetch-Site": "same-origin"})
+        return list(
+            await asyncio.gather(
+                rp.push(),
+                rp.token(code),
+                rp.resource("GET", proof, access_token=token),
+                http.get(url, follow_redirects=False),
+                world.browser.http.get(url, follow_redirects=False),
+                page_post,
+                http.get(f"{ISSUER}/.well-known/keys"),
+            )
+        )
+
+    with locked(world), world.nothing_spent():
+        push, exchange, resource, fresh, known, posted, keys = world.run(everything())
+    json_refusal(push, 503, "temporarily_unavailable", state="st4te")
+    json_refusal(exchange, 503, "temporarily_unavailable")
+    resource_refusal(resource, 503, "temporarily_unavailable")
+    callback(fresh)
+    callback(known)
+    page(posted, "5")
+    assert [answer.headers["retry-after"] for answer in (push, exchange, resource)] == ["5"] * 3
+    assert keys.status_code == 200
+    assert world.redeem(code).status_code == 200
+    assert "code" in query(world.get(url).headers["location"])

@@ -1,0 +1,329 @@
+"""Every setting of docs/settings.md in a `corpid serve` that really runs, and what it refuses to start with."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import asynccontextmanager, closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from corpid.sandbox import walk
+from corpid.sandbox.browser import Browser
+from corpid.sandbox.person import Person
+from corpid.sandbox.relying_party import RelyingParty
+from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from tests.web.served import PATIENCE
+from tests.web.test_serve_command import free_port
+from tests.web.test_tls import trusting, write_pair
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from corpid.sandbox.html_page import Page
+
+RINA = Person(user_name="rina", password="harbour lights at dawn", totp_secret="L4JHDJKSXFZLGLBNIDK3NI7DLEEQCLD3")
+KEYS = RelyingPartyKeys.generate()
+DIRECTORY = {
+    "entities": {
+        "A1": {"type": "UEN", "country": "SG", "name": "Alpha", "status": "Registered"},
+        "B2": {"type": "UEN", "country": "SG", "name": "Beta", "status": "Registered"},
+    },
+    "services": {"BOOKS": {"name": "Books", "roles": ["Reader"]}},
+    "users": {
+        "rina": {
+            "name": "Rina",
+            "password": RINA.password,
+            "totp_secret": RINA.totp_secret,
+            "memberships": ["A1", "B2"],
+        }
+    },
+    "assignments": [{"user": "rina", "entity": "A1", "service": "BOOKS", "role": "Reader"}],
+    "clients": {
+        "rp-1": {
+            "name": "Relying party",
+            "redirect_uris": ["https://rp.example/callback"],
+            "jwks": KEYS.public(),
+            "scopes": ["openid", "authinfo", "tpauthinfo", "user.name"],
+            "services": ["BOOKS"],
+        }
+    },
+}
+
+
+def environment(settings: dict[str, str]) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("CORPID_")}
+    return {**inherited, **{f"CORPID_{name.upper()}": value for name, value in settings.items()}}
+
+
+def command(directory: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "corpid", *arguments],
+        cwd=directory, env=environment(settings), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+class Running:
+    """A server in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str], settings: dict[str, str]) -> None:
+        self.process = process
+        self.base_url = settings["base_url"]
+        self.origin = re.sub(r"(://[^/]+).*", r"\1", self.base_url)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Everything it has logged, once it was told to stop."""
+        self.process.send_signal(signal.SIGTERM)
+        said, complaint = self.process.communicate(timeout=PATIENCE * 3)
+        assert (self.process.returncode, complaint) == (0, "")
+        return [json.loads(line) for line in said.splitlines()]
+
+    def client(self, **options: Any) -> httpx.AsyncClient:
+        return httpx.AsyncClient(timeout=PATIENCE * 3, trust_env=False, **options)
+
+    @asynccontextmanager
+    async def parties(self, **options: Any) -> AsyncIterator[tuple[RelyingParty, Browser]]:
+        """A relying party and somebody's browser."""
+        async with self.client(**options) as http, self.client(**options) as cookies:
+            yield RelyingParty(client_id="rp-1", issuer=self.base_url, http=http, keys=KEYS), Browser(cookies)
+
+
+@contextmanager
+def serving(directory: Path, *, path: str = "", scheme: str = "http", **settings: str) -> Iterator[Running]:
+    """Answers as soon as this is entered; its log is a file, so that nobody has to read it meanwhile."""
+    port = free_port()
+    chosen = {"port": str(port), "base_url": f"{scheme}://localhost:{port}{path}", "hashing_threads": "1", **settings}
+    with subprocess.Popen(
+        [sys.executable, "-m", "corpid", "serve"],
+        cwd=directory, env=environment(chosen), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            wait_for(process, port)
+            yield Running(process, chosen)
+        finally:
+            process.kill()
+
+
+def wait_for(process: subprocess.Popen[str], port: int) -> None:
+    while process.poll() is None:
+        with closing(socket.socket()) as probe:
+            probe.settimeout(0.05)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+    pytest.fail(f"it ended: {process.communicate()[1]}")
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """A directory whose `data` knows a person with two entities and a relying party."""
+    (tmp_path / "directory.yaml").write_text(json.dumps(DIRECTORY), encoding="utf-8")
+    done = command(tmp_path, "apply", "--development", "directory.yaml")
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+# --- what settings do --------------------------------------------------------------------------
+
+
+def addresses(page: Page) -> set[str]:
+    """Every address of our own on a page."""
+    actions = {form.action for form in page.forms}
+    refresh = {page.refresh[1]} if page.refresh else set()
+    return {address for address in {*actions, *refresh, *(target for target, _ in page.links)} if "://" not in address}
+
+
+def test_under_a_path_every_page_and_every_endpoint_works(filled: Path) -> None:
+    """D32: exactly the paths of the specification, under any base_url; DPoP's htu as well (D7)."""
+
+    async def story(running: Running) -> None:
+        async with running.parties() as (rp, browser):
+            rp.scope = "openid authinfo user.name"
+            where = await rp.begin()
+            assert where.startswith(f"{running.base_url}/mga/sps/oauth/oauth20/authorize?")
+            await browser.open(where)
+            for _ in range(6):
+                if browser.left is not None:
+                    break
+                assert browser.response is not None
+                assert all(address.startswith("/idp/") for address in addresses(browser.page)), addresses(browser.page)
+                await everything_loads(running, browser)
+                await walk.answer_page(browser, RINA, "A1")
+            assert browser.left is not None
+            tokens = await rp.redeem(browser.left)
+            assert (await rp.userinfo("POST"))["sub"] == tokens.id_token["sub"]
+            assert [cookie.path for cookie in browser.http.cookies.jar] == ["/"]
+            for path in ("/", "/sign-out"):
+                assert (await rp.http.get(running.base_url + path)).status_code == 200
+            assert (await rp.http.get(running.origin + "/userinfo")).status_code == 404
+            assert (await rp.http.get(running.origin + "/healthz")).status_code == 200
+
+    with serving(filled, path="/idp", session_seconds="600") as running:
+        asyncio.run(story(running))
+
+
+async def everything_loads(running: Running, browser: Browser) -> None:
+    """Style sheets, scripts and images of the page that is shown."""
+    assert browser.response is not None
+    files = set(re.findall(r'(?:href|src)="([^"]*/static/[^"]+)"', browser.response.text))
+    assert any(file.endswith(".css") for file in files)
+    for file in sorted(files):
+        assert file.startswith("/idp/static/")
+        answer = await browser.http.get(running.origin + file)
+        assert (answer.status_code, "immutable" in answer.headers["cache-control"]) == (200, True)
+
+
+def test_each_setting_reaches_what_it_is_about(filled: Path) -> None:
+    """D10, D23, D30, D35, D47; RFC 9207; RFC 9449 §8."""
+
+    async def story(running: Running) -> None:
+        async with running.parties() as (rp, browser):
+            metadata = await rp.discover()
+            assert metadata["name"] == "Example Login"
+            assert metadata["acr_values_supported"][0].startswith("urn:example:loa:")
+            assert metadata["authorization_response_iss_parameter_supported"] is True
+            callback = await sign_in(rp, browser)
+            assert f"iss=http%3A%2F%2Flocalhost%3A{running.base_url.rpartition(':')[2]}" in callback
+            url = metadata["token_endpoint"]
+            code = rp.callback(callback)
+            refused = await rp.token(code)
+            assert (refused.status_code, refused.json()["error"]) == (400, "use_dpop_nonce")
+            proof = rp.proof("POST", url, nonce=refused.headers["dpop-nonce"])
+            answer = await rp.token(code, headers={"DPoP": proof})
+            assert answer.status_code == 200
+            identity = (await rp.believe(answer)).id_token
+            assert identity["acr"].startswith("urn:example:loa:")
+            again = await push(rp)
+            await browser.open(again)
+            assert walk.step_of(browser) == "entity"
+            assert "GMT+8" in browser.page.text or "+08" in browser.page.text
+            assert "Example Login" in (browser.response.text if browser.response else "")
+            hosts = {"login.example": 200, "login.example:99": 200, "other.example": 421}
+            for host, status in hosts.items():
+                named = await rp.http.get(metadata["jwks_uri"], headers={"Host": host, "X-Forwarded-For": "192.0.2.9"})
+                assert named.status_code == status
+
+    settings = {
+        "name": "Example Login", "acr_prefix": "urn:example:loa:", "return_iss": "true", "dpop_nonces": "true",
+        "session_seconds": "600", "timezone": "Asia/Singapore", "allowed_hosts": "login.example",
+        "trusted_proxies": "127.0.0.0/8",
+    }  # fmt: skip
+    with serving(filled, **settings) as running:
+        asyncio.run(story(running))
+        assert {"192.0.2.9", "127.0.0.1"} <= {line["address"] for line in running.lines() if line["event"] == "request"}
+
+
+async def push(rp: RelyingParty) -> str:
+    """Begin where DPoP proofs need a nonce."""
+    url = (await rp.discover())["pushed_authorization_request_endpoint"]
+    rp.restart()
+    refused = await rp.push()
+    answer = await rp.push(headers={"DPoP": rp.proof("POST", url, nonce=refused.headers["dpop-nonce"])})
+    rp.sign_in.request_uri = answer.json()["request_uri"]
+    return rp.authorization_url()
+
+
+async def sign_in(rp: RelyingParty, browser: Browser) -> str:
+    return await walk.sign_in(browser, await push(rp), RINA, "A1")
+
+
+def test_the_log_holds_no_lines_below_its_level(tmp_path: Path) -> None:
+    with serving(tmp_path, log_level="warning") as running:
+        assert httpx.get(f"{running.base_url}/readyz", trust_env=False).status_code == 200
+        assert running.lines() == []
+
+
+def test_it_speaks_tls_itself(tmp_path: Path) -> None:
+    """D52, D36."""
+    certificate, key = write_pair(tmp_path)
+    with serving(tmp_path, scheme="https", tls_certificate=str(certificate), tls_key=str(key)) as running:
+        answer = httpx.get(f"{running.base_url}/", verify=trusting(certificate), trust_env=False)
+        assert answer.status_code == 200
+        assert answer.headers["strict-transport-security"] == "max-age=31536000"
+
+
+def key_file(path: Path) -> str:
+    path.write_bytes(base64.b64encode(os.urandom(32)))
+    path.chmod(0o600)
+    return str(path)
+
+
+@pytest.mark.parametrize("way", ["file", "variable"])
+def test_a_database_of_ones_own_is_migrated_by_hand_and_opened_with_ones_own_key(tmp_path: Path, way: str) -> None:
+    """D43."""
+    file = key_file(tmp_path / "sealing")
+    text = (tmp_path / "sealing").read_text(encoding="ascii")
+    key = {"key_encryption_key_file": file} if way == "file" else {"key_encryption_key": text}
+    own = {"database_url": f"sqlite:///{tmp_path / 'own.db'}", **key}
+    assert command(tmp_path, "migrate", **own).returncode == 0
+    with serving(tmp_path, **own) as running:
+        assert httpx.get(f"{running.base_url}/readyz", trust_env=False).status_code == 200
+    assert not (tmp_path / "data" / "sealing.key").exists()
+
+
+def test_the_file_is_read_and_the_environment_wins(tmp_path: Path) -> None:
+    (tmp_path / "corpid.toml").write_text('name = "From the file"\nsession_seconds = 60\nport = 1', encoding="utf-8")
+    with serving(tmp_path) as running:
+        assert "From the file" in httpx.get(f"{running.base_url}/", trust_env=False).text
+
+
+# --- what it refuses ---------------------------------------------------------------------------
+
+
+def newer_database(path: Path) -> None:
+    assert command(path, "migrate").returncode == 0
+    with closing(sqlite3.connect(path / "data" / "corpid.sqlite", isolation_level=None)) as database:
+        database.execute("UPDATE alembic_version SET version_num = 'later'")
+
+
+OWN = "sqlite:///own.db"
+REFUSED: dict[str, tuple[dict[str, str], str]] = {
+    "a setting that is not one": ({"session_seconds": "soon"}, "CORPID_SESSION_SECONDS: 'soon' cannot be used"),
+    "a certificate that is not there": (
+        {"base_url": "https://idp.example", "tls_certificate": "c.pem", "tls_key": "k.pem"}, "c.pem",
+    ),
+    "no key for one's own database": ({"database_url": OWN}, "CORPID_KEY_ENCRYPTION_KEY_FILE is not set"),
+    "a key file that is not there": (
+        {"database_url": OWN, "key_encryption_key_file": "gone"}, "the key-encryption key file gone does not exist",
+    ),
+    "a key that is no key": ({"key_encryption_key": "short"}, "CORPID_KEY_ENCRYPTION_KEY"),
+    "a database that is not there": (
+        {"database_url": OWN, "key_encryption_key_file": "key"}, "does not exist: run `corpid migrate`",
+    ),
+    "a database that is none": ({"data_dir": "broken"}, "cannot be opened: file is not a database"),
+    "a newer database": ({"data_dir": "data"}, "was migrated by a newer CorpID"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "says"), REFUSED.values(), ids=REFUSED)
+def test_it_refuses_to_start_in_one_sentence(tmp_path: Path, settings: dict[str, str], says: str) -> None:
+    if settings.get("data_dir") == "data":
+        newer_database(tmp_path)
+    key_file(tmp_path / "key")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "corpid.sqlite").write_text("this is a letter to my aunt\n" * 200, encoding="utf-8")
+    refused = command(tmp_path, "serve", **{"port": str(free_port()), **settings})
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert says in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_it_refuses_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = command(tmp_path, "serve", port=str(port))
+    assert refused.returncode == 1
+    assert (
+        refused.stderr
+        == f"port {port} on 127.0.0.1 is taken by another program: stop it, or set another port (CORPID_PORT)\n"
+    )
