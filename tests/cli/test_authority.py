@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.directory.access import Forbidden, Person
+from corpid.flows import key_rotation
 from corpid.flows.administration import applying, clients, entities, exporting, users
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from corpid.app import Stores
     from tests.cli.conftest import Terminal
 
+PASSWORD = "harbour lights at dawn"
 SOMEBODY = Person("5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
 MEMBERS: dict[str, object] = {"type": "UEN", "country": "SG", "name": "Alpha"}
 CLIENT: dict[str, object] = {
@@ -36,12 +38,14 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "client list": lambda s: clients.clients(s.registry, actor=SOMEBODY),
     "client show": lambda s: clients.client(s.registry, "rp", actor=SOMEBODY),
     "client disable": lambda s: clients.switch_client(s.registry, "rp", enabled=False, actor=SOMEBODY),
+    "client drop-keys": lambda s: clients.drop_keys(s.registry, "rp", actor=SOMEBODY),
+    "key rewrap": lambda s: key_rotation.rewrap(s.rewrap, SOMEBODY),
     "entity add": lambda s: entities.add_entity(s.registry, s.passwords, "B2", MEMBERS, actor=SOMEBODY),
     "entity disable": lambda s: entities.switch_entity(s.registry, "A1", enabled=False, actor=SOMEBODY),
     "user add": lambda s: users.add_user(
-        s.registry, s.passwords, "ravi", {"name": "Ravi"}, password="p" * 12, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
+        s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
     ),
-    "user reset-password": lambda s: users.reset_password(s.registry, s.passwords, "rina", "p" * 12, actor=SOMEBODY),
+    "user reset-password": lambda s: users.reset_password(s.registry, s.passwords, "rina", PASSWORD, actor=SOMEBODY),
     "user reset-factors": lambda s: users.reset_factors(s.registry, "rina", "A" * 32, actor=SOMEBODY),
     "user disable": lambda s: users.switch_user(s.registry, "rina", enabled=False, actor=SOMEBODY),
     "user unlock": lambda s: users.unlock_user(s.registry, s.transient, "i", "rina", actor=SOMEBODY, now=s.clock()),

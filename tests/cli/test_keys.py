@@ -8,8 +8,10 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+import typer
 
-from corpid.ports import FetchedKeySet, SealedKey, Session
+from corpid.cli import output
+from corpid.ports import FetchedKeySet, NameTaken, SealedKey, Session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +66,17 @@ def test_rewrapping_moves_every_secret_to_the_present_key(terminal: Terminal, mo
     monkeypatch.delenv("CORPID_OLD_KEY_ENCRYPTION_KEY_FILES")
     assert terminal.look(own_keys) == before
     assert [event.action for event in terminal.look(events)][-2:] == ["key.rewrap"] * 2
+
+
+def test_what_the_database_refuses_is_one_clear_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two commands at once, of which the other was quicker."""
+
+    async def too_late() -> None:
+        raise NameTaken("User u9: another user has this user name")
+
+    with pytest.raises(typer.Exit):
+        output.run(too_late())
+    assert capsys.readouterr().err == "Error: The database refused this: User u9: another user has this user name\n"
 
 
 def test_an_older_key_file_that_is_missing_is_named(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from corpid.flows.interactions import Interaction
 from corpid.flows.push import REQUEST_URI_PREFIX
 from corpid.ports import StoreUnavailable
 from corpid.protocol import authorization_response, single_sign_on
+from corpid.protocol.authorization_response import AuthorizationResponse
 from corpid.protocol.errors import (
     AccessDenied,
     ConsentRequired,
@@ -30,10 +31,8 @@ from corpid.protocol.errors import (
 )
 from corpid.protocol.limits import INTERACTIONS_PER_REQUEST, REQUEST_URI_SECONDS
 from corpid.protocol.parameters import required
-from corpid.protocol.records import PushedRequest
+from corpid.protocol.records import Client, PushedRequest
 from corpid.protocol.scopes import needs_consent
-from corpid.protocol.authorization_response import AuthorizationResponse
-from corpid.protocol.records import Client
 
 if TYPE_CHECKING:
     from corpid.flows.caller import Caller

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows import kinds
+from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
 from corpid.protocol import client_assertion
 from corpid.protocol.client_assertion import FAILED, Assertion, KeyNotFound
 from corpid.protocol.errors import InvalidClient, InvalidRequest, ServerError
 from corpid.protocol.limits import CLOCK_AHEAD_SECONDS
 from corpid.protocol.records import Client
-from corpid.jose.keys import ClientKeySet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import msgspec
 
 from corpid.protocol.errors import public_description
-from collections.abc import Mapping
 
 if TYPE_CHECKING:
     from corpid.protocol.errors import OAuthError

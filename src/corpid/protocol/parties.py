@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
-from collections.abc import Mapping
 
 if TYPE_CHECKING:
     from corpid.protocol.records import SubjectMode

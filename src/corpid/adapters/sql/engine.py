@@ -12,7 +12,7 @@ import asyncio
 import os
 import sqlite3
 import time
-from contextvars import ContextVar
+from asyncio import current_task
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy.dialects import sqlite as sqlite_dialect
@@ -52,10 +52,6 @@ _PRAGMAS: Final = (
 )
 
 
-_open: Final[ContextVar[object | None]] = ContextVar("open transaction", default=None)
-"""the transaction that the running task has begun; read at each statement, where `asyncio.current_task` costs more"""
-
-
 class SqliteDatabase:
     """A statements.Database on a SQLite file in WAL mode. Opened, used and closed in one event loop."""
 
@@ -63,7 +59,8 @@ class SqliteDatabase:
         self.path: Final = path
         self._dialect: Final = sqlite_dialect.dialect(paramstyle="qmark")
         self._lock: Final = asyncio.Lock()
-        self._owner: object | None = None
+        self._loop: Final = asyncio.get_running_loop()
+        self._owner: asyncio.Task[Any] | None = None
         self._commits = 0
         try:
             self._connection: Final = _connect(path)
@@ -106,7 +103,8 @@ class SqliteDatabase:
 
         Raises StoreUnavailable when others keep the database for more than 2 s.
         """
-        if self._owner is not None and self._owner is _open.get():
+        task = current_task(self._loop)
+        if self._owner is task and task is not None:
             return False
         await self._acquire()
         try:
@@ -116,8 +114,7 @@ class SqliteDatabase:
         except BaseException:
             self._lock.release()
             raise
-        self._owner = object()
-        _open.set(self._owner)
+        self._owner = task
         return True
 
     def end(self, *, commit: bool) -> None:
@@ -132,7 +129,6 @@ class SqliteDatabase:
             raise translated(error, str(self.path)) from error
         finally:
             self._owner = None
-            _open.set(None)
             self._lock.release()
         self._commits += 1
         if self._commits % _COMMITS_PER_CHECKPOINT == 0:
@@ -148,7 +144,7 @@ class SqliteDatabase:
         self._connection.close()
 
     async def _execute(self, text: str, values: Row) -> sqlite3.Cursor:
-        if self._owner is not None and self._owner is not _open.get():
+        if self._owner is not None and self._owner is not current_task(self._loop):
             return await self._after_others(text, values)
         try:
             return self._cursor.execute(text, values)
