@@ -193,3 +193,26 @@ def test_a_person_cannot_be_signed_in_as_somebody_else_by_a_form_of_theirs() -> 
         assert await made.audit("sign_in.complete") == []
 
     run(story)
+
+
+def test_a_double_click_whose_first_answer_the_browser_dropped_still_arrives() -> None:
+    """D15, D34: the very form that made the cookie value old gets a new value again, for a minute; no other does."""
+
+    async def story(made: World) -> None:
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password",))
+        before = cookies_of(browser)
+        form = form_of(browser, "code") | {"code": made.people["alice"].fresh_code(made.clock())}
+        for _ in range(2):
+            wear(browser, before)
+            answer = await post(browser, "code", form)
+            assert answer.status_code == 303
+            assert cookies_of(browser) != before
+        wear(browser, before)
+        other = await post(browser, "code", form | {"code": "000000"})
+        assert (other.status_code, other.headers.get("set-cookie")) == (303, None)
+        made.clock.pass_(61)
+        late = await post(browser, "code", form)
+        assert late.headers.get("set-cookie") is None
+
+    run(story)

@@ -145,7 +145,7 @@ def test_a_person_who_acts_for_nobody_is_told_so_and_sent_back() -> None:
         browser, rp = await made.browser(), await made.relying_party()
         await browser.open(await rp.begin())
         await made.factors(browser, made.people["bob"])
-        assert "no entity has named you" in browser.page.text
+        assert "no organisation has named you" in browser.page.text
         await browser.submit(next(form for form in browser.page.forms if form.id == ""))
         assert query_of(browser.left)["error"] == "access_denied"
 

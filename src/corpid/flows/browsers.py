@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -43,6 +44,41 @@ async def replace(provider: Provider, unit: TransientUnit, old_cookie: str, brow
     """Move the mapping to a new cookie value and kill the old one: at every sign-in (D34)."""
     await unit.take(kinds.BROWSER.name, _key(provider, old_cookie))
     return await welcome(provider, unit, browser)
+
+
+class _Form(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """The form that made a cookie value old, and the browser that sent it."""
+
+    digest: bytes
+    browser: Browser
+
+
+async def remember_form(
+    provider: Provider, unit: TransientUnit, old_cookie: str, form: bytes, browser: Browser
+) -> None:
+    """Keep which form (its SHA-256) replaced a cookie value, for a browser that lost the answer (D15, D34)."""
+    value = msgspec.msgpack.encode(_Form(digest=form, browser=browser))
+    key = kinds.key(kinds.REPEATED_FORM, provider.policy.base_url, old_cookie)
+    await unit.put(kinds.REPEATED_FORM.name, key, value, kinds.REPEATED_FORM.seconds)
+
+
+async def cookie_of_repeated_form(provider: Provider, old_cookie: str | None, form: bytes, *, now: float) -> str | None:
+    """A new cookie value for a browser that sends the very form again which replaced its old one; else None.
+
+    A double click makes a browser drop the first answer, and the new value with it. Whoever only has the
+    old value does not know the password-strength content of the form. Source: D15, D34
+    """
+    if not old_cookie:
+        return None
+    key = kinds.key(kinds.REPEATED_FORM, provider.policy.base_url, old_cookie)
+    value = await provider.transient.get(kinds.REPEATED_FORM.name, key, now=now)
+    if value is None:
+        return None
+    sent = msgspec.msgpack.decode(value, type=_Form)
+    if not hmac.compare_digest(sent.digest, form):
+        return None
+    async with provider.transient.unit(now) as unit:
+        return await welcome(provider, unit, sent.browser)
 
 
 async def session_of(provider: Provider, browser: Browser | None, *, now: float) -> Session | None:

@@ -54,6 +54,8 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     outcome: Outcome | None = None
     finished_at: float = 0
     error_description: str = ""
+    user_name: str = ""
+    """as the person typed it, in its mapped form; shown on the pages"""
 
     @property
     def signed_in(self) -> bool:

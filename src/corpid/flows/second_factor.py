@@ -27,11 +27,15 @@ _TWO_FACTORS: Final = 2
 _AMR: Final = ("pwd", "otp", "mfa")
 
 
+class Stopped(Exception):
+    """Too many wrong codes: this sign-in has just been ended (D45)."""
+
+
 async def submit_code(provider: Provider, caller: Caller, visit: Visit, *, code: str) -> str:
     """The second factor; returns the browser's new cookie value.
 
-    Five misses end the interaction with access_denied: it is finished then. Raises Rejected, Throttled,
-    StaleStep. Source: D34, D45
+    Five misses end the interaction with access_denied. Raises Rejected, Stopped, Throttled, StaleStep.
+    Source: D34, D45
     """
     interaction = visit.interaction
     if not interaction.user_id or interaction.signed_in:
@@ -63,6 +67,7 @@ async def submit_code(provider: Provider, caller: Caller, visit: Visit, *, code:
         if session is not None:
             await provider.registry.sessions.put(session)
             browser = Browser(browser_id=browser.browser_id, session_id=session.session_id)
+        await browsers.remember_form(provider, unit, visit.cookie, visit.form, browser)
         return await browsers.replace(provider, unit, visit.cookie, browser)
 
 
@@ -84,6 +89,7 @@ async def _miss(provider: Provider, caller: Caller, visit: Visit, user: User) ->
     if misses >= TOTP_MISSES:
         refusal = AccessDenied("the second factor was wrong too often")
         await completion.refuse(provider, caller, visit.interaction, refusal)
+        raise Stopped
 
 
 def _new_session(provider: Provider, caller: Caller, visit: Visit, user: User) -> Session | None:

@@ -41,6 +41,8 @@ class Visit:
     browser: Browser
     cookie: str
     client: Client
+    form: bytes = b""
+    """SHA-256 of the form that is being submitted"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +157,7 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
         stronger = await provider.passwords.hash(password)
         await provider.registry.directory.rehash(user.user_id, password_hash or "", stronger)
     moved = msgspec.structs.replace(
-        visit.interaction, serial=visit.interaction.serial + 1, user_id=user.user_id, from_session=False
+        visit.interaction, serial=visit.interaction.serial + 1, user_id=user.user_id, user_name=name, from_session=False
     )
     async with provider.transient.unit(caller.now) as unit:
         await interactions.claim_step(provider, unit, visit.interaction)

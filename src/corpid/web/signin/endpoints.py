@@ -6,14 +6,16 @@ to the page that is current (D15, D34, D35).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from corpid.flows import completion, interactions, second_factor, sign_in, visits
+from corpid.flows import browsers, completion, interactions, second_factor, sign_in, visits
 from corpid.flows.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.interactions import StaleStep
+from corpid.flows.second_factor import Stopped
 from corpid.flows.sign_in import Rejected, Visit
 from corpid.flows.throttle import Throttled
 from corpid.protocol import parameters
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from corpid.web.views import View
 
 FIELDS: Final = frozenset({"form_token", "step", "user_name", "password", "code", "entity", "decision"})
+_NO_ENTITY: Final = "none of the organisations that the person acts for can be used here"
 _TOO_MANY: Final = "Too many attempts. Wait {seconds} seconds, then try again."
 
 
@@ -43,6 +46,15 @@ class Step:
     submit: Callable[[Desk, Caller, Visit, Mapping[str, str]], Awaitable[str | None]]
     """returns the browser's new cookie value, if it gets one"""
     field: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Submitted:
+    """A form of a page that this browser was shown, for the step that is current."""
+
+    action: str
+    form: Mapping[str, str]
+    visit: Visit
 
 
 async def _password(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
@@ -84,7 +96,8 @@ async def _extend(desk: Desk, who: Caller, visit: Visit, _: Mapping[str, str]) -
 
 
 async def _cancel(desk: Desk, who: Caller, visit: Visit, _: Mapping[str, str]) -> str | None:
-    refusal = AccessDenied("the person cancelled the sign-in")
+    nothing_to_choose = isinstance(await sign_in.current(desk.provider, who, visit), sign_in.NoEntity)
+    refusal = AccessDenied(_NO_ENTITY if nothing_to_choose else "the person cancelled the sign-in")
     await completion.refuse(desk.provider, who, visit.interaction, refusal)
     return None
 
@@ -105,21 +118,27 @@ def _page(desk: Desk, view: View, status: int = 200) -> Response:
     return Response(desk.renderer.render(view), status, errors.NO_STORE, "text/html")
 
 
-def _to(desk: Desk, interaction_id: str, action: str = "", *, new_cookie: str | None = None) -> Response:
+def _to(desk: Desk, interaction_id: str, action: str = "") -> Response:
     where = pages.place(desk, interaction_id, action)
-    answer = Response(b"", 303, {**errors.NO_STORE, "Location": where})
-    if new_cookie is not None:
-        set_cookie(answer, desk.provider, new_cookie)
-    return answer
+    return Response(b"", 303, {**errors.NO_STORE, "Location": where})
 
 
 async def interaction(request: Request, desk: Desk, interaction_id: str, action: str) -> Response:
     """Every address below /sign-in/{interaction}: the page, its steps, and the ways to leave (D15)."""
-    provider = desk.provider
+    state = request.scope["state"]
+    answer = await _answer(request, desk, interaction_id, action)
+    if "cookie" in state:
+        # Also where something failed after the sign-in: the old value is dead.
+        set_cookie(answer, desk.provider, state["cookie"])
+    return answer
+
+
+async def _answer(request: Request, desk: Desk, interaction_id: str, action: str) -> Response:
+    provider, sent = desk.provider, cookie(request, desk.provider)
     who = caller(request, provider)
     try:
         await open_for_requests(provider, who.now)
-        visit = await visits.visit(provider, who, interaction_id, cookie(request, provider))
+        visit = await visits.visit(provider, who, interaction_id, sent)
         if request.method == "POST":
             return await _post(request, desk, who, visit, action)
         return await _get(request, desk, who, visit, action)
@@ -127,11 +146,20 @@ async def interaction(request: Request, desk: Desk, interaction_id: str, action:
         return _page(desk, pages.unknown(), 404)
     except visits.ForeignBrowser as stranger:
         if request.method == "POST":
-            return _to(desk, interaction_id)
+            return await _old_form(request, desk, who, interaction_id, sent)
         client = await provider.live.client(stranger.interaction.request.client_id, who.now)
         return _page(desk, pages.other_browser(client, stranger.interaction), 403)
     except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
         return errors.as_page(request, error, desk.renderer)
+
+
+async def _old_form(request: Request, desk: Desk, who: Caller, interaction_id: str, sent: str | None) -> Response:
+    """A form with an old cookie value gets the current page; a double click gets the new value again (D34)."""
+    digest = sha256(await form_bytes(request)).digest()
+    new_cookie = await browsers.cookie_of_repeated_form(desk.provider, sent, digest, now=who.now)
+    if new_cookie is not None:
+        request.scope["state"]["cookie"] = new_cookie
+    return _to(desk, interaction_id)
 
 
 async def _get(request: Request, desk: Desk, who: Caller, visit: Visit, action: str) -> Response:
@@ -167,8 +195,8 @@ async def _ending(desk: Desk, who: Caller, visit: Visit) -> View | None:
 
 
 async def _post(request: Request, desk: Desk, who: Caller, visit: Visit, action: str) -> Response:
-    interaction_id = visit.interaction.interaction_id
-    form = parameters.parse(await form_bytes(request), FIELDS)
+    interaction_id, body = visit.interaction.interaction_id, await form_bytes(request)
+    form = parameters.parse(body, FIELDS)
     step = STEPS.get(action)
     if step is None:
         raise InvalidRequest("there is no such step")
@@ -178,18 +206,30 @@ async def _post(request: Request, desk: Desk, who: Caller, visit: Visit, action:
         raise InvalidRequest("this form is not one that this browser was shown: open the page again")
     if await _ending(desk, who, visit) is not None or form.get("step") != pages.step_name(visit.interaction):
         return _to(desk, interaction_id, "return" if visit.interaction.outcome is not None else "")
+    submitted = _Submitted(action=action, form=form, visit=replace(visit, form=sha256(body).digest()))
+    return await _take(request, desk, who, step, submitted)
+
+
+async def _take(request: Request, desk: Desk, who: Caller, step: Step, submitted: _Submitted) -> Response:
+    visit, form = submitted.visit, submitted.form
     try:
         new_cookie = await step.submit(desk, who, visit, form)
-        return await _onwards(desk, who, visit, action, new_cookie)
+        if new_cookie is not None:
+            request.scope["state"]["cookie"] = new_cookie
+        return await _onwards(desk, who, visit, submitted.action, new_cookie)
     except StaleStep:
-        return _to(desk, interaction_id)
+        return _to(desk, visit.interaction.interaction_id)
     except AlreadyCompleted:
         return _page(desk, pages.ended(desk, visit))
     except OtherBrowser:
         return _page(desk, pages.claimed_elsewhere(visit), 409)
+    except Stopped:
+        return _page(desk, pages.shut(desk, visit))
     except Throttled as throttled:
         message = _TOO_MANY.format(seconds=throttled.seconds)
-        return await _again(desk, who, visit, (step.field, message), form, status=429, wait=throttled.seconds)
+        answer = await _again(desk, who, visit, (step.field, message), form, status=429)
+        answer.headers["Retry-After"] = str(throttled.seconds)
+        return answer
     except Rejected as rejected:
         return await _again(desk, who, visit, (step.field, str(rejected)), form, status=422)
 
@@ -199,33 +239,19 @@ async def _onwards(desk: Desk, who: Caller, visit: Visit, action: str, new_cooki
     interaction_id = visit.interaction.interaction_id
     after = await visits.visit(desk.provider, who, interaction_id, new_cookie or visit.cookie)
     if action in _COMPLETING and await sign_in.ready(desk.provider, who, after):
-        try:
-            await sign_in.finish(desk.provider, who, after)
-        except StaleStep:
-            return _to(desk, interaction_id, new_cookie=new_cookie)
-        return _to(desk, interaction_id, "return", new_cookie=new_cookie)
-    where = "return" if after.interaction.outcome is not None else ""
-    return _to(desk, interaction_id, where, new_cookie=new_cookie)
+        await sign_in.finish(desk.provider, who, after)
+        return _to(desk, interaction_id, "return")
+    return _to(desk, interaction_id, "return" if after.interaction.outcome is not None else "")
 
 
 async def _again(
-    desk: Desk,
-    who: Caller,
-    visit: Visit,
-    error: tuple[str, str],
-    form: Mapping[str, str],
-    *,
-    status: int,
-    wait: int = 0,
+    desk: Desk, who: Caller, visit: Visit, error: tuple[str, str], form: Mapping[str, str], *, status: int
 ) -> Response:
-    """The same page with what is wrong, unless the sign-in has just ended (D45)."""
+    """The same page with what is wrong, unless the sign-in has ended meanwhile."""
     after = await visits.visit(desk.provider, who, visit.interaction.interaction_id, visit.cookie)
     ending = await _ending(desk, who, after)
     if ending is not None:
-        return _page(desk, pages.shut(desk, after))
+        return _page(desk, ending)
     page = await sign_in.current(desk.provider, who, after)
     view = pages.of_step(desk, who, after, page, errors=(error,), typed=form.get("user_name", ""))
-    answer = _page(desk, view, status)
-    if wait:
-        answer.headers["Retry-After"] = str(wait)
-    return answer
+    return _page(desk, view, status)

@@ -44,6 +44,7 @@ def frame(desk: Desk, caller: Caller, visit: Visit, *, step: int | None) -> view
     return views.Frame(
         client_name=visit.client.name,
         message=interaction.request.context_message,
+        user_name=interaction.user_name or None,
         step=(step, 3) if step is not None and not interaction.from_session else None,
         step_name=step_name(interaction),
         form_token=interactions.form_token(provider, visit.browser.browser_id, where),
