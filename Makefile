@@ -12,6 +12,9 @@ export UV_PYTHON_DOWNLOADS := never
 
 RUN := .venv/bin/python -m
 
+# A file's tests stay in one process: they share what is costly to make.
+PARALLEL := -n auto --dist loadfile
+
 # ARGS is handed on: make demo ARGS=--fresh, make test ARGS="tests/unit -x"
 ARGS ?=
 
@@ -37,10 +40,10 @@ setup-test: setup  ## fetch what only tests need (browser, Node clients)
 	@scripts/set-up-tests
 
 test: setup-test  ## the tests, in under ten minutes
-	$(RUN) pytest -m "not full" $(ARGS)
+	$(RUN) pytest -m "not full" $(PARALLEL) $(ARGS)
 
 test-full: setup-test  ## the long tests that `make test` leaves out
-	$(RUN) pytest -m full $(ARGS)
+	$(RUN) pytest -m full $(PARALLEL) $(ARGS)
 
 bench: setup  ## measure the flow beside its cryptographic floor
 	$(RUN) benchmarks $(ARGS)

@@ -105,7 +105,8 @@ async def current(provider: Provider, caller: Caller, visit: Visit) -> Page:
     user = await provider.registry.directory.user(interaction.user_id)
     if user is None:
         return NoEntity(choices=())
-    return AskConsent(user=user, choice=chosen) if _asks_consent(visit) else Confirm(user=user, choice=chosen)
+    remains = asks_consent(visit) and not interaction.consented
+    return AskConsent(user=user, choice=chosen) if remains else Confirm(user=user, choice=chosen)
 
 
 async def _last_entity(provider: Provider, caller: Caller, visit: Visit) -> str:
@@ -113,11 +114,10 @@ async def _last_entity(provider: Provider, caller: Caller, visit: Visit) -> str:
     return session.entity_id if session is not None else ""
 
 
-def _asks_consent(visit: Visit) -> bool:
+def asks_consent(visit: Visit) -> bool:
+    """Whether this sign-in has a page for consent (D29, D40)."""
     request = visit.interaction.request
-    return not visit.interaction.consented and (
-        needs_consent(visit.client, request.scopes) or single_sign_on.asks_consent(request)
-    )
+    return needs_consent(visit.client, request.scopes) or single_sign_on.asks_consent(request)
 
 
 def event(caller: Caller, visit: Visit, user: User | None, action: str, outcome: str) -> AuditEvent:

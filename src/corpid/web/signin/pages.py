@@ -35,6 +35,11 @@ def step_name(interaction: Interaction) -> str:
     return str(interaction.serial - interaction.extensions)
 
 
+def _steps(visit: Visit) -> int:
+    """Password, code, choice, and consent where it is asked."""
+    return 4 if sign_in.asks_consent(visit) else 3
+
+
 def frame(desk: Desk, caller: Caller, visit: Visit, *, step: int | None) -> views.Frame:
     """What surrounds every step: who asks, the message, the time limit, the way out (D12, D15, D17)."""
     interaction, provider = visit.interaction, desk.provider
@@ -45,7 +50,7 @@ def frame(desk: Desk, caller: Caller, visit: Visit, *, step: int | None) -> view
         client_name=visit.client.name,
         message=interaction.request.context_message,
         user_name=interaction.user_name or None,
-        step=(step, 3) if step is not None and not interaction.from_session else None,
+        step=(step, _steps(visit)) if step is not None and not interaction.from_session else None,
         step_name=step_name(interaction),
         form_token=interactions.form_token(provider, visit.browser.browser_id, where),
         cancel=views.Form(action=place(desk, where, "cancel")),
@@ -148,7 +153,7 @@ def _no_entity(desk: Desk, caller: Caller, visit: Visit, page: sign_in.NoEntity,
 
 def _consent(desk: Desk, caller: Caller, visit: Visit, page: sign_in.AskConsent, _: _Again) -> View:
     return views.Consent(
-        frame=frame(desk, caller, visit, step=None),
+        frame=frame(desk, caller, visit, step=_steps(visit)),
         action=place(desk, visit.interaction.interaction_id, "consent"),
         items=_told(visit.interaction.request.scopes),
         entity=page.choice.entity.name,
