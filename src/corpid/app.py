@@ -54,12 +54,11 @@ class StartError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """What a command needs: stores, password hashing, settings, and the clock."""
+    """What a command needs: stores, password hashing, and the clock."""
 
     registry: Registry
     transient: TransientStore
     passwords: Passwords
-    settings: Settings
     clock: Callable[[], float]
     rewrap: Callable[[AuditEvent], Awaitable[int]]
     """seals every secret at rest with the current key-encryption key; how many that were (D43)"""
@@ -141,7 +140,6 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
                 registry=stores.registry,
                 transient=stores.transient,
                 passwords=passwords,
-                settings=settings,
                 clock=clock,
                 rewrap=stores.rewrap,
             )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from contextlib import AbstractAsyncContextManager
 
+    from corpid.directory.choice import Form
     from corpid.directory.records import (
         Acting,
         Assignment,
@@ -69,9 +70,9 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A security event, written in the transaction of the change it tells of."""
 
     actor: str
-    """`operator`, `user:{user_id}`, `client:{client_id}` or `system`"""
+    """`operator`, `user:{user_id}`, `client:{client_id}`, `system`, or `anonymous` before anybody is known"""
     action: str
-    """noun.verb, e.g. `client.disable`, `sign_in.complete`, `code.replay`"""
+    """noun.verb, e.g. `client.disable`, `sign_in.complete`, `key.rotate`"""
     object: str = ""
     client_id: str = ""
     entity_id: str = ""
@@ -155,8 +156,14 @@ class Directory(Protocol):
         """By user name, compared after PRECIS mapping (D51)."""
 
     async def credentials(self, user_id: str) -> Credentials | None: ...
-    async def choices(self, user_id: str) -> list[tuple[Entity, Membership]]:
-        """Every membership of a person with its entity, by entity name."""
+    async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[str]:
+        """At most two entities that a person can act for: enabled in every link, of these types and statuses."""
+
+    async def choices(
+        self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int
+    ) -> tuple[list[tuple[Entity, Membership]], int]:
+        """The first so many memberships of a person whose entity matches every word (`choice.search_words`), and
+        how many do: usable ones (of these `first`) before the others, then by name."""
 
     async def services(self, service_ids: Sequence[str]) -> list[Service]: ...
     async def assignments(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[Assignment]: ...

@@ -4,105 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
 from structlog.testing import capture_logs
 
 from corpid.adapters.client_keys import FetchedClientKeys
-from corpid.adapters.egress import EgressError
-from corpid.jose.encoding import base64url
-from corpid.ports import AuditEvent, FetchedKeySet, KeySetUnavailable, StoreUnavailable
-from corpid.protocol.records import Client
+from corpid.ports import FetchedKeySet, KeySetUnavailable
+from tests.adapters.key_sets import DAY, HOUR, URL, Kept, RelyingParty, T, client, jwks, kids, settled
 from tests.adapters.rp_server import answer, egress_to, relying_party
 
 if TYPE_CHECKING:
-    from corpid.jose.keys import ClientKeySet
     from corpid.ports import ClientKeys
-
-URL = "https://rp.example/jwks"
-T = 1_800_000_000.0
-HOUR = 3600
-DAY = 86400
-
-
-def jwks(*kids: str, **members: str) -> bytes:
-    keys = []
-    for kid in kids:
-        numbers = ec.derive_private_key(len(kid) + ord(kid[-1]), ec.SECP256R1()).public_key().public_numbers()
-        point = {"x": base64url(numbers.x.to_bytes(32, "big")), "y": base64url(numbers.y.to_bytes(32, "big"))}
-        keys.append({"kty": "EC", "crv": "P-256", "use": "sig", "kid": kid, **point, **members})
-    return json.dumps({"keys": keys}, separators=(",", ":")).encode()
-
-
-def kids(key_set: ClientKeySet) -> list[str | None]:
-    return [key.kid for key in key_set.signing]
-
-
-def client(jwks_uri: str | None = URL, inline: str | None = None, client_id: str = "rp") -> Client:
-    return Client(
-        client_id=client_id, name="RP", redirect_uris=("https://rp.example/cb",), jwks=inline, jwks_uri=jwks_uri
-    )
-
-
-@dataclass(slots=True)
-class Kept:
-    """The part of a registry that keeps fetched key sets, shared by processes and restarts."""
-
-    sets: dict[str, FetchedKeySet] = field(default_factory=dict)
-    reads: int = 0
-    down: bool = False
-
-    async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None:
-        self._demand_up()
-        self.reads += 1
-        await asyncio.sleep(0)
-        return self.sets.get(client_id)
-
-    async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None:
-        self._demand_up()
-        self.sets[client_id] = fetched
-
-    async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None:
-        self._demand_up()
-        self.sets.pop(client_id, None)
-
-    async def get(self, client_id: str) -> Client | None:
-        return None
-
-    async def all(self) -> list[Client]:
-        return []
-
-    def _demand_up(self) -> None:
-        if self.down:
-            raise StoreUnavailable("down")
-
-
-@dataclass(slots=True)
-class RelyingParty:
-    """What stands at the URLs; `gate` holds answers back."""
-
-    body: bytes = field(default_factory=lambda: jwks("one"))
-    down: bool = False
-    fetches: list[str] = field(default_factory=list)
-    gate: asyncio.Event | None = None
-
-    async def fetch(self, url: str) -> bytes:
-        self.fetches.append(url)
-        if self.gate is not None:
-            await self.gate.wait()
-        if self.down:
-            raise EgressError("no connection to rp.example")
-        return self.body
-
-
-async def settled() -> None:
-    """Let what runs in the background come to its end."""
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def test_an_inline_set_is_prepared_once_and_kept_by_its_content() -> None:
@@ -328,125 +242,6 @@ def test_a_refetch_that_a_dead_url_prevented_is_not_held_against_the_next_one() 
         assert kids(await keys.refetched(client(), now=T + HOUR + 1)) == ["one"]
         rp.down, rp.body = False, jwks("two")
         assert kids(await keys.refetched(client(), now=T + HOUR + 11)) == ["two"]
-
-    asyncio.run(story())
-
-
-def test_a_set_is_kept_across_restarts() -> None:
-    async def story() -> None:
-        rp, kept = RelyingParty(), Kept()
-        await FetchedClientKeys(kept, rp.fetch).current(client(), now=T)
-        rp.down = True
-        keys = FetchedClientKeys(kept, rp.fetch)
-        assert kids(await keys.current(client(), now=T + 60)) == ["one"]
-        assert len(rp.fetches) == 1
-        with pytest.raises(KeySetUnavailable):
-            await FetchedClientKeys(kept, rp.fetch).current(client(), now=T + DAY)
-
-    asyncio.run(story())
-
-
-def test_a_kept_set_that_cannot_be_read_is_fetched_again() -> None:
-    async def story() -> None:
-        kept = Kept({"rp": FetchedKeySet(jwks_uri=URL, jwks="{", fetched_at=int(T))})
-        assert kids(await FetchedClientKeys(kept, RelyingParty().fetch).current(client(), now=T)) == ["one"]
-
-    asyncio.run(story())
-
-
-def test_a_set_of_the_future_grows_old_like_any_other() -> None:
-    """A clock that was once wrong must not keep withdrawn keys alive for years."""
-
-    async def story() -> None:
-        rp = RelyingParty(body=jwks("two"))
-        kept = Kept({"rp": FetchedKeySet(jwks_uri=URL, jwks=jwks("one").decode(), fetched_at=int(T) + 400 * DAY)})
-        keys = FetchedClientKeys(kept, rp.fetch)
-        assert kids(await keys.current(client(), now=T)) == ["one"]
-        await keys.current(client(), now=T + HOUR)
-        await settled()
-        assert kids(await keys.current(client(), now=T + HOUR + 6)) == ["two"]
-        assert kept.sets["rp"].fetched_at == int(T) + HOUR
-
-    asyncio.run(story())
-
-
-def test_what_another_process_fetched_is_used_within_five_seconds() -> None:
-    async def story() -> None:
-        rp, kept = RelyingParty(), Kept()
-        here, there = FetchedClientKeys(kept, rp.fetch), FetchedClientKeys(kept, rp.fetch)
-        await here.current(client(), now=T)
-        await there.current(client(), now=T)
-        rp.body = jwks("two")
-        await there.refetched(client(), now=T + 1)
-        assert kids(await here.current(client(), now=T + 5)) == ["two"]
-        assert len(rp.fetches) == 2
-
-    asyncio.run(story())
-
-
-def test_a_set_that_an_operator_dropped_is_gone_within_five_seconds() -> None:
-    async def story() -> None:
-        rp, kept = RelyingParty(), Kept()
-        keys = FetchedClientKeys(kept, rp.fetch)
-        await keys.current(client(), now=T)
-        await kept.drop_fetched_key_set("rp", AuditEvent(actor="operator", action="client.drop_keys"))
-        rp.down = True
-        with pytest.raises(KeySetUnavailable):
-            await keys.current(client(), now=T + 5)
-        with pytest.raises(KeySetUnavailable):
-            await keys.current(client(), now=T + 6)
-        rp.down, rp.body = False, jwks("two")
-        assert kids(await keys.current(client(), now=T + 20)) == ["two"]
-        assert kept.sets["rp"].jwks.encode() == rp.body
-
-    asyncio.run(story())
-
-
-def test_private_members_are_not_kept() -> None:
-    """D27: a relying party that publishes its private key does not find it in our database."""
-
-    async def story() -> None:
-        rp, kept = RelyingParty(), Kept()
-        rp.body = jwks("one", d="c2VjcmV0")
-        assert kids(await FetchedClientKeys(kept, rp.fetch).current(client(), now=T)) == ["one"]
-        assert "c2VjcmV0" not in kept.sets["rp"].jwks
-        assert kept.sets["rp"].jwks.encode() == jwks("one")
-
-    asyncio.run(story())
-
-
-def test_another_url_in_the_record_makes_the_old_set_worthless() -> None:
-    async def story() -> None:
-        rp, kept = RelyingParty(), Kept()
-        keys = FetchedClientKeys(kept, rp.fetch)
-        await keys.current(client(), now=T)
-        rp.down = True
-        moved = client("https://rp.example/new")
-        with pytest.raises(KeySetUnavailable):
-            await keys.current(moved, now=T + 1)
-        with pytest.raises(KeySetUnavailable):
-            await FetchedClientKeys(kept, rp.fetch).current(moved, now=T + 1)
-        rp.down, rp.body = False, jwks("two")
-        assert kids(await keys.current(moved, now=T + 20)) == ["two"]
-        assert kept.sets["rp"].jwks_uri == moved.jwks_uri
-        assert kids(await keys.current(client(None, jwks("three").decode()), now=T + 21)) == ["three"]
-
-    asyncio.run(story())
-
-
-def test_a_store_that_is_down_takes_no_set_away_that_is_in_memory() -> None:
-    async def story() -> None:
-        rp, kept = RelyingParty(), Kept()
-        keys = FetchedClientKeys(kept, rp.fetch)
-        await keys.current(client(), now=T)
-        kept.down = True
-        assert kids(await keys.current(client(), now=T + 60)) == ["one"]
-        rp.body = jwks("two")
-        assert kids(await keys.refetched(client(), now=T + 61)) == ["two"]
-        with pytest.raises(StoreUnavailable):
-            await FetchedClientKeys(kept, rp.fetch).current(client(), now=T + 61)
-        kept.down = False
-        assert kids(await keys.current(client(), now=T + 70)) == ["two"]
 
     asyncio.run(story())
 

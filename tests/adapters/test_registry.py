@@ -311,19 +311,6 @@ def test_acting_gives_the_whole_chain_or_nothing(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_choices_are_every_membership_by_entity_name(tmp_path: Path) -> None:
-    async def scenario(stores: SqlStores) -> None:
-        last = msgspec.structs.replace(ACME, entity_id="E0", name="Çelik")
-        second = Membership(user_id="u1", entity_id="E2")
-        third = Membership(user_id="u1", entity_id="E0")
-        await write(stores, *EVERYTHING, last, second, third, Membership(user_id="u2", entity_id="E2"))
-        choices = await stores.registry.directory.choices("u1")
-        assert choices == [(ACME, MEMBER), (BOOKS, second), (last, third)]
-        assert await stores.registry.directory.choices("nobody") == []
-
-    run(tmp_path, scenario)
-
-
 def test_services_are_those_asked_for_and_known(tmp_path: Path) -> None:
     async def scenario(stores: SqlStores) -> None:
         await write(stores, TRADE, LEVY)
@@ -384,7 +371,11 @@ def test_no_look_up_of_a_request_scans_a_table(tmp_path: Path) -> None:
         statements = {
             "by name": directory._user_by_name,
             "acting": directory._acting,
-            "choices": directory._choices,
+            "usable": directory._usable,
+            "choices": directory._choices(0),
+            "choices that match": directory._choices(2),
+            "count of choices": directory._count(0),
+            "count of those that match": directory._count(2),
             "services": directory._services(3),
             "assignments": directory._assignments(3),
             "third parties": directory._third_party_rows(3),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from corpid import settings
 from corpid.flows import kinds
 
 if TYPE_CHECKING:
@@ -118,15 +119,14 @@ def test_unlocking_ends_the_delay_of_an_account(terminal: Terminal) -> None:
     """D47."""
     terminal.done("user", "add", "test.person", "--name", "Test Person")
 
-    def key(stores: Stores) -> bytes:
-        return kinds.key(kinds.ATTEMPTS, stores.settings.base_url, "account", "test.person")
+    key = kinds.key(kinds.ATTEMPTS, settings.load().base_url, "account", "test.person")
 
     async def miss(stores: Stores) -> int:
         async with stores.transient.unit(stores.clock()) as unit:
-            return await unit.count(kinds.ATTEMPTS.name, key(stores), kinds.ATTEMPTS.seconds)
+            return await unit.count(kinds.ATTEMPTS.name, key, kinds.ATTEMPTS.seconds)
 
     async def counted(stores: Stores) -> bytes | None:
-        return await stores.transient.get(kinds.ATTEMPTS.name, key(stores), now=stores.clock())
+        return await stores.transient.get(kinds.ATTEMPTS.name, key, now=stores.clock())
 
     assert [terminal.look(miss), terminal.look(miss)] == [1, 2]
     terminal.done("user", "unlock", "test.person")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,10 +10,9 @@ import typer
 
 from corpid.cli import output
 from corpid.ports import FetchedKeySet, NameTaken, SealedKey, Session
+from tests.machine import key_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from corpid.app import Stores
     from corpid.ports import AuditEntry
     from tests.cli.conftest import Terminal
@@ -33,12 +30,6 @@ async def events(stores: Stores) -> list[AuditEntry]:
 
 async def own_keys(stores: Stores) -> list[SealedKey]:
     return await stores.registry.keys.all()
-
-
-def key_file(path: Path) -> str:
-    path.write_bytes(base64.b64encode(os.urandom(32)))
-    path.chmod(0o600)
-    return str(path)
 
 
 def test_a_key_is_rotated_and_revoked(terminal: Terminal) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from corpid.sandbox.browser import Browser
 from corpid.sandbox.person import Person
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.web import access_log, server
+from tests.machine import free_port
 from tests.protocol.deployment import fill, rp_keys
 from tests.protocol.directory import PASSWORD, TOTP_SECRET
 
@@ -49,12 +49,6 @@ async def main(data_dir: str, base_url: str, port: str) -> None:
         running = server.Server(application.asgi, drain_seconds=0)
         sockets = server.bind("127.0.0.1", int(port))
         await server.serve(running, sockets, on_started=lambda: print("ready", flush=True))
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @dataclass

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GENERATIONS = {"LEGACY", "INTERMEDIATE", "CURRENT", "FAPI2"}
-# protocol/generations.py defines them; a deployment's settings, the demo and the commands name them
-NAMES_GENERATIONS = {"protocol/generations.py", "settings.py", "sandbox", "cli"}
+# protocol/generations.py defines them; the demo and the commands name them
+NAMES_GENERATIONS = {"protocol/generations.py", "sandbox", "cli"}
 
 # Who may look at Host at all: the check that refuses a foreign one (D35). Who may look at a forwarding
 # header: the reading of the caller's address behind a trusted proxy (D47). Neither builds a URL.

@@ -31,7 +31,7 @@ GIVEN = {"handle_data", "data_received"}
 ENTITY_SERVICE = {"Service", "EntityService"}
 
 SOURCE_OF_LAW = re.compile(
-    r"RFC \d{3,5}|Spec \d|\bD\d{1,2}\b|\bR-\d|OpenID|FAPI|ISO \d|WCAG|DESIGN|decisions\.md|docs/decisions/\d{4}"
+    r"RFC \d{3,5}|Spec \d|\bD\d{1,2}\b|\bR-\d|OpenID|FAPI|ISO \d|WCAG|DESIGN|decisions\.md|docs/decisions/\d{4}|docs/directory\.md"
 )
 
 

@@ -5,80 +5,30 @@ Each of its strict checks is shown to run by a provider that is dishonest once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.interop.running import Example, Provider, Shown, example, provider, registered_by_its_own_command
+from tests.interop.running import ROLES, Example, Provider, example, provider
 from tests.interop.stock_clients import (
-    MATRIX,
     decrypted,
     forged_payload,
     member,
     other_key,
     other_token,
     pushed_with,
-    write_keys,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-ROLES = [
-    "may act as Approver at HARBOUR-PERMIT until 9999-12-31",
-    "may act as Applicant at HARBOUR-PERMIT for 209912345D until 9999-12-31",
-]
+pytestmark = pytest.mark.usefixtures("honest")
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
-    with provider(tmp_path_factory.mktemp("provider")) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def settled(running: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Example]:
-    """A client that has signed people in before, and holds the provider's metadata and keys."""
-    with example("python", running.issuer, tmp_path_factory.mktemp("settled") / "keys.json", "settled") as client:
-        running.register(client.client_id, client.redirect_uri, client.jwks)
-        assert client.sign_in(running.newcomer()).status == 200
-        running.wire.honest()
-        yield client
-
-
-@pytest.fixture(autouse=True)
-def honest(running: Provider) -> Iterator[None]:
-    yield
-    running.wire.honest()
-
-
-def test_a_newcomer_follows_the_printed_command_and_a_person_signs_in(running: Provider, tmp_path: Path) -> None:
-    """docs/relying-parties.md, word for word: run it, register what it prints, sign in."""
-    person = running.newcomer()
-    with example("python", running.issuer, tmp_path / "keys.json", "python-rp") as client:
-        registered_by_its_own_command(client, running)
-        shown = client.sign_in(person)
-        lines = [f"{person.name} signed in", "for Example Harbour (209900042K)", *ROLES]
-        assert shown == Shown(200, lines)
-        client.wait_for(lines[-1])
-    assert (tmp_path / "keys.json").stat().st_mode & 0o777 == 0o600
-    assert '"d"' not in (tmp_path / "keys.json.public").read_text()
-
-
-@pytest.mark.parametrize(("signing", "encryption", "members"), MATRIX)
-def test_every_algorithm_and_shape_is_understood(
-    running: Provider, tmp_path: Path, signing: str, encryption: str, members: dict[str, Any]
-) -> None:
-    """D1, D8, D21."""
-    person = running.newcomer()
-    client_id = f"{signing}-{'-'.join(map(str, members.values()))}"
-    keys = write_keys(tmp_path / "keys.json", signing, encryption)
-    with example("python", running.issuer, keys, client_id) as client:
-        running.register(client.client_id, client.redirect_uri, client.jwks, **members)
-        assert client.sign_in(person) == Shown(
-            200, [f"{person.name} signed in", "for Example Harbour (209900042K)", *ROLES]
-        )
+def settled(settled_client: Callable[[str], Example]) -> Example:
+    return settled_client("python")
 
 
 def test_nonces_of_the_server_are_taken_up_without_help(tmp_path: Path) -> None:
@@ -108,20 +58,6 @@ def test_a_new_signing_key_is_fetched_when_it_is_first_seen(running: Provider, t
 
         assert client.sign_in(running.newcomer(), change_callback=rotated).status == 200
         assert [name for name, _ in running.wire.exchanges] == ["token", "keys", "userinfo"]
-
-
-def test_cancel_leads_back_to_a_page_that_says_so(running: Provider, settled: Example) -> None:
-    """D17."""
-    shown = settled.cancel()
-    assert (shown.status, shown.lines[0]) == (403, "Not signed in (access_denied)")
-
-
-def test_a_refused_push_is_explained_to_the_developer(running: Provider, settled: Example) -> None:
-    """D28: the provider's own words reach the page."""
-    running.wire.requests["request"] = pushed_with("scope", "openid everything")
-    shown = settled.sign_in(running.newcomer())
-    assert (shown.status, shown.lines[0]) == (502, "Not signed in (invalid_scope)")
-    assert "everything" in shown.lines[1]
 
 
 def test_a_state_that_is_not_ours_is_refused_before_the_code_is_used(running: Provider, settled: Example) -> None:

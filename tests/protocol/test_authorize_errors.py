@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
 
-from tests.protocol.deployment import AUTHORIZE, CALLBACK
-from tests.protocol.provider import World, query
+from tests.protocol.deployment import AUTHORIZE, CALLBACK, LIVE
+from tests.protocol.provider import World, Worlds, query
 from tests.protocol.refusals import is_public, logged
 
 if TYPE_CHECKING:
@@ -187,3 +189,19 @@ def test_a_person_without_a_usable_entity_is_told_and_the_client_gets_access_den
     world.rp.parameters = {"state": "st4te"}
     told = query(world.sign_in(user="carol"))
     assert (told["error"], told["state"]) == ("access_denied", "st4te")
+
+
+def test_what_nobody_foresaw_is_a_server_error_for_the_client_and_completes_nothing(worlds: Worlds) -> None:
+    """Spec 7.2: a row that somebody broke by hand, met after the redirect URI is proven."""
+    world = worlds.fresh(session_seconds=3600)
+    world.sign_in()
+    url = f"{AUTHORIZE}?{urlencode({'client_id': 'rp-1', 'request_uri': pushed(world)})}"
+    with closing(sqlite3.connect(world.directory / "corpid.sqlite", isolation_level=None)) as other:
+        whole = other.execute("SELECT service_id, roles FROM services").fetchall()
+        other.execute("UPDATE services SET roles = '['")
+        world.clock.now += LIVE
+        with world.nothing_spent():
+            told = callback(world.get(url), "server_error")
+        other.executemany("UPDATE services SET roles = ?2 WHERE service_id = ?1", whole)
+    assert "roles" not in told["error_description"]
+    assert "code" in query(world.get(url).headers["location"])

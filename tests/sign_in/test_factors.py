@@ -82,7 +82,7 @@ def test_a_disabled_person_cannot_go_on_in_the_middle_of_a_sign_in() -> None:
 
     async def story(made: World) -> None:
         browser = await at_code(made)
-        await made.person("alice", enabled=False)
+        await made.disable("alice")
         assert await type_code(browser, code_at(made.clock())) == "Enter your 6-digit code"
         assert "can no longer sign in" in browser.page.text
 

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import argon2
 import httpx
+from msgspec.structs import replace
 
 from corpid import app, settings
 from corpid.adapters.passwords import Argon2Passwords
@@ -128,6 +129,12 @@ class World:
         )
         self.people[user_name] = Person(user_name=user_name, password=PASSWORD, totp_secret=SECRET)
         return self.people[user_name]
+
+    async def disable(self, user_name: str) -> None:
+        """Disable a person, whose factors stay as they are."""
+        user = await self.provider.registry.directory.user(f"id-{user_name}")
+        assert user is not None
+        await self.write(replace(user, enabled=False))
 
     async def code(self, browser: Browser, person: Person) -> None:
         """Type the code that the person's app shows now."""

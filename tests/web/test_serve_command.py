@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.machine import free_port
 from tests.web.served import PATIENCE, Caller
 
 if TYPE_CHECKING:
@@ -20,12 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROGRAM = "import typer; from corpid.cli.serve import serve; typer.run(serve)"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-    return port
 
 
 @contextmanager

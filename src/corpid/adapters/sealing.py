@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from corpid.jose.encoding import base64url
 from corpid.ports import SecretUnreadable
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Sealer:
         nonce = secrets.token_bytes(_NONCE_BYTES)
         place = _place(self.current, table, row, column)
         ciphertext = self._ciphers[self.current].encrypt(nonce, secret.encode(), place)
-        return f"{self.current}.{_encoded(nonce + ciphertext)}"
+        return f"{self.current}.{base64url(nonce + ciphertext)}"
 
     def open(self, table: str, row: str, column: str, sealed: str) -> str:
         """The secret that was sealed for this place. Raises SealingError, naming the key it needs (D43)."""
@@ -80,7 +81,7 @@ class Sealer:
 
 def key_id(key: bytes) -> str:
     """The name of a key-encryption key, which tells nothing about it: the start of a hash."""
-    return _encoded(hashlib.sha256(b"corpid key-encryption key" + key).digest()[:_KEY_ID_BYTES])
+    return base64url(hashlib.sha256(b"corpid key-encryption key" + key).digest()[:_KEY_ID_BYTES])
 
 
 def key_from_text(text: str, source: str) -> bytes:
@@ -167,7 +168,3 @@ def _checked_length(key: bytes, source: str) -> bytes:
     if len(key) != KEY_BYTES:
         raise SealingError(f"{source} has {len(key)} bytes: an AES-256 key has {KEY_BYTES}")
     return key
-
-
-def _encoded(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()

@@ -13,6 +13,7 @@ from corpid.app import open_registry
 from corpid.cli import output
 from corpid.directory.access import OPERATOR
 from corpid.flows.administration import clients
+from corpid.protocol.metadata import DISCOVERY_PATH
 from corpid.protocol.scopes import SCOPES
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _shown(value: object) -> str:
 def _for_the_relying_party(client: Client, issuer: str) -> dict[str, str]:
     return {
         "Issuer": issuer,
-        "Discovery": f"{issuer}/.well-known/openid-configuration",
+        "Discovery": issuer + DISCOVERY_PATH,
         "client_id": client.client_id,
         "Redirect URIs": "\n".join(client.redirect_uris),
         "Scopes": " ".join(client.scopes),

@@ -1,4 +1,4 @@
-"""`corpid entity`: the organisations."""
+"""`corpid entity`: the organisations that people act for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add(
     ] = None,
     status: Annotated[str | None, typer.Option(help="Registered, Deregistered or Withdrawn.")] = None,
 ) -> None:
-    """Add an organisation."""
+    """Add an entity."""
     members: dict[str, object] = {
         "name": name,
         "type": entity_type,
@@ -44,14 +44,14 @@ def add(
 
 @app.command()
 def disable(entity_id: Identifier) -> None:
-    """Switch an organisation off: nobody can act for it."""
+    """Switch an entity off: nobody can act for it."""
     output.run(_switch(entity_id, enabled=False))
     output.say(f"The entity {entity_id} is disabled.")
 
 
 @app.command()
 def enable(entity_id: Identifier) -> None:
-    """Switch an organisation on again."""
+    """Switch an entity on again."""
     output.run(_switch(entity_id, enabled=True))
     output.say(f"The entity {entity_id} is enabled.")
 

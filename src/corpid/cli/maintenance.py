@@ -7,8 +7,8 @@ import typer
 from corpid import settings
 from corpid.app import open_registry
 from corpid.cli import output
-from corpid.directory.access import OPERATOR, Object, authorise
-from corpid.ports import AuditEvent
+from corpid.directory.access import OPERATOR
+from corpid.flows.administration.maintenance import switch_maintenance
 
 app = typer.Typer(help="Maintenance: on, off, status.", no_args_is_help=True)
 
@@ -34,10 +34,8 @@ def status() -> None:
 
 
 async def _switch(*, on: bool) -> None:
-    authorise(OPERATOR, "write", Object(kind="deployment"))
     async with open_registry(settings.load()) as stores:
-        event = AuditEvent(actor=OPERATOR.name, action=f"maintenance.{'on' if on else 'off'}")
-        await stores.registry.deployment.set_maintenance(on, event)
+        await switch_maintenance(stores.registry, on=on, actor=OPERATOR)
 
 
 async def _status() -> bool:

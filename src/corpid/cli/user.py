@@ -6,7 +6,6 @@ import secrets
 import uuid
 from typing import TYPE_CHECKING, Annotated, Final
 
-import pyotp
 import typer
 
 from corpid import settings
@@ -14,7 +13,7 @@ from corpid.app import open_registry
 from corpid.cli import output
 from corpid.directory.access import OPERATOR
 from corpid.flows.administration import users
-from corpid.protocol.totp import SECRET_BYTES, secret_from
+from corpid.protocol.totp import SECRET_BYTES, otpauth_uri, secret_from
 
 if TYPE_CHECKING:
     from corpid.directory.records import User
@@ -104,7 +103,7 @@ def _new_secret() -> str:
 
 
 def _authenticator(secret: str, user: User, issuer: str) -> dict[str, str]:
-    uri = pyotp.TOTP(secret).provisioning_uri(name=user.user_name, issuer_name=issuer)
+    uri = otpauth_uri(secret, account=user.user_name, issuer=issuer)
     return {"TOTP secret": secret, "For authenticator apps": uri}
 
 

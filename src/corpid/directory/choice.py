@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import unicodedata
+from itertools import product
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 import msgspec
 
-from corpid.directory.records import Entity, Membership, Service
+from corpid.directory.records import Entity, EntityStatus, EntityType, Membership, Service
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+Form: TypeAlias = tuple[EntityType, EntityStatus]
+"""what the services of a client judge an entity by"""
+
+FORMS: Final[tuple[Form, ...]] = tuple(product(get_args(EntityType), get_args(EntityStatus)))
+_IN_NO_NAME: Final = "\ufffd"
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,14 +46,41 @@ def _why_not(entity: Entity, membership: Membership, services: Sequence[Service]
         return "This organisation is switched off."
     if not membership.enabled:
         return "You no longer act for this organisation."
-    if not services:
+    if _accepts(services, entity.type, entity.status):
         return ""
     open_services = [service for service in services if service.enabled]
     if not open_services:
         return "This service is switched off."
-    of_type = [service for service in open_services if entity.type in service.entity_types]
-    if not of_type:
+    if not any(entity.type in service.entity_types for service in open_services):
         return f"This service does not accept organisations of the type {entity.type}."
-    if any(entity.status in service.entity_statuses for service in of_type):
-        return ""
     return f"This service does not accept organisations whose status is {entity.status or 'unknown'}."
+
+
+def accepted(services: Sequence[Service]) -> frozenset[Form]:
+    """The types and statuses of which `usable` accepts an entity, if entity and membership are enabled.
+
+    With them a registry finds usable entities without loading all that a person has. R-19, R-20.
+    """
+    return frozenset(form for form in FORMS if _accepts(services, *form))
+
+
+def _accepts(services: Sequence[Service], form: EntityType, status: EntityStatus) -> bool:
+    return not services or any(
+        service.enabled and form in service.entity_types and status in service.entity_statuses for service in services
+    )
+
+
+def search_text(entity: Entity) -> str:
+    """What an entity is searched and sorted by: its name, then its numbers, each on a line, folded. Spec 3."""
+    lines = (entity.name, entity.registration_number, entity.entity_id)
+    return "\n".join(" ".join(search_words(line)) for line in lines)
+
+
+def search_words(query: str) -> tuple[str, ...]:
+    """The words of a text as `search_text` holds them: an entity matches if each of a query's is part of it.
+
+    Folded alike are capital and small letters of every script, full-width and composed forms. What cannot be
+    printed, and so stands in no name (D51), becomes a replacement character. Unicode 3.13 (toNFKC_Casefold), Spec 3.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", query).casefold())
+    return tuple("".join(c if c.isprintable() else _IN_NO_NAME for c in word) for word in folded.split())

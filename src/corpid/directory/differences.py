@@ -31,7 +31,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def difference(change: Change, user_names: Mapping[str, str]) -> Difference:
-    """A change in words; `user_names` is user identifier → user name. Source: DESIGN, Vocabulary."""
+    """A change in words; `user_names` is user identifier → user name. Source: docs/directory.md"""
     key = tuple(user_names.get(part, part) for part in change.key)
     members = _added(change) if change.was is None else _changed(change) if change.becomes is not None else ()
     return Difference(sign=_SIGNS[change.verb], subject=_SUBJECTS[change.kind](key), members=tuple(members))

@@ -23,7 +23,7 @@ _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[str, str]) -> str:
     """A record as an entry of its section, indented by two spaces.
 
-    `user_names` is user identifier → user name, for the kinds of rows that name users. Source: DESIGN, Vocabulary.
+    `user_names` is user identifier → user name, for the kinds of rows that name users. Source: docs/directory.md
     """
     section = SECTIONS[section_name]
     members = {
@@ -77,6 +77,6 @@ def _yaml(value: object, *, flow: bool | None) -> str:
 
 
 def one_entry(section_name: str, key: str, members: Mapping[str, object]) -> bytes:
-    """A directory file of a single entry, for the commands that add one record. Source: DESIGN, Vocabulary."""
+    """A directory file of a single entry, for the commands that add one record. Source: docs/directory.md"""
     stated = {name: value for name, value in members.items() if value is not None}
     return _yaml({section_name: {key: stated}}, flow=None).encode()

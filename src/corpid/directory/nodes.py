@@ -48,7 +48,7 @@ Node: TypeAlias = Scalar | Items | Pairs
 
 
 def read_nodes(content: bytes, file: str) -> Node:
-    """The one document of a YAML file as a tree. Raises DirectoryError for anything else. Source: DESIGN, Tests"""
+    """The one document of a YAML file as a tree. Raises DirectoryError for anything else. Source: docs/directory.md"""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -33,5 +33,5 @@ class DirectoryError(Exception):
 
 
 def located(file: str, problem: Problem) -> str:
-    """A problem as `file:line: reason`. Source: DESIGN, Vocabulary"""
+    """A problem as `file:line: reason`. Source: docs/directory.md"""
     return f"{file}:{problem.line}: {problem.reason}" if problem.line else f"{file}: {problem.reason}"

@@ -37,7 +37,7 @@ def removals(
     user_ids: Mapping[str, str],
     wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]],
 ) -> dict[Kind, frozenset[Key]]:
-    """The keys to remove, by kind. `current` holds the whole directory. Source: R-21, DESIGN"""
+    """The keys to remove, by kind. `current` holds the whole directory. Source: R-21, docs/directory.md"""
     removed: dict[Kind, frozenset[Key]] = {}
     for kind in document.complete:
         removed[kind] = frozenset(current.of(kind).keys() - wanted[kind].keys())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-import unicodedata
 from datetime import date
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -15,6 +14,7 @@ import msgspec
 from corpid.directory.countries import COUNTRIES
 from corpid.directory.names import display_name
 from corpid.directory.nodes import Items, Node, Pairs, Scalar
+from corpid.directory.password_rules import LONGEST, SHORTEST, normalised
 from corpid.directory.records import NO_END
 
 if TYPE_CHECKING:
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 Reader: TypeAlias = "Callable[[Node], object]"
 
-PASSWORD_CHARACTERS: Final = (12, 128)  # D44
 TOTP_SECRET_BYTES: Final = 20  # D45
 
 _HASH: Final = re.compile(
     r"\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{22,86}"
 )
+_HASH_KIB: Final = range(65_536, 262_145)
+_HASH_PASSES: Final = range(3, 11)
+_HASH_LANES: Final = range(1, 17)
 _UUID: Final = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)*")
@@ -43,13 +45,13 @@ class Malformed(Exception):
 
 
 def suggestion(word: str, known: Collection[str]) -> str:
-    """`; did you mean …?` for a word close to a known one, else nothing. Source: DESIGN, Tests"""
+    """`; did you mean …?` for a word close to a known one, else nothing. Source: docs/directory.md"""
     close = get_close_matches(word, sorted(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def text_of(node: Node) -> str:
-    """The text of a scalar; a key without a value is refused, since it could mean two things. Source: DESIGN, Tests"""
+    """The text of a scalar; a key without a value is refused, since it could mean two things. Source: docs/directory.md"""
     if not isinstance(node, Scalar):
         raise Malformed(node.line, "a single value is expected here, not a list or a mapping")
     if node.plain and not node.text:
@@ -188,24 +190,22 @@ def stable_id(node: Node) -> str:
 
 def password(node: Node) -> str:
     """A password as it is typed, NFC; never repeated in the error (D44)."""
-    typed = unicodedata.normalize("NFC", text_of(node))
-    least, most = PASSWORD_CHARACTERS
-    if not least <= len(typed) <= most:
-        raise Malformed(node.line, f"a password has {least} to {most} characters, this one has {len(typed)}")
+    typed = normalised(text_of(node))
+    if not SHORTEST <= len(typed) <= LONGEST:
+        raise Malformed(node.line, f"a password has {SHORTEST} to {LONGEST} characters, this one has {len(typed)}")
     return typed
 
 
 def password_hash(node: Node) -> str:
-    """An argon2id hash in its encoded form, at a cost that one sign-in can bear (D44)."""
+    """An argon2id hash in its encoded form, of at least RFC 9106's second profile and at a cost that one sign-in
+    can bear: a weaker one would also tell by its speed that the user exists (D44)."""
     encoded = text_of(node)
     parts = _HASH.fullmatch(encoded)
     if not parts:
         raise Malformed(node.line, "not an argon2id hash: it starts with $argon2id$v=19$m=…,t=…,p=…$")
     memory, passes, lanes = (int(part) for part in parts.groups())
-    if not (8 * lanes <= memory <= 1_048_576 and 1 <= passes <= 20 and 1 <= lanes <= 16):
-        raise Malformed(
-            node.line, "the hash asks for more than 1 GiB, 20 passes or 16 lanes, or for less than 8 KiB a lane"
-        )
+    if memory not in _HASH_KIB or passes not in _HASH_PASSES or lanes not in _HASH_LANES:
+        raise Malformed(node.line, "an argon2id hash has m=65536 to 262144 (64 to 256 MiB), t=3 to 10 and p=1 to 16")
     return encoded
 
 

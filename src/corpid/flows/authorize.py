@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import browsers, completion, interactions, kinds
+from corpid.flows import browsers, choices, completion, interactions, kinds
 from corpid.flows.browsers import Browser
-from corpid.flows.choices import choices
 from corpid.flows.interactions import Interaction
 from corpid.flows.push import REQUEST_URI_PREFIX
 from corpid.ports import StoreUnavailable
@@ -190,16 +189,17 @@ async def _new_interaction(provider: Provider, arrival: _Arrival, session: Sessi
     )
     if session is None:
         return interaction
-    found = await choices(provider, session.user_id, arrival.client, now=now)
-    usable = [choice.entity.entity_id for choice in found if choice.usable]
+    only = ""
+    if not single_sign_on.asks_choice(arrival.request):
+        only = await choices.only_usable(provider, session.user_id, arrival.client, now=now)
     return msgspec.structs.replace(
         interaction,
         user_id=session.user_id,
         amr=session.amr,
         auth_time=session.auth_time,
         level=session.level,
-        from_session=True,
-        entity_id=usable[0] if len(usable) == 1 and not single_sign_on.asks_choice(arrival.request) else "",
+        session_id=session.session_id,
+        entity_id=only,
     )
 
 

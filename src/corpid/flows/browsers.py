@@ -51,34 +51,37 @@ class _Form(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     digest: bytes
     browser: Browser
+    successor: bytes
+    """where the mapping went"""
 
 
-async def remember_form(
+async def replace_by_form(
     provider: Provider, unit: TransientUnit, old_cookie: str, form: bytes, browser: Browser
-) -> None:
-    """Keep which form (its SHA-256) replaced a cookie value, for a browser that lost the answer (D15, D34)."""
-    value = msgspec.msgpack.encode(_Form(digest=form, browser=browser))
+) -> str:
+    """Replace a cookie value, and keep for a minute which form (its SHA-256) did so (D15, D34)."""
+    cookie = await replace(provider, unit, old_cookie, browser)
+    sent = _Form(digest=form, browser=browser, successor=_key(provider, cookie))
     key = kinds.key(kinds.REPEATED_FORM, provider.policy.base_url, old_cookie)
-    await unit.put(kinds.REPEATED_FORM.name, key, value, kinds.REPEATED_FORM.seconds)
+    await unit.put(kinds.REPEATED_FORM.name, key, msgspec.msgpack.encode(sent), kinds.REPEATED_FORM.seconds)
+    return cookie
 
 
-async def cookie_of_repeated_form(provider: Provider, old_cookie: str | None, form: bytes, *, now: float) -> str | None:
+async def replace_again(provider: Provider, old_cookie: str | None, form: bytes, *, now: float) -> str | None:
     """A new cookie value for a browser that sends the very form again which replaced its old one; else None.
 
-    A double click makes a browser drop the first answer, and the new value with it. Whoever only has the
-    old value does not know the password-strength content of the form. Source: D15, D34
+    A double click makes a browser drop the first answer, and the new value with it: that one dies now. Whoever
+    only has the old value does not know the form, with its code and its token. Source: D15, D34
     """
     if not old_cookie:
         return None
     key = kinds.key(kinds.REPEATED_FORM, provider.policy.base_url, old_cookie)
-    value = await provider.transient.get(kinds.REPEATED_FORM.name, key, now=now)
-    if value is None:
-        return None
-    sent = msgspec.msgpack.decode(value, type=_Form)
-    if not hmac.compare_digest(sent.digest, form):
-        return None
     async with provider.transient.unit(now) as unit:
-        return await welcome(provider, unit, sent.browser)
+        value = await unit.get(kinds.REPEATED_FORM.name, key)
+        sent = None if value is None else msgspec.msgpack.decode(value, type=_Form)
+        if sent is None or not hmac.compare_digest(sent.digest, form):
+            return None
+        await unit.take(kinds.BROWSER.name, sent.successor)
+        return await replace_by_form(provider, unit, old_cookie, form, sent.browser)
 
 
 async def session_of(provider: Provider, browser: Browser | None, *, now: float) -> Session | None:

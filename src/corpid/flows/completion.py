@@ -9,7 +9,7 @@ import msgspec
 from corpid.flows import interactions, kinds
 from corpid.flows.interactions import Interaction, Outcome
 from corpid.ports import AuditEvent
-from corpid.protocol import assurance, authorization_response
+from corpid.protocol import assurance, authorization_response, registration, scopes
 from corpid.protocol.errors import AccessDenied, InvalidRequest, InvalidRequestURI
 from corpid.protocol.limits import REDIRECT_REPEATED_SECONDS
 from corpid.protocol.records import Grant
@@ -47,9 +47,9 @@ async def registered(provider: Provider, request: AuthorizationRequest, *, now: 
 async def still_allowed(provider: Provider, client: Client, interaction: Interaction, now: float) -> None:
     """What a completion looks at once more. Raises AccessDenied. Source: D50"""
     request = interaction.request
-    if client.generations and request.generation not in client.generations:
+    if not registration.lists(client, request.generation):
         raise AccessDenied("this client may no longer use this interface")
-    if not set(request.scopes).issubset(client.scopes):
+    if not scopes.covered(client, request.scopes):
         raise AccessDenied("this client may no longer ask for these scopes")
     if await provider.live.acting(interaction.user_id, interaction.entity_id, now) is None:
         raise AccessDenied("this person may no longer act for this entity")
@@ -57,7 +57,7 @@ async def still_allowed(provider: Provider, client: Client, interaction: Interac
 
 async def claimed_elsewhere(provider: Provider, interaction: Interaction, *, now: float) -> bool:
     """Whether another browser has claimed the request of an interaction that has not claimed it itself (D15)."""
-    if interaction.user_id and not interaction.from_session:
+    if interaction.user_id and not interaction.session_id:
         return False
     claim = interactions.request_key(provider, kinds.CLAIM, interaction.request.client_id, interaction.reference)
     owner = await provider.transient.get(kinds.CLAIM.name, claim, now=now)

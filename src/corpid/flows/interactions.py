@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import hmac
 from enum import Enum
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from corpid.flows import kinds
+from corpid.jose.encoding import tuple_bytes
 from corpid.protocol.limits import INTERACTION_SECONDS
 from corpid.protocol.records import AuthorizationRequest
 
 if TYPE_CHECKING:
+    from corpid.directory.records import Credentials
     from corpid.flows.provider import Provider
     from corpid.ports import TransientUnit
 
@@ -47,8 +50,10 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """set by the last factor"""
     level: int = 0
     """the assurance level reached"""
-    from_session: bool = False
-    """signed in by single sign-on: a page has to be confirmed"""
+    session_id: str = ""
+    """the session that signed it in, where single sign-on did: a page has to be confirmed"""
+    factors: bytes = b""
+    """fingerprint of the credentials that the first factor was checked against"""
     entity_id: str = ""
     consented: bool = False
     outcome: Outcome | None = None
@@ -61,6 +66,27 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     def signed_in(self) -> bool:
         """Whether every factor was shown."""
         return bool(self.auth_time)
+
+    @property
+    def anonymous(self) -> Interaction:
+        """The same sign-in with nobody signed in."""
+        return msgspec.structs.replace(
+            self,
+            user_id="",
+            user_name="",
+            amr=(),
+            auth_time=0,
+            level=0,
+            session_id="",
+            factors=b"",
+            entity_id="",
+            consented=False,
+        )
+
+
+def fingerprint(credentials: Credentials) -> bytes:
+    """SHA-256 over both factors: another password or secret gives another one (DESIGN, Security)."""
+    return sha256(tuple_bytes(credentials.password_hash or "", credentials.totp_secret or "")).digest()
 
 
 class StaleStep(Exception):

@@ -40,6 +40,8 @@ REPEATED_FORM: Final = Kind("repeated_form", 60)
 KNOWN_BROWSER: Final = Kind("known_browser", 90 * DAY)
 ATTEMPTS: Final = Kind("attempts", 900)
 SIGN_INS: Final = Kind("sign_ins", 900)
+UNLOCKS: Final = Kind("unlocks", 1800)
+"""outlives the attempts that an unlocking makes forgotten"""
 ATTEMPT_SLOT: Final = Kind("attempt_slot", 0)
 SECOND_FACTOR_MISSES: Final = Kind("second_factor_misses", limits.COMPLETION_KEPT_SECONDS)
 

@@ -9,14 +9,14 @@ from corpid.protocol.limits import LIVE_STATE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
-    from corpid.directory.records import Acting, Assignment, Entity, Membership, Service, ThirdPartyRow
+    from corpid.directory.choice import Form
+    from corpid.directory.records import Acting, Assignment, Service, ThirdPartyRow
     from corpid.ports import Registry
     from corpid.protocol.records import Client
 
 V = TypeVar("V")
 
 _ENTRIES: Final = 4096
-_CACHED_CHOICES: Final = 8
 
 
 class _Cache(Generic[V]):
@@ -57,7 +57,7 @@ class LiveState:
         self._registry = registry
         self._clients: _Cache[Client | None] = _Cache()
         self._acting: _Cache[Acting | None] = _Cache()
-        self._choices: _Cache[list[tuple[Entity, Membership]]] = _Cache()
+        self._usable: _Cache[list[str]] = _Cache()
         self._services: _Cache[list[Service]] = _Cache()
         self._assignments: _Cache[list[Assignment]] = _Cache()
         self._third_parties: _Cache[list[ThirdPartyRow]] = _Cache()
@@ -76,18 +76,19 @@ class LiveState:
 
     async def acting(self, user_id: str, entity_id: str, now: float) -> Acting | None:
         """A person who may act for an entity: None where a link of the chain is missing or disabled."""
-        acting = await self._acting.get(
-            (user_id, entity_id), now, lambda: self._registry.directory.acting(user_id, entity_id)
-        )
+        acting = await self.membership(user_id, entity_id, now)
         return acting if acting is not None and acting.allowed else None
 
-    async def choices(self, user_id: str, now: float) -> list[tuple[Entity, Membership]]:
-        """Every membership of a person with its entity; long lists are read anew each time."""
-        return await self._choices.get(
-            user_id,
-            now,
-            lambda: self._registry.directory.choices(user_id),
-            keep=lambda found: len(found) <= _CACHED_CHOICES,
+    async def membership(self, user_id: str, entity_id: str, now: float) -> Acting | None:
+        """A person and one of their entities, enabled or not: None where they have nothing to do with each other."""
+        return await self._acting.get(
+            (user_id, entity_id), now, lambda: self._registry.directory.acting(user_id, entity_id)
+        )
+
+    async def usable(self, user_id: str, accepted: frozenset[Form], now: float) -> list[str]:
+        """At most two of the entities that a person can use where these types and statuses are accepted."""
+        return await self._usable.get(
+            (user_id, accepted), now, lambda: self._registry.directory.usable(user_id, accepted)
         )
 
     async def services(self, service_ids: tuple[str, ...], now: float) -> list[Service]:
@@ -121,7 +122,7 @@ class LiveState:
     def drop(self) -> None:
         """Forget everything: called by the process that has just made a change (D50)."""
         for cache in (
-            self._clients, self._acting, self._choices, self._services,
+            self._clients, self._acting, self._usable, self._services,
             self._assignments, self._third_parties, self._maintenance,
         ):  # fmt: skip
             cache.clear()

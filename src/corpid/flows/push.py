@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import client_authentication, kinds, possession
-from corpid.protocol import authorization_request
+from corpid.protocol import authorization_request, registration
 from corpid.protocol.dpop import Target
 from corpid.protocol.errors import InvalidRequest, UnauthorizedClient
 from corpid.protocol.limits import REQUEST_URI_SECONDS
@@ -47,7 +47,7 @@ async def push(
         provider, parameters, authorization, generation=generation, now=now
     )
     client = caller.client
-    if client.generations and generation.name not in client.generations:
+    if not registration.lists(client, generation.name):
         raise UnauthorizedClient("this client is not registered for the generation that is served here")
     if parameters.get("client_id") is None:
         raise InvalidRequest("parameter client_id is missing")

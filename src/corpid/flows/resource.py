@@ -11,7 +11,7 @@ from corpid.directory import authorization_data
 from corpid.flows import kinds, possession
 from corpid.jose import encryption
 from corpid.ports import KeySetUnavailable
-from corpid.protocol import access_token, credentials, userinfo
+from corpid.protocol import access_token, credentials, scopes, userinfo
 from corpid.protocol.dpop import Target
 from corpid.protocol.errors import InvalidRequest, InvalidToken, ServerError
 
@@ -87,7 +87,7 @@ async def _live(provider: Provider, token: AccessToken, now: float) -> Client:
     client = await provider.live.client(token.client_id, now)
     if client is None:
         raise InvalidToken("access token: its client is not known or disabled")
-    if not set(token.scopes).issubset(client.scopes):
+    if not scopes.covered(client, token.scopes):
         raise InvalidToken("access token: its client may no longer ask for these scopes")
     if await provider.live.acting(token.user_id, token.entity_id, now) is None:
         raise InvalidToken("access token: the person may no longer act for the entity")

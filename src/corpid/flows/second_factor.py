@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.directory import names
-from corpid.flows import browsers, completion, interactions, kinds, throttle
+from corpid.flows import browsers, choices, completion, interactions, kinds, throttle
 from corpid.flows.browsers import Browser
-from corpid.flows.choices import choices
 from corpid.flows.interactions import StaleStep
 from corpid.flows.sign_in import Rejected, event
 from corpid.ports import Session
@@ -67,8 +66,7 @@ async def submit_code(provider: Provider, caller: Caller, visit: Visit, *, code:
         if session is not None:
             await provider.registry.sessions.put(session)
             browser = Browser(browser_id=browser.browser_id, session_id=session.session_id)
-        await browsers.remember_form(provider, unit, visit.cookie, visit.form, browser)
-        return await browsers.replace(provider, unit, visit.cookie, browser)
+        return await browsers.replace_by_form(provider, unit, visit.cookie, visit.form, browser)
 
 
 async def _accept_code(
@@ -109,6 +107,4 @@ def _new_session(provider: Provider, caller: Caller, visit: Visit, user: User) -
 async def _only_entity(provider: Provider, caller: Caller, visit: Visit, user_id: str) -> str:
     if single_sign_on.asks_choice(visit.interaction.request):
         return ""
-    found = await choices(provider, user_id, visit.client, now=caller.now)
-    usable = [choice.entity.entity_id for choice in found if choice.usable]
-    return usable[0] if len(usable) == 1 else ""
+    return await choices.only_usable(provider, user_id, visit.client, now=caller.now)

@@ -6,14 +6,14 @@ what it learned and leaves the rest to the next look. Who comes second is shown 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from corpid.directory import names
-from corpid.flows import browsers, completion, interactions, throttle
-from corpid.flows.choices import choices
+from corpid.directory.choice import Choice
+from corpid.flows import browsers, choices, completion, interactions, throttle
 from corpid.flows.interactions import Interaction, StaleStep
 from corpid.ports import AuditEvent
 from corpid.protocol import single_sign_on
@@ -21,8 +21,7 @@ from corpid.protocol.limits import INTERACTION_EXTENSIONS
 from corpid.protocol.scopes import needs_consent
 
 if TYPE_CHECKING:
-    from corpid.directory.choice import Choice
-    from corpid.directory.records import User
+    from corpid.directory.records import Acting, User
     from corpid.flows.browsers import Browser
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
@@ -57,17 +56,22 @@ class AskCode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChooseEntity:
-    """Several entities can be used; `preselected` is an entity_id or empty."""
+    """Several entities can be used: the first of those that match, and how many do.
+
+    `preselected` is an entity_id or empty.
+    """
 
     choices: tuple[Choice, ...]
+    total: int
     preselected: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoEntity:
-    """None of the person's entities can be used at this client (D17)."""
+    """None of the person's entities can be used at this client (D17): the first of them, and how many there are."""
 
     choices: tuple[Choice, ...]
+    total: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,24 +93,36 @@ class Confirm:
 Page = AskPassword | AskCode | ChooseEntity | NoEntity | AskConsent | Confirm
 
 
-async def current(provider: Provider, caller: Caller, visit: Visit) -> Page:
-    """The page that an unfinished interaction is at (D15)."""
+async def current(provider: Provider, caller: Caller, visit: Visit, *, query: str = "") -> Page:
+    """The page that an unfinished interaction is at; `query` is what a choice is narrowed down by (D15)."""
     interaction = visit.interaction
     if not interaction.user_id:
         return AskPassword()
     if not interaction.signed_in:
         return AskCode()
-    found = await choices(provider, interaction.user_id, visit.client, now=caller.now)
-    chosen = next((c for c in found if c.usable and c.entity.entity_id == interaction.entity_id), None)
-    if not any(choice.usable for choice in found):
-        return NoEntity(choices=tuple(found))
-    if chosen is None:
-        return ChooseEntity(choices=tuple(found), preselected=await _last_entity(provider, caller, visit))
-    user = await provider.registry.directory.user(interaction.user_id)
-    if user is None:
-        return NoEntity(choices=())
-    remains = asks_consent(visit) and not interaction.consented
-    return AskConsent(user=user, choice=chosen) if remains else Confirm(user=user, choice=chosen)
+    acting = await _chosen(provider, caller, visit)
+    if acting is not None:
+        page = AskConsent if _consent_remains(visit) else Confirm
+        return page(user=acting.user, choice=Choice(entity=acting.entity))
+    user_id, client, now = interaction.user_id, visit.client, caller.now
+    if not await choices.any_usable(provider, user_id, client, now=now):
+        everything = await choices.offer(provider, user_id, client, query="", preselected="", now=now)
+        return NoEntity(choices=everything.choices, total=everything.total)
+    last = await _last_entity(provider, caller, visit)
+    offer = await choices.offer(provider, user_id, client, query=query, preselected=last, now=now)
+    return ChooseEntity(choices=offer.choices, total=offer.total, preselected=last)
+
+
+async def _chosen(provider: Provider, caller: Caller, visit: Visit) -> Acting | None:
+    """The entity that was chosen, None while there is none, or it can no longer be used."""
+    user_id, entity_id = visit.interaction.user_id, visit.interaction.entity_id
+    if not entity_id:
+        return None
+    return await choices.usable_here(provider, user_id, entity_id, visit.client, now=caller.now)
+
+
+def _consent_remains(visit: Visit) -> bool:
+    return asks_consent(visit) and not visit.interaction.consented
 
 
 async def _last_entity(provider: Provider, caller: Caller, visit: Visit) -> str:
@@ -156,8 +172,13 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
     if provider.passwords.outdated(password_hash or ""):
         stronger = await provider.passwords.hash(password)
         await provider.registry.directory.rehash(user.user_id, password_hash or "", stronger)
+        credentials = await provider.registry.directory.credentials(user.user_id) or credentials
     moved = msgspec.structs.replace(
-        visit.interaction, serial=visit.interaction.serial + 1, user_id=user.user_id, user_name=name, from_session=False
+        visit.interaction.anonymous,
+        serial=visit.interaction.serial + 1,
+        user_id=user.user_id,
+        user_name=name,
+        factors=interactions.fingerprint(credentials),
     )
     async with provider.transient.unit(caller.now) as unit:
         await interactions.claim_step(provider, unit, visit.interaction)
@@ -169,12 +190,11 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
 async def submit_entity(provider: Provider, caller: Caller, visit: Visit, *, entity_id: str) -> None:
     """The choice of an entity. Raises Rejected and StaleStep (D17)."""
     interaction = visit.interaction
-    if not interaction.signed_in or interaction.entity_id:
+    if not interaction.signed_in or await _chosen(provider, caller, visit) is not None:
         raise StaleStep
-    found = await choices(provider, interaction.user_id, visit.client, now=caller.now)
-    if not any(choice.usable and choice.entity.entity_id == entity_id for choice in found):
+    if await choices.usable_here(provider, interaction.user_id, entity_id, visit.client, now=caller.now) is None:
         raise Rejected("Choose the organisation that you act for.")
-    await _move(provider, caller, visit, entity_id=entity_id)
+    await _move(provider, caller, visit, entity_id=entity_id, consented=False)
 
 
 async def submit_consent(provider: Provider, caller: Caller, visit: Visit) -> None:
@@ -186,7 +206,8 @@ async def submit_consent(provider: Provider, caller: Caller, visit: Visit) -> No
 
 async def start_over(provider: Provider, caller: Caller, visit: Visit) -> None:
     """Forget the single sign-on of this interaction, so that another account can be used. Raises StaleStep (D30)."""
-    await _move(provider, caller, visit, user_id="", amr=(), auth_time=0, level=0, entity_id="", from_session=False)
+    forgotten = visit.interaction.anonymous
+    await _move(provider, caller, replace(visit, interaction=forgotten))
 
 
 async def extend(provider: Provider, caller: Caller, visit: Visit) -> None:
@@ -212,7 +233,9 @@ async def _move(provider: Provider, caller: Caller, visit: Visit, **changes: obj
 async def ready(provider: Provider, caller: Caller, visit: Visit) -> bool:
     """Whether nothing remains to be asked, so that the POST that was just made may complete (D30)."""
     interaction = visit.interaction
-    return interaction.outcome is None and isinstance(await current(provider, caller, visit), Confirm)
+    if interaction.outcome is not None or not interaction.signed_in or _consent_remains(visit):
+        return False
+    return await _chosen(provider, caller, visit) is not None
 
 
 async def finish(provider: Provider, caller: Caller, visit: Visit) -> Interaction:

@@ -1,7 +1,8 @@
 """Growing delay for wrong passwords and codes, never a permanent lock (D47).
 
 Each attempt is counted before it is tried. Past the free ones an attempt must win a slot, whose lifetime
-is the delay; a browser that signed in here before is counted on its own, so that strangers cannot slow it.
+is the delay. An account is counted for each address first, so that one stranger slows only themselves; then
+for all addresses, with a short delay. A browser that signed in here before is counted on its own.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from corpid.flows import kinds
 if TYPE_CHECKING:
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
-    from corpid.ports import TransientStore, TransientUnit
+    from corpid.ports import TransientUnit
 
 _FREE_FOR_ACCOUNT: Final = 5
+"""from one address, or in one known browser"""
+_FREE_FOR_ACCOUNT_EVERYWHERE: Final = 100
+_LONGEST_EVERYWHERE_SECONDS: Final = 5
 _FREE_FOR_ADDRESS: Final = 50
 _ATTEMPTS_OF_A_SIGN_IN: Final = 2
 _LONGEST_SECONDS: Final = 300
@@ -46,18 +50,36 @@ def _address(caller: Caller) -> tuple[str, ...]:
     return ("address", _site(caller.address), str(int(caller.now // kinds.ATTEMPTS.seconds)))
 
 
-async def _account(provider: Provider, user_name: str, browser_id: str, now: float) -> tuple[str, ...]:
+async def _is_known(provider: Provider, user_name: str, browser_id: str, now: float) -> bool:
     known = kinds.key(kinds.KNOWN_BROWSER, provider.policy.base_url, user_name, browser_id)
-    if await provider.transient.get(kinds.KNOWN_BROWSER.name, known, now=now) is not None:
-        return ("browser", user_name, browser_id)
+    return await provider.transient.get(kinds.KNOWN_BROWSER.name, known, now=now) is not None
+
+
+def _everywhere(user_name: str) -> tuple[str, ...]:
     return ("account", user_name)
+
+
+async def _from_here(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str) -> tuple[str, ...]:
+    """Counted anew after each unlocking, which cannot know the addresses."""
+    unlocks = await unit.get(kinds.UNLOCKS.name, kinds.key(kinds.UNLOCKS, provider.policy.base_url, user_name))
+    return ("account", user_name, _site(caller.address), (unlocks or b"0").decode())
+
+
+def _in_browser(user_name: str, browser_id: str) -> tuple[str, ...]:
+    return ("browser", user_name, browser_id)
 
 
 async def attempt(provider: Provider, caller: Caller, user_name: str, browser_id: str) -> None:
     """Count an attempt to show a factor. Raises Throttled where it comes too early (D47)."""
-    account = await _account(provider, user_name, browser_id, caller.now)
+    known = await _is_known(provider, user_name, browser_id, caller.now)
     async with provider.transient.unit(caller.now) as unit:
-        await _admit(provider, unit, account, _FREE_FOR_ACCOUNT, caller.now)
+        if known:
+            await _admit(provider, unit, _in_browser(user_name, browser_id), _FREE_FOR_ACCOUNT, caller.now)
+        else:
+            here = await _from_here(provider, unit, caller, user_name)
+            await _admit(provider, unit, here, _FREE_FOR_ACCOUNT, caller.now)
+            everywhere, longest = _everywhere(user_name), _LONGEST_EVERYWHERE_SECONDS
+            await _admit(provider, unit, everywhere, _FREE_FOR_ACCOUNT_EVERYWHERE, caller.now, longest=longest)
         signed_in = await unit.get(kinds.SIGN_INS.name, _sign_ins(provider, caller))
         free = _FREE_FOR_ADDRESS + _ATTEMPTS_OF_A_SIGN_IN * int(signed_in or b"0")
         await _admit(provider, unit, _address(caller), free, caller.now)
@@ -67,12 +89,20 @@ def _sign_ins(provider: Provider, caller: Caller) -> bytes:
     return kinds.key(kinds.SIGN_INS, provider.policy.base_url, *_address(caller))
 
 
-async def _admit(provider: Provider, unit: TransientUnit, who: tuple[str, ...], free: int, now: float) -> None:
+async def _admit(
+    provider: Provider,
+    unit: TransientUnit,
+    who: tuple[str, ...],
+    free: int,
+    now: float,
+    *,
+    longest: int = _LONGEST_SECONDS,
+) -> None:
     issuer = provider.policy.base_url
     attempts = await unit.count(kinds.ATTEMPTS.name, kinds.key(kinds.ATTEMPTS, issuer, *who), kinds.ATTEMPTS.seconds)
     if attempts <= free:
         return
-    delay = min(2 ** min(attempts - free, 16), _LONGEST_SECONDS)
+    delay = min(2 ** min(attempts - free, 16), longest)
     slot = kinds.key(kinds.ATTEMPT_SLOT, issuer, *who)
     if not await unit.add(kinds.ATTEMPT_SLOT.name, slot, delay, str(int(now) + delay).encode()):
         until = await unit.get(kinds.ATTEMPT_SLOT.name, slot)
@@ -86,7 +116,8 @@ async def succeeded(provider: Provider, unit: TransientUnit, caller: Caller, use
     to try the passwords of others. D47
     """
     issuer = provider.policy.base_url
-    for who in (("account", user_name), ("browser", user_name, browser_id)):
+    here = await _from_here(provider, unit, caller, user_name)
+    for who in (_everywhere(user_name), here, _in_browser(user_name, browser_id)):
         await _forget(unit, issuer, who)
     await unit.count(kinds.SIGN_INS.name, _sign_ins(provider, caller), kinds.SIGN_INS.seconds)
     known = kinds.key(kinds.KNOWN_BROWSER, issuer, user_name, browser_id)
@@ -98,7 +129,7 @@ async def _forget(unit: TransientUnit, issuer: str, who: tuple[str, ...]) -> Non
     await unit.take(kinds.ATTEMPT_SLOT.name, kinds.key(kinds.ATTEMPT_SLOT, issuer, *who))
 
 
-async def unlock(transient: TransientStore, issuer: str, user_name: str, *, now: float) -> None:
+async def unlock(unit: TransientUnit, issuer: str, user_name: str) -> None:
     """An operator ends the delay of an account; `user_name` in its mapped form (D47)."""
-    async with transient.unit(now) as unit:
-        await _forget(unit, issuer, ("account", user_name))
+    await _forget(unit, issuer, _everywhere(user_name))
+    await unit.count(kinds.UNLOCKS.name, kinds.key(kinds.UNLOCKS, issuer, user_name), kinds.UNLOCKS.seconds)

@@ -9,7 +9,7 @@ import msgspec
 from corpid.directory.parties import entity_attributes, user_attributes
 from corpid.flows import client_authentication, kinds, possession
 from corpid.jose import encryption
-from corpid.protocol import access_token, id_token
+from corpid.protocol import access_token, id_token, registration, scopes
 from corpid.protocol import grant as grants
 from corpid.protocol.dpop import Target
 from corpid.protocol.errors import InvalidGrant, InvalidRequest, ServerError
@@ -89,11 +89,11 @@ async def _take(
 
 async def _parties(provider: Provider, caller: AuthenticatedClient, grant: Grant, now: float) -> Parties:
     client = caller.client
-    if client.generations and grant.generation not in client.generations:
+    if not registration.lists(client, grant.generation):
         raise InvalidGrant(grants.FAILED, detail="the client no longer lists the generation")
     if grant.redirect_uri not in client.redirect_uris:
         raise InvalidGrant(grants.FAILED, detail="the redirect_uri is no longer registered")
-    if not set(grant.scopes).issubset(client.scopes):
+    if not scopes.covered(client, grant.scopes):
         raise InvalidGrant(grants.FAILED, detail="the client may no longer ask for these scopes")
     acting = await provider.live.acting(grant.user_id, grant.entity_id, now)
     if acting is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from corpid.flows import browsers, completion, interactions, kinds
 from corpid.flows.sign_in import Visit
+from corpid.protocol import single_sign_on
 
 if TYPE_CHECKING:
     from corpid.flows.caller import Caller
@@ -37,8 +38,28 @@ async def visit(provider: Provider, caller: Caller, interaction_id: str, cookie:
     if browser is None or cookie is None or browser.browser_id != interaction.browser_id:
         raise ForeignBrowser(interaction)
     client = await completion.registered(provider, interaction.request, now=caller.now)
+    interaction = await _as_it_still_holds(provider, caller, interaction)
     await provider.own_keys.ring(caller.now)
     return Visit(interaction=interaction, browser=browser, cookie=cookie, client=client)
+
+
+async def _as_it_still_holds(provider: Provider, caller: Caller, interaction: Interaction) -> Interaction:
+    """With nobody signed in where the session has ended or grown too old, or a factor was changed meanwhile (D30, D50)."""
+    if not interaction.user_id or interaction.outcome is not None:
+        return interaction
+    if interaction.session_id:
+        session = await provider.registry.sessions.get(interaction.session_id, now=caller.now)
+        holds = session is not None and single_sign_on.suffices(
+            interaction.request,
+            auth_time=session.auth_time,
+            level=session.level,
+            acr_prefix=provider.policy.acr_prefix,
+            now=caller.now,
+        )
+    else:
+        credentials = await provider.registry.directory.credentials(interaction.user_id)
+        holds = credentials is not None and interactions.fingerprint(credentials) == interaction.factors
+    return interaction if holds else interaction.anonymous
 
 
 async def completed_elsewhere(provider: Provider, caller: Caller, interaction: Interaction) -> str:

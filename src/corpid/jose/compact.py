@@ -1,6 +1,7 @@
 """Compact JWS: parsed once, believed only after `verify` (RFC 7515 §3.1).
 
-The header is closed: what would change how a token is read or which key verifies it is refused.
+Header members that would change how a token is read or which key verifies it are refused; others that are not
+known mean nothing (D7, D8).
 """
 
 from __future__ import annotations

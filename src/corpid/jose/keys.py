@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
-from joserfc.errors import JoseError as JoserfcError
-from joserfc.jwk import ECKey
 
 from corpid.jose.algorithms import BY_CURVE, Algorithm
 from corpid.jose.encoding import base64url, from_base64url, json_object
@@ -51,7 +49,8 @@ class EncryptionKey:
 
     kid: str
     wrap: str
-    key: ECKey
+    curve_name: str
+    public: ec.EllipticCurvePublicKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,19 +112,14 @@ def _encryption_key(jwk: dict[str, object], kid: str | None) -> EncryptionKey:
     wrap = jwk.get("alg", _DEFAULT_WRAP)
     if not isinstance(wrap, str) or wrap not in _WRAPS:
         raise UnusableKey(f"alg is not one of {', '.join(_WRAPS)}")
-    _, algorithm = import_public_key(jwk)
+    public, algorithm = import_public_key(jwk)
     if algorithm.curve_name not in _ENCRYPTION_CURVES:
         raise UnusableKey(f"an encryption key is on one of {', '.join(_ENCRYPTION_CURVES)}")
-    public = {"kty": "EC", "crv": jwk["crv"], "x": jwk["x"], "y": jwk["y"]}
-    try:
-        key = ECKey.import_key(public)  # type: ignore[arg-type]
-    except JoserfcError as error:
-        raise UnusableKey(str(error)) from None
-    return EncryptionKey(kid=kid, wrap=wrap, key=key)
+    return EncryptionKey(kid=kid, wrap=wrap, curve_name=algorithm.curve_name, public=public)
 
 
 def _strength(key: EncryptionKey) -> tuple[int, int]:
-    return _ENCRYPTION_CURVES[key.key.curve_name], _WRAPS.index(key.wrap)
+    return _ENCRYPTION_CURVES[key.curve_name], _WRAPS.index(key.wrap)
 
 
 def _sort_key(

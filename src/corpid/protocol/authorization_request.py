@@ -19,7 +19,7 @@ REQUEST_PARAMETERS: Final = frozenset(
     {
         "client_id", "response_type", "redirect_uri", "scope", "state", "nonce", "code_challenge",
         "code_challenge_method", "acr_values", "authentication_context_type", "authentication_context_message",
-        "response_mode", "prompt", "max_age", "ui_locales", "request", "request_uri",
+        "response_mode", "prompt", "max_age", "request", "request_uri",
     }
 )  # fmt: skip
 PUSHED_PARAMETERS: Final = REQUEST_PARAMETERS | {
@@ -28,10 +28,8 @@ PUSHED_PARAMETERS: Final = REQUEST_PARAMETERS | {
 
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+")
 _MESSAGE: Final = re.compile(r"[A-Za-z0-9 .,\-@'!()]+")
-_LOCALE: Final = re.compile(r"[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8})*")
 _PROMPTS: Final = frozenset({"none", "login", "consent", "select_account"})
 _MAX_AGE: Final = re.compile(r"[0-9]{1,9}")
-_LOCALES: Final = 10
 
 
 def validate(
@@ -76,7 +74,6 @@ def validate(
         response_mode=_response_mode(parameters, generation),
         prompt=_prompt(parameters),
         max_age=_max_age(parameters),
-        ui_locales=tuple(tag for tag in parameters.get("ui_locales", "").split() if _LOCALE.fullmatch(tag))[:_LOCALES],
     )
 
 

@@ -87,18 +87,6 @@ class InvalidRequestURI(OAuthError):
     code = "invalid_request_uri"
 
 
-class RequestNotSupported(OAuthError):
-    """The `request` parameter is not supported (OpenID Connect Core §3.1.2.6)."""
-
-    code = "request_not_supported"
-
-
-class RequestURINotSupported(OAuthError):
-    """`request_uri` is not supported on this channel (OpenID Connect Core §3.1.2.6)."""
-
-    code = "request_uri_not_supported"
-
-
 class AccessDenied(OAuthError):
     """The person, or the law of the directory, refused (RFC 6749 §4.1.2.1)."""
 

@@ -57,7 +57,6 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like
     response_mode: str = "query"
     prompt: tuple[str, ...] = ()
     max_age: int | None = None
-    ui_locales: tuple[str, ...] = ()
 
 
 class PushedRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -65,16 +64,6 @@ class PushedRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     request: AuthorizationRequest
     pushed_at: float
-
-
-class Authentication(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person did to sign in: never what was asked (D10)."""
-
-    user_id: str
-    auth_time: int
-    amr: tuple[str, ...]
-    level: int
-    """the assurance level reached; acr is its URN"""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 import msgspec
 
 from corpid.jose.encoding import json_object
+from corpid.jose.encryption import CONTENT_ENCRYPTIONS
 from corpid.jose.errors import JoseError
 from corpid.jose.keys import ClientKeySet, KeySetError, parse_client_key_set, private_members
 from corpid.protocol.assurance import LEVELS
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from corpid.protocol.records import Client
 
 URI_CHARACTERS: Final = 2048
-ENCRYPTIONS: Final = ("A256CBC-HS512", "A256GCM")  # D21
 RESPONSE_PARAMETERS: Final = frozenset({"code", "state", "iss"})
 
 _PRINTABLE: Final = re.compile(r"[!-~]+")
@@ -82,6 +82,11 @@ def register(client: Client, *, developer_mode: bool) -> tuple[str, ...]:
     return parse_client_key_set(client.jwks).problems if client.jwks else ()
 
 
+def lists(client: Client, generation: str) -> bool:
+    """Whether a client is registered for a generation; naming none stands for the pushed one (decisions.md, "Generations")."""
+    return not client.generations or generation in client.generations
+
+
 def _faults(client: Client, *, developer_mode: bool) -> Iterator[Fault]:
     if not client.redirect_uris:
         yield Fault("redirect_uris", "at least one is needed")
@@ -94,8 +99,8 @@ def _faults(client: Client, *, developer_mode: bool) -> Iterator[Fault]:
     yield from _unknown("scopes", client.scopes, SCOPES)
     yield from _unknown("generations", client.generations, GENERATIONS)
     yield from _unknown("context_types", client.context_types, CONTEXT_TYPES)
-    yield from _unknown("id_token_encryption_enc", (client.id_token_encryption_enc,), ENCRYPTIONS)
-    yield from _unknown("userinfo_encryption_enc", filter(None, (client.userinfo_encryption_enc,)), ENCRYPTIONS)
+    yield from _unknown("id_token_encryption_enc", (client.id_token_encryption_enc,), CONTENT_ENCRYPTIONS)
+    yield from _unknown("userinfo_encryption_enc", filter(None, (client.userinfo_encryption_enc,)), CONTENT_ENCRYPTIONS)
     if "openid" not in client.scopes:
         yield Fault("scopes", "openid is always needed")
     if not client.context_types:

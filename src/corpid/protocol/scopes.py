@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from corpid.protocol.errors import InvalidScope
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from corpid.protocol.records import Client
 
 IDENTITY_SCOPES: Final = (
@@ -34,6 +36,11 @@ def validate(text: str, client: Client) -> tuple[str, ...]:
     if refused:
         raise InvalidScope(f"this client may not ask for scope {refused[0]}")
     return requested
+
+
+def covered(client: Client, granted: Iterable[str]) -> bool:
+    """Whether a client may still ask for every scope that was granted (D50)."""
+    return set(granted).issubset(client.scopes)
 
 
 def needs_consent(client: Client, requested: tuple[str, ...]) -> bool:

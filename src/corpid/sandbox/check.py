@@ -24,6 +24,7 @@ from corpid.sandbox.verification import CheckFailed, Checklist
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from datetime import date
 
     from corpid.sandbox.demo import Demo
     from corpid.sandbox.person import Person
@@ -187,7 +188,7 @@ class Inspector:
     def _roles(self, person: Person, entity: str) -> bool:
         return bool(self.demo.directory.roles(person, entity, self._today()))
 
-    def _today(self) -> Any:
+    def _today(self) -> date:
         return datetime.fromtimestamp(time.time(), self.demo.timezone).date()
 
     @asynccontextmanager

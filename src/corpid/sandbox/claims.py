@@ -9,7 +9,7 @@ from corpid.sandbox import jwt
 from corpid.sandbox.verification import CLOCK_LEEWAY_SECONDS, times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from corpid.sandbox.verification import Checklist
 
@@ -111,7 +111,7 @@ def _parties(checks: Checklist, what: str, claims: Mapping[str, Any]) -> None:
     checks.that(f"{what}: {name}", shaped, f"expected an object with sub and sub_type {kind}, got {party!r}", party)
 
 
-def _services(checks: Checklist, what: str, block: Any, rows_of: Any) -> None:
+def _services(checks: Checklist, what: str, block: Any, rows_of: Callable[[Mapping[str, Any]], str]) -> None:
     try:
         result_set = block["Result_Set"]
         services = result_set["ESrvc_Result"]

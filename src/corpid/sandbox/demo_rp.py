@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from corpid.protocol.totp import STEP_SECONDS
 from corpid.sandbox import presentation
 from corpid.sandbox.answers import ProviderError
 from corpid.sandbox.attempts import Attempt, Attempts
@@ -97,7 +98,7 @@ class DemoRP:
         return self._page(
             "start.html",
             persons=[(person, person.code(now)) for person in self.registration.persons],
-            seconds_left=30 - int(now) % 30,
+            seconds_left=STEP_SECONDS - int(now) % STEP_SECONDS,
             scopes=SCOPES,
             prompts=PROMPTS,
         )

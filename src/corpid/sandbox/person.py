@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
-import pyotp
-
-STEP_SECONDS: Final = 30
+from corpid.protocol.totp import STEP_SECONDS, code_at
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,7 +22,7 @@ class Person:
 
     def code(self, now: float) -> str:
         """The code that their app shows at this moment (epoch seconds)."""
-        return pyotp.TOTP(self.totp_secret).at(int(now))
+        return code_at(self.totp_secret, now)
 
     def fresh_code(self, now: float) -> str:
         """A code not yet used: of this step, or of the next, which the provider takes as well (D45).
@@ -36,4 +33,4 @@ class Person:
         if step > int(now) // STEP_SECONDS + 1:
             raise RuntimeError(f"{self.user_name} used this code and the next; wait {STEP_SECONDS} seconds")
         self.used_step = step
-        return pyotp.TOTP(self.totp_secret).at(step * STEP_SECONDS)
+        return code_at(self.totp_secret, step * STEP_SECONDS)

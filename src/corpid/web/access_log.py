@@ -6,8 +6,10 @@ shows where it arose, not its message, which may hold what a caller sent; develo
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
+import threading
 import traceback
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -86,7 +88,7 @@ def configure(
     terminal instead of JSON, and shows whole tracebacks. D48.
     """
     minimum = LEVELS[level]
-    output = stream or sys.stdout.buffer
+    output: Any = _OneWritePerTurn(stream or sys.stdout.buffer)
     as_json = _JsonLine(clock)
     structlog.configure(
         processors=_for_people(clock) if pretty else [as_json],
@@ -97,6 +99,35 @@ def configure(
     shortcut = not pretty and minimum <= LEVELS["info"]
     _request_lines.write = _straight_to(structlog.BytesLogger(output), as_json) if shortcut else _through_structlog
     _take_over_standard_logging(minimum)
+
+
+class _OneWritePerTurn:
+    """Lines of one turn of the event loop leave together: under load a system call carries many of them.
+    Where no loop runs, as in a thread, they leave at once."""
+
+    def __init__(self, output: BinaryIO) -> None:
+        self._output = output
+        self._lines: list[bytes] = []
+        self._lock = threading.Lock()
+
+    def write(self, line: bytes) -> None:
+        with self._lock:
+            self._lines.append(line)
+            is_first = len(self._lines) == 1
+        if is_first:
+            try:
+                asyncio.get_running_loop().call_soon(self._leave)
+            except RuntimeError:
+                self._leave()
+
+    def flush(self) -> None:
+        """What a line's writer asks for after each one; `_leave` does it after the last."""
+
+    def _leave(self) -> None:
+        with self._lock:
+            lines, self._lines = self._lines, []
+            self._output.write(b"".join(lines))
+            self._output.flush()
 
 
 def _through_structlog(fields: dict[str, Any]) -> None:

@@ -30,6 +30,19 @@ _PUBLIC: Final = {
     "Access-Control-Allow-Origin": "*",
 }
 _COOKIE_SECONDS: Final = 90 * 86400
+_NO_STORE: Final = (b"cache-control", b"no-store")
+_JSON: Final = (_NO_STORE, (b"pragma", b"no-cache"), (b"content-type", b"application/json"))
+_JWT: Final = (_NO_STORE, (b"pragma", b"no-cache"), (b"content-type", b"application/jwt"))
+
+
+class _Plain(Response):
+    """A response of headers that are bytes already: those of the flow's answers are the same each time."""
+
+    def __init__(self, content: bytes, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
+        self.status_code = status
+        self.body = content
+        self.background = None
+        self.raw_headers = [*headers, (b"content-length", b"%d" % len(content))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +101,7 @@ async def pushed_authorization_request(request: Request, desk: Desk) -> Response
         return errors.as_json(request, error, provider.policy.pushed, body)
     request.scope["state"]["log"]["client_id"] = pushed.client_id
     content = {"request_uri": pushed.request_uri, "expires_in": pushed.expires_in}
-    return Response(msgspec.json.encode(content), 201, errors.NOT_CACHED, "application/json")
+    return _Plain(msgspec.json.encode(content), 201, _JSON)
 
 
 async def token_endpoint(request: Request, desk: Desk) -> Response:
@@ -115,7 +128,7 @@ async def token_endpoint(request: Request, desk: Desk) -> Response:
         "expires_in": issued.expires_in,
         "scope": issued.scope,
     }
-    return Response(msgspec.json.encode(content), 200, errors.NOT_CACHED, "application/json")
+    return _Plain(msgspec.json.encode(content), 200, _JSON)
 
 
 async def resource_endpoint(request: Request, desk: Desk, generation: Generation, which: Resource) -> Response:
@@ -136,7 +149,7 @@ async def resource_endpoint(request: Request, desk: Desk, generation: Generation
     except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
         return errors.as_challenge(request, error, generation)
     request.scope["state"]["log"]["client_id"] = client_id
-    return Response(answer, 200, errors.NOT_CACHED, "application/jwt")
+    return _Plain(answer.encode("ascii"), 200, _JWT)
 
 
 async def authorization(request: Request, desk: Desk) -> Response:
@@ -159,7 +172,7 @@ async def authorization(request: Request, desk: Desk) -> Response:
     if isinstance(arrived, Answered):
         if arrived.failure is not None:
             errors.record(request, errors.as_oauth_error(arrived.failure))
-        return Response(b"", 302, {**errors.NO_STORE, "Location": arrived.response.url})
+        return _Plain(b"", 302, (_NO_STORE, (b"location", arrived.response.url.encode("latin-1"))))
     where = f"{desk.base_path}/sign-in/{arrived.interaction_id}"
     answer = Response(b"", 303, {**errors.NO_STORE, "Location": where})
     if arrived.cookie is not None:

@@ -201,4 +201,10 @@ async def _say(scope: Scope, exchange: _Exchange, status: int, word: str) -> Non
 def _route_path(scope: Scope) -> str:
     """The path as the route table writes it, so that no identifier in a path reaches the log (D48)."""
     route: Any = scope.get("route")
-    return str(getattr(route, "path", scope["path"]))
+    return str(getattr(route, "path", _first_segment(scope["path"])))
+
+
+def _first_segment(path: str) -> str:
+    """What a line shows of a path that met no route: enough to see where it was aimed."""
+    start = path.find("/", 1)
+    return path if start < 0 else f"{path[: start + 1]}..."

@@ -218,6 +218,8 @@ class Explain:
     action: str
     choices: tuple[Choice, ...]
     """with their reasons; empty: the person acts for nobody. The first 50 are shown"""
+    total: int = 0
+    """how many there are"""
 
     @property
     def shown(self) -> tuple[Choice, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from corpid.directory.choice import usable
+from corpid.directory.choice import FORMS, accepted, search_words, usable
 from corpid.directory.records import Entity, Membership, Service
 
 ENTITY = Entity(entity_id="A1", type="UEN", registration_number="A1", country="SG", name="Alpha", status="Registered")
@@ -50,3 +50,40 @@ def test_type_and_status_must_be_accepted_by_the_same_service() -> None:
     withdrawn_foreign = msgspec.structs.replace(SERVICE, entity_types=("NON-UEN",), entity_statuses=("Withdrawn",))
     withdrawn = msgspec.structs.replace(ENTITY, status="Withdrawn")
     assert not usable(withdrawn, MEMBER, [SERVICE, withdrawn_foreign]).usable
+
+
+def test_a_client_without_services_accepts_every_type_and_status() -> None:
+    assert accepted([]) == set(FORMS)
+    assert len(FORMS) == 12
+
+
+def test_what_is_accepted_are_the_types_and_statuses_of_each_service_that_is_switched_on() -> None:
+    """R-19, R-20: never the type of one with the status of another."""
+    foreign = msgspec.structs.replace(SERVICE, entity_types=("NON-UEN", "GSTN"), entity_statuses=("Withdrawn", ""))
+    off = msgspec.structs.replace(SERVICE, entity_statuses=("Deregistered",), enabled=False)
+    assert accepted([SERVICE, foreign, off]) == {
+        ("UEN", "Registered"),
+        ("NON-UEN", "Withdrawn"),
+        ("NON-UEN", ""),
+        ("GSTN", "Withdrawn"),
+        ("GSTN", ""),
+    }
+    assert accepted([off]) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ()),
+        (" \t\u3000\u00a0\n", ()),
+        ("Acme  PTE.", ("acme", "pte.")),
+        ("Hauptstra\u00dfe", ("hauptstrasse",)),
+        ("\uff21\uff22\u3000\uff11", ("ab", "1")),
+        ("e\u0301", ("\u00e9",)),
+        ("a\x00b \u202e \ud800", ("a\ufffdb", "\ufffd", "\ufffd")),
+    ],
+)
+def test_words_are_folded_alike_however_they_are_typed(text: str, words: tuple[str, ...]) -> None:
+    """Spec 3; what cannot be printed stands in no name (D51), and matches none."""
+    assert search_words(text) == words
+    assert search_words(" ".join(words)) == words

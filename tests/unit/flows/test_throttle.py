@@ -58,12 +58,48 @@ def test_no_delay_is_longer_than_five_minutes_and_a_quiet_quarter_of_an_hour_end
     with_provider(tmp_path, story)
 
 
-def test_an_account_is_delayed_whatever_the_browser_and_address_and_another_account_is_not(tmp_path: Path) -> None:
+def test_an_account_is_delayed_whatever_the_browser_and_another_account_is_not(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         for number in range(6):
-            assert await delay(provider, caller(address=f"192.0.2.{number}"), browser=f"b{number}") == 0
-        assert await delay(provider, caller(address="198.51.100.1"), browser="new") > 0
+            assert await delay(provider, caller(), browser=f"b{number}") == 0
+        assert await delay(provider, caller(), browser="new") > 0
         assert await delay(provider, caller(), user_name="other") == 0
+
+    with_provider(tmp_path, story)
+
+
+def test_one_stranger_who_never_stops_slows_only_themselves(tmp_path: Path) -> None:
+    """D47: from another address the person gets in at once, after an hour of guesses a second."""
+
+    async def story(provider: Provider) -> None:
+        for second in range(3600):
+            await delay(provider, caller(NOW + second, "198.51.100.1"), browser="stranger")
+        assert await delay(provider, caller(NOW + 3600, "192.0.2.7"), browser="own") == 0
+
+    with_provider(tmp_path, story)
+
+
+def test_strangers_at_many_addresses_delay_an_account_by_seconds(tmp_path: Path) -> None:
+    """D47: guesses from everywhere are slowed, and never for longer than five seconds."""
+
+    async def story(provider: Provider) -> None:
+        delays = [await delay(provider, caller(address=f"192.0.2.{number}"), browser="b") for number in range(120)]
+        assert not any(delays[:101])
+        assert all(0 < seconds <= 5 for seconds in delays[102:])
+
+    with_provider(tmp_path, story)
+
+
+def test_unlocking_ends_the_delay_at_every_address(tmp_path: Path) -> None:
+    async def story(provider: Provider) -> None:
+        for address in ("192.0.2.1", "198.51.100.1"):
+            for _ in range(7):
+                await delay(provider, caller(address=address))
+            assert await delay(provider, caller(address=address)) > 0
+        async with provider.transient.unit(NOW) as unit:
+            await throttle.unlock(unit, provider.policy.base_url, "rina")
+        for address in ("192.0.2.1", "198.51.100.1"):
+            assert await delay(provider, caller(address=address)) == 0
 
     with_provider(tmp_path, story)
 
@@ -74,8 +110,8 @@ def test_a_browser_that_signed_in_before_is_not_slowed_by_strangers(tmp_path: Pa
     async def story(provider: Provider) -> None:
         async with provider.transient.unit(NOW) as unit:
             await throttle.succeeded(provider, unit, caller(), "rina", "known")
-        for number in range(7):
-            await delay(provider, caller(address=f"192.0.2.{number}"), browser="stranger")
+        for _ in range(7):
+            await delay(provider, caller(), browser="stranger")
         assert await delay(provider, caller(), browser="stranger") > 0
         for _ in range(6):
             assert await delay(provider, caller(), browser="known") == 0
@@ -145,7 +181,8 @@ def test_success_and_an_operator_end_the_delay(tmp_path: Path) -> None:
         for _ in range(7):
             await delay(provider, caller())
         assert await delay(provider, caller()) > 0
-        await throttle.unlock(provider.transient, issuer, "rina", now=NOW)
+        async with provider.transient.unit(NOW) as unit:
+            await throttle.unlock(unit, issuer, "rina")
         assert [await delay(provider, caller()) for _ in range(6)] == [0] * 6
         assert await delay(provider, caller()) > 0
         async with provider.transient.unit(NOW) as unit:

@@ -169,10 +169,6 @@ def test_max_age_is_a_whole_number_of_seconds() -> None:
             validated(max_age=wrong)
 
 
-def test_languages_that_are_no_language_tags_are_left_out() -> None:
-    assert validated(ui_locales="de-CH <x> en ../../etc").ui_locales == ("de-CH", "en")
-
-
 def test_values_of_acr_are_looked_at() -> None:
     with pytest.raises(InvalidRequest, match="acr_values holds no supported value"):
         validated(acr_values="urn:idp:authentication:loa:9")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_origin
 
 import msgspec
 
+from corpid.directory.choice import search_text
 from corpid.directory.names import user_name
-from corpid.directory.records import User
+from corpid.directory.records import Entity, User
 from corpid.ports import NameRefused
 from corpid.protocol.records import Client
 
@@ -97,6 +98,15 @@ def _users() -> Codec[User]:
     )
 
 
+def _entities() -> Codec[Entity]:
+    codec = record_codec(Entity)
+    return replace(
+        codec,
+        written=(*codec.written, "search_text"),
+        encode=lambda entity: codec.encode(entity) | {"search_text": search_text(entity)},
+    )
+
+
 def _clients() -> Codec[Client]:
     decoder = msgspec.json.Decoder(Client)
     return Codec(
@@ -112,5 +122,6 @@ def _clients() -> Codec[Client]:
     )
 
 
+ENTITIES: Final = _entities()
 USERS: Final = _users()
 CLIENTS: Final = _clients()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from corpid.adapters.sql.statements import Database
     from corpid.ports import AuditEvent
 
+_READY: Final = "ready"
 _MAINTENANCE: Final = "maintenance"
 _SWITCH: Final = {True: "on", False: "off"}
 
@@ -50,9 +51,10 @@ class SqlDeployment:
         self._values: Final = NamedValues(database)
 
     async def ready(self) -> None:
-        """See ports.Deployment. Also raises after a checkpoint that failed."""
+        """See ports.Deployment. Writes, since a full disk can still be read; also raises after a checkpoint that failed."""
         self._check()
-        await self.maintenance()
+        async with self._database.transaction():
+            await self._values.put(_READY, "asked")
 
     async def maintenance(self) -> bool:
         """See ports.Deployment."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.adapters.sql import lookups
-from corpid.adapters.sql.codecs import USERS, user_name_key
-from corpid.adapters.sql.lookups import ASSIGNMENTS, ENTITIES, GRANTS, MEMBERSHIPS, SERVICES, THIRD_PARTY_ASSIGNMENTS
+from corpid.adapters.sql.codecs import ENTITIES, USERS, user_name_key
+from corpid.adapters.sql.lookups import ASSIGNMENTS, GRANTS, MEMBERSHIPS, SERVICES, THIRD_PARTY_ASSIGNMENTS
 from corpid.adapters.sql.records import SqlRecords
 from corpid.directory.records import Acting, Credentials, ThirdPartyRow, User
 from corpid.ports import NameRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from corpid.adapters.sql.audit import SqlAudit
     from corpid.adapters.sql.kinds import Kinds
     from corpid.adapters.sql.statements import Database, Prepared, Row
+    from corpid.directory.choice import Form
     from corpid.directory.records import Assignment, Entity, Membership, Service
     from corpid.ports import AuditEvent
 
@@ -37,7 +39,9 @@ class SqlDirectory(SqlRecords):
         self._credentials: Final = kinds[Credentials].codec
         self._user_by_name: Final = database.prepare(lookups.user_by_name())
         self._acting: Final = database.prepare(lookups.acting())
-        self._choices: Final = database.prepare(lookups.choices())
+        self._usable: Final = database.prepare(lookups.usable())
+        self._choices: Final = lookups.by_count(database, lookups.choices)
+        self._count: Final = lookups.by_count(database, lookups.count_of_choices)
         self._services: Final = lookups.by_count(database, lookups.services_of)
         self._assignments: Final = lookups.by_count(database, lookups.assignments_of)
         self._third_party_rows: Final = lookups.by_count(database, lookups.third_party_rows_of)
@@ -77,11 +81,24 @@ class SqlDirectory(SqlRecords):
         record: Credentials = self._credentials.decode(row)
         return record
 
-    async def choices(self, user_id: str) -> list[tuple[Entity, Membership]]:
-        """See ports.Directory. Capital and small letters sort alike."""
-        rows = await self._database.rows(self._choices, {"user_id": user_id})
-        pairs = [lookups.choice(user_id, row) for row in rows]
-        return sorted(pairs, key=lambda pair: (pair[0].name.casefold(), pair[0].entity_id))
+    async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[str]:
+        """See ports.Directory. The search stops at the second one."""
+        rows = await self._database.rows(self._usable, {"user_id": user_id, **lookups.form_values(accepted)})
+        return [entity_id for (entity_id,) in rows]
+
+    async def choices(
+        self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int
+    ) -> tuple[list[tuple[Entity, Membership]], int]:
+        """See ports.Directory. Capital and small letters sort alike. A list that is cut is counted by a second look."""
+        patterns = [lookups.containing(word) for word in sorted(set(words))]
+        values = {"user_id": user_id, **lookups.listed(patterns)}
+        page = values | {"first": first, "limit": limit} | lookups.form_values(accepted)
+        rows = await self._database.rows(self._choices(len(patterns)), page)
+        found = [lookups.choice(user_id, row) for row in rows]
+        if len(found) < limit:
+            return found, len(found)
+        count = await self._database.row(self._count(len(patterns)), values)
+        return found, count[0] if count else 0
 
     async def services(self, service_ids: Sequence[str]) -> list[Service]:
         """See ports.Directory. By identifier."""
@@ -119,8 +136,7 @@ class SqlDirectory(SqlRecords):
         wanted = sorted(set(service_ids))
         if not wanted:
             return []
-        services = {lookups.service_name(number): service_id for number, service_id in enumerate(wanted)}
-        return await self._database.rows(statement(len(wanted)), values | services)
+        return await self._database.rows(statement(len(wanted)), values | lookups.listed(wanted))
 
 
 def _third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:

@@ -75,7 +75,8 @@ class SqliteDatabase:
 
     async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
         """See statements.Database."""
-        cursor = await self._execute(prepared.text, prepared.bind(values))
+        bound = prepared.bind(values)
+        cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
         try:
             row: Row | None = cursor.fetchone()
         except sqlite3.Error as error:
@@ -84,7 +85,8 @@ class SqliteDatabase:
 
     async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
         """See statements.Database."""
-        cursor = await self._execute(prepared.text, prepared.bind(values))
+        bound = prepared.bind(values)
+        cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
         try:
             return cursor.fetchall()
         except sqlite3.Error as error:
@@ -92,7 +94,9 @@ class SqliteDatabase:
 
     async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
         """See statements.Database."""
-        return (await self._execute(prepared.text, prepared.bind(values))).rowcount
+        bound = prepared.bind(values)
+        cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
+        return cursor.rowcount
 
     def transaction(self) -> SqliteTransaction:
         """See statements.Database."""
@@ -110,7 +114,8 @@ class SqliteDatabase:
         try:
             while self._checkpoints.restarting:  # noqa: ASYNC110  (a thread tells, which has no asyncio.Event)
                 await asyncio.sleep(_FIRST_PAUSE_SECONDS)
-            await self._patiently("BEGIN IMMEDIATE", ())
+            if self._at_once("BEGIN IMMEDIATE", ()) is None:
+                await self._patiently("BEGIN IMMEDIATE", ())
         except BaseException:
             self._lock.release()
             raise
@@ -143,15 +148,19 @@ class SqliteDatabase:
         await asyncio.to_thread(self._checkpoints.stop)
         self._connection.close()
 
-    async def _execute(self, text: str, values: Row) -> sqlite3.Cursor:
+    def _at_once(self, text: str, values: Row) -> sqlite3.Cursor | None:
+        """Execute a statement now; None where it has to wait, for a task of ours or for another process.
+
+        Hardly any has to, and whoever need not wait is spared the price of a coroutine.
+        """
         if self._owner is not None and self._owner is not current_task(self._loop):
-            return await self._after_others(text, values)
+            return None
         try:
             return self._cursor.execute(text, values)
         except sqlite3.Error as error:
             if self._owner is not None or not is_busy(error):
                 raise translated(error, str(self.path)) from error
-        return await self._after_others(text, values)
+        return None
 
     async def _after_others(self, text: str, values: Row) -> sqlite3.Cursor:
         await self._acquire()

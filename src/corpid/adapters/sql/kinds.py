@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import sqlalchemy as sa
 
 from corpid.adapters.sql import tables
-from corpid.adapters.sql.codecs import CLIENTS, USERS, Codec, record_codec, sealed_codec
+from corpid.adapters.sql.codecs import CLIENTS, ENTITIES, USERS, Codec, record_codec, sealed_codec
 from corpid.adapters.sql.statements import upsert
 from corpid.directory.records import (
     Assignment,
@@ -58,7 +58,7 @@ def kinds(database: Database, sealer: Sealer) -> Kinds:
     secret = sealed_codec(record_codec(Credentials), sealer, "credentials", "user_id", "totp_secret")
     rows: tuple[tuple[type, sa.Table, Codec[Any]], ...] = (
         (Client, tables.clients, CLIENTS),
-        (Entity, tables.entities, record_codec(Entity)),
+        (Entity, tables.entities, ENTITIES),
         (User, tables.users, USERS),
         (Service, tables.services, record_codec(Service)),
         (Credentials, tables.credentials, secret),

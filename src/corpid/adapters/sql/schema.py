@@ -43,7 +43,7 @@ def migrate(path: Path) -> None:
     """Bring a SQLite database to this version's schema, making the file (mode 0600) if need be.
 
     One transaction: an interrupted migration leaves the schema as it was. Processes that migrate at once
-    wait for one another. Raises SchemaNewer, DatabaseUnreachable. D43.
+    wait for one another. Raises SchemaNewer, DatabaseUnreachable. Source: DESIGN "Parts we take"
     """
     with _lock(path), _connected(path, create=True) as connection:
         _refuse_newer(connection, path)

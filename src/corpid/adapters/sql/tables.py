@@ -81,6 +81,7 @@ entities: Final = _table(
     _text("name"),
     _text("status"),
     _flag("enabled"),
+    _text("search_text"),
 )
 
 users: Final = _table(

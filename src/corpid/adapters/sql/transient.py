@@ -18,7 +18,7 @@ from corpid.adapters.sql.tables import transient
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from corpid.adapters.sql.statements import Database, Prepared, Row
+    from corpid.adapters.sql.statements import Database, Row
 
 _NOW: Final = sa.bindparam("now", type_=sa.BigInteger)
 _ROW: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
@@ -135,7 +135,7 @@ class SqlTransientUnit:
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
         """See ports.TransientUnit."""
-        await self._write(self._store.put, kind, key, value, 0, ttl)
+        await self._database.row(self._store.put, self._written(kind, key, value, 0, ttl))
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
         """See ports.TransientUnit."""
@@ -149,23 +149,20 @@ class SqlTransientUnit:
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
         """See ports.TransientUnit."""
-        return await self._write(self._store.add, kind, key, value, 0, ttl) is not None
+        return await self._database.row(self._store.add, self._written(kind, key, value, 0, ttl)) is not None
 
     async def count(self, kind: str, key: bytes, ttl: float) -> int:
         """See ports.TransientUnit."""
-        row = await self._write(self._store.count, kind, key, b"", 1, ttl)
+        row = await self._database.row(self._store.count, self._written(kind, key, b"", 1, ttl))
         return int(row[0]) if row else 0
 
-    async def _write(
-        self, prepared: Prepared, kind: str, key: bytes, value: bytes, count: int, ttl: float
-    ) -> Row | None:
+    def _written(self, kind: str, key: bytes, value: bytes, count: int, ttl: float) -> dict[str, object]:
         self._store.written += 1
         now = self._now
-        values = {
+        return {
             "kind": kind, "key": key, "value": value, "now": now,
             "expires_at": now + milliseconds(ttl), "count": count,
         }  # fmt: skip
-        return await self._database.row(prepared, values)
 
 
 def _content(row: Row | None) -> bytes | None:

@@ -43,7 +43,7 @@ async def addition(
 ) -> Addition[R]:
     """What adding a record changes; `members` are keys of its section, None for those not given.
 
-    Raises writing.Refused when it exists already or breaks a rule. Source: DESIGN, Security
+    Raises writing.Refused when it exists already or breaks a rule. Source: docs/directory.md
     """
     kind = SECTIONS[section].kind
     try:

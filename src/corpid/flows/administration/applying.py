@@ -48,7 +48,7 @@ async def apply(
     `developer_mode` are for development. A large file is written in several short transactions; since
     applying is idempotent, an interrupted one is finished by applying again. Raises DirectoryError with
     every problem of the file, access.Forbidden, StoreUnavailable, PasswordsBusy; nothing was changed then.
-    DESIGN, Speed; D44, D51, R-14, R-21.
+    Source: docs/directory.md, D44, D51, R-14, R-21
     """
     document = parse(content, file, plain_passwords=plain_passwords)
     prepared = await prepare(

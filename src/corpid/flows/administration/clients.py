@@ -9,7 +9,7 @@ import msgspec
 from corpid.directory.access import Actor, Object, authorise
 from corpid.directory.plan import Change
 from corpid.flows.administration.adding import addition
-from corpid.flows.administration.writing import Refused, audit_event, write
+from corpid.flows.administration.writing import Refused, audit_event, switched, write
 from corpid.protocol.records import Client
 
 if TYPE_CHECKING:
@@ -54,18 +54,16 @@ async def clients(registry: Registry, *, actor: Actor) -> list[Client]:
 
 
 async def switch_client(registry: Registry, client_id: str, *, enabled: bool, actor: Actor) -> Client:
-    """Enable or disable a client; a running server follows within 5 s (D50).
+    """Enable or disable a client; a running server follows within 5 s.
 
     Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
     """
     found = await client(registry, client_id, actor=actor)
-    if found.enabled == enabled:
-        raise Refused(f"the client {client_id} is {'enabled' if enabled else 'disabled'} already")
-    switched = msgspec.structs.replace(found, enabled=enabled)
-    change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=switched)
+    becomes = switched(found, f"client {client_id}", enabled=enabled)
+    change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
     event = audit_event(actor, f"client.{'enable' if enabled else 'disable'}", client_id)
     await write(registry, actor, [change], msgspec.structs.replace(event, client_id=client_id))
-    return switched
+    return becomes
 
 
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from corpid.directory.plan import Change
 from corpid.directory.records import Entity
 from corpid.flows.administration.adding import addition
-from corpid.flows.administration.writing import Refused, audit_event, write
+from corpid.flows.administration.writing import Refused, audit_event, switched, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ async def add_entity(
 
 
 async def switch_entity(registry: Registry, entity_id: str, *, enabled: bool, actor: Actor) -> Entity:
-    """Enable or disable an entity, and with it everybody who acts for it (D50).
+    """Enable or disable an entity, and with it everybody who acts for it.
 
     Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
     """
@@ -40,10 +40,8 @@ async def switch_entity(registry: Registry, entity_id: str, *, enabled: bool, ac
     found = (await registry.directory.read(Entity, [key])).get(key)
     if found is None:
         raise Refused(f"there is no entity {entity_id!r}")
-    if found.enabled == enabled:
-        raise Refused(f"the entity {entity_id} is {'enabled' if enabled else 'disabled'} already")
-    switched = msgspec.structs.replace(found, enabled=enabled)
+    becomes = switched(found, f"entity {entity_id}", enabled=enabled)
     event = audit_event(actor, f"entity.{'enable' if enabled else 'disable'}", entity_id)
-    change = Change(verb="change", kind="entity", key=key, was=found, becomes=switched)
+    change = Change(verb="change", kind="entity", key=key, was=found, becomes=becomes)
     await write(registry, actor, [change], msgspec.structs.replace(event, entity_id=entity_id))
-    return switched
+    return becomes

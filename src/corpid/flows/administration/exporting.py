@@ -31,7 +31,7 @@ async def export(registry: Registry, *, actor: Actor) -> AsyncIterator[str]:
     """The text of a directory file, piece by piece; applying it again changes nothing.
 
     Passwords, their hashes and TOTP secrets are never read. Sections without records are left out.
-    Raises access.Forbidden, StoreUnavailable. DESIGN, Security.
+    Raises access.Forbidden, StoreUnavailable. Source: docs/directory.md
     """
     for kind in KINDS:
         authorise(actor, "read", Object(kind=kind))

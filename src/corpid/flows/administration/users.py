@@ -13,7 +13,7 @@ from corpid.directory.plan import Change
 from corpid.directory.records import Credentials, User
 from corpid.flows import throttle
 from corpid.flows.administration.adding import addition
-from corpid.flows.administration.writing import Refused, audit_event, write
+from corpid.flows.administration.writing import Refused, audit_event, switched, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,20 +77,18 @@ async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *,
 
 
 async def switch_user(registry: Registry, user_name: str, *, enabled: bool, actor: Actor) -> User:
-    """Enable or disable a person, whose sessions end with it (D50).
+    """Enable or disable a person, whose sessions end with it.
 
     Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
     """
     user = await user_named(registry, user_name, actor=actor)
-    if user.enabled == enabled:
-        raise Refused(f"the user {user.user_name} is {'enabled' if enabled else 'disabled'} already")
-    switched = msgspec.structs.replace(user, enabled=enabled)
-    change = Change(verb="change", kind="user", key=user.key, was=user, becomes=switched)
+    becomes = switched(user, f"user {user.user_name}", enabled=enabled)
+    change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
     event = audit_event(actor, f"user.{'enable' if enabled else 'disable'}", user.user_id)
     await write(registry, actor, [change], event)
     if not enabled:
         await _end_sessions(registry, actor, user)
-    return switched
+    return becomes
 
 
 async def unlock_user(
@@ -102,8 +100,9 @@ async def unlock_user(
     """
     user = await user_named(registry, user_name, actor=actor)
     authorise(actor, "write", Object(kind="credentials", user_id=user.user_id))
-    await throttle.unlock(transient, issuer, user.user_name, now=now)
-    await registry.audit.write(audit_event(actor, "user.unlock", user.user_id), now=now)
+    async with transient.unit(now) as unit:
+        await throttle.unlock(unit, issuer, user.user_name)
+        await registry.audit.write(audit_event(actor, "user.unlock", user.user_id), now=now)
     return user
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from corpid.directory.access import Actor, Object, authorise
+from corpid.directory.records import Entity, User
 from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.protocol.records import Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -13,6 +17,8 @@ if TYPE_CHECKING:
     from corpid.directory.plan import Change
     from corpid.ports import Change as StoreChange
     from corpid.ports import Registry
+
+S = TypeVar("S", Client, Entity, User)
 
 
 class Refused(Exception):
@@ -27,6 +33,13 @@ async def write(registry: Registry, actor: Actor, changes: Sequence[Change], eve
     for change in changes:
         authorise(actor, "delete" if change.verb == "remove" else "write", _object(change))
     await registry.directory.write(list(_store_changes(changes)), event)
+
+
+def switched(record: S, described: str, *, enabled: bool) -> S:
+    """The record enabled or disabled. Raises Refused when it is so already. Source: D50"""
+    if record.enabled == enabled:
+        raise Refused(f"the {described} is {'enabled' if enabled else 'disabled'} already")
+    return msgspec.structs.replace(record, enabled=enabled)
 
 
 def audit_event(actor: Actor, action: str, subject: str, **detail: str) -> AuditEvent:

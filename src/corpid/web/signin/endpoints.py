@@ -156,7 +156,7 @@ async def _answer(request: Request, desk: Desk, interaction_id: str, action: str
 async def _old_form(request: Request, desk: Desk, who: Caller, interaction_id: str, sent: str | None) -> Response:
     """A form with an old cookie value gets the current page; a double click gets the new value again (D34)."""
     digest = sha256(await form_bytes(request)).digest()
-    new_cookie = await browsers.cookie_of_repeated_form(desk.provider, sent, digest, now=who.now)
+    new_cookie = await browsers.replace_again(desk.provider, sent, digest, now=who.now)
     if new_cookie is not None:
         request.scope["state"]["cookie"] = new_cookie
     return _to(desk, interaction_id)
@@ -177,7 +177,7 @@ async def _get(request: Request, desk: Desk, who: Caller, visit: Visit, action: 
     if await completion.claimed_elsewhere(desk.provider, looked_at, now=who.now):
         return _page(desk, pages.claimed_elsewhere(visit), 409)
     query = request.query_params.get("query", "").strip()[:200]
-    page = await sign_in.current(desk.provider, who, visit)
+    page = await sign_in.current(desk.provider, who, visit, query=query)
     return _page(desk, pages.of_step(desk, who, visit, page, query=query))
 
 

@@ -50,7 +50,7 @@ def frame(desk: Desk, caller: Caller, visit: Visit, *, step: int | None) -> view
         client_name=visit.client.name,
         message=interaction.request.context_message,
         user_name=interaction.user_name or None,
-        step=(step, _steps(visit)) if step is not None and not interaction.from_session else None,
+        step=(step, _steps(visit)) if step is not None and not interaction.session_id else None,
         step_name=step_name(interaction),
         form_token=interactions.form_token(provider, visit.browser.browser_id, where),
         cancel=views.Form(action=place(desk, where, "cancel")),
@@ -72,19 +72,6 @@ def _shown(choice: Choice, preselected: str) -> views.Choice:
         reason=choice.reason,
         preselected=choice.usable and entity.entity_id == preselected,
     )
-
-
-def _matching(choices: tuple[Choice, ...], query: str) -> list[Choice]:
-    words = query.casefold().split()
-    found = [
-        choice
-        for choice in choices
-        if all(
-            word in f"{choice.entity.name} {choice.entity.registration_number} {choice.entity.entity_id}".casefold()
-            for word in words
-        )
-    ]
-    return sorted(found, key=lambda choice: not choice.usable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,17 +115,15 @@ def _code(desk: Desk, caller: Caller, visit: Visit, _: sign_in.AskCode, again: _
 
 
 def _choice(desk: Desk, caller: Caller, visit: Visit, page: sign_in.ChooseEntity, again: _Again) -> View:
-    found = _matching(page.choices, again.query)
-    found.sort(key=lambda choice: choice.entity.entity_id != page.preselected)
     where = visit.interaction.interaction_id
     return views.ChooseEntity(
         frame=frame(desk, caller, visit, step=3),
         action=place(desk, where, "entity"),
         search_action=place(desk, where),
-        choices=tuple(_shown(choice, page.preselected) for choice in found[: views.CHOICES_SHOWN]),
-        total=len(found),
+        choices=tuple(_shown(choice, page.preselected) for choice in page.choices),
+        total=page.total,
         query=again.query,
-        other_account=visit.interaction.from_session,
+        other_account=bool(visit.interaction.session_id),
         errors=again.errors,
     )
 
@@ -148,6 +133,7 @@ def _no_entity(desk: Desk, caller: Caller, visit: Visit, page: sign_in.NoEntity,
         frame=replace(frame(desk, caller, visit, step=None), cancel=None),
         action=place(desk, visit.interaction.interaction_id, "cancel"),
         choices=tuple(_shown(choice, "") for choice in page.choices),
+        total=page.total,
     )
 
 

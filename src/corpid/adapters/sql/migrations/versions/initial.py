@@ -49,6 +49,7 @@ def _people() -> None:
         "entities",
         *_text("entity_id", "type", "registration_number", "country", "name", "status"),
         _flag("enabled"),
+        *_text("search_text"),
         key=("entity_id",),
     )
     _table(

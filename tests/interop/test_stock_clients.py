@@ -1,0 +1,75 @@
+"""What both stock clients do as their examples stand in `examples/`, against a provider on real sockets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.interop.running import ROLES, Example, Provider, Shown, example, registered_by_its_own_command
+from tests.interop.stock_clients import MATRIX, pushed_with, write_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    SettledClient = Callable[[str], Example]
+
+LANGUAGES = ("node", "python")
+NESTED_USERINFO = ("node", "ES256", "ECDH-ES+A256KW", {"userinfo_encryption_enc": "A256GCM"})
+"""openid-client decrypts userinfo by itself"""
+
+pytestmark = pytest.mark.usefixtures("honest")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_newcomer_follows_the_printed_command_and_a_person_signs_in(
+    running: Provider, tmp_path: Path, language: str
+) -> None:
+    """docs/relying-parties.md, word for word: run it, register what it prints, sign in."""
+    person = running.newcomer()
+    with example(language, running.issuer, tmp_path / "keys.json", f"{language}-rp") as client:
+        registered_by_its_own_command(client, running)
+        shown = client.sign_in(person)
+        lines = [f"{person.name} signed in", "for Example Harbour (209900042K)", *ROLES]
+        assert shown == Shown(200, lines)
+        client.wait_for(lines[-1])
+    assert (tmp_path / "keys.json").stat().st_mode & 0o777 == 0o600
+    assert '"d"' not in (tmp_path / "keys.json.public").read_text()
+
+
+@pytest.mark.parametrize(
+    ("language", "signing", "encryption", "members"),
+    [*((language, *row) for language in LANGUAGES for row in MATRIX), NESTED_USERINFO],
+)
+def test_every_algorithm_and_shape_is_understood(
+    running: Provider, tmp_path: Path, language: str, signing: str, encryption: str, members: dict[str, Any]
+) -> None:
+    """D1, D8, D21, D22."""
+    person = running.newcomer()
+    client_id = "-".join([language, signing, *map(str, members.values())])
+    keys = write_keys(tmp_path / "keys.json", signing, encryption)
+    with example(language, running.issuer, keys, client_id) as client:
+        running.register(client.client_id, client.redirect_uri, client.jwks, **members)
+        assert client.sign_in(person) == Shown(
+            200, [f"{person.name} signed in", "for Example Harbour (209900042K)", *ROLES]
+        )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_cancel_leads_back_to_a_page_that_says_so(settled_client: SettledClient, language: str) -> None:
+    """D17."""
+    shown = settled_client(language).cancel()
+    assert (shown.status, shown.lines[0]) == (403, "Not signed in (access_denied)")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_refused_push_is_explained_to_the_developer(
+    running: Provider, settled_client: SettledClient, language: str
+) -> None:
+    """D28: the provider's own words reach the page."""
+    client = settled_client(language)
+    running.wire.requests["request"] = pushed_with("scope", "openid everything")
+    shown = client.sign_in(running.newcomer())
+    assert (shown.status, shown.lines[0]) == (502, "Not signed in (invalid_scope)")
+    assert "everything" in shown.lines[1]

@@ -1,0 +1,93 @@
+"""What was known at one step is looked at again at the next: factors, session, entity, consent (D17, D29, D30, D50)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from corpid.ports import AuditEvent
+from tests.sign_in.world import entity, form_of, post, query_of, run, walk_to
+
+if TYPE_CHECKING:
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
+
+HOUR = 3600
+SIGN_IN = "Sign in"
+
+
+async def reopened(browser: Browser) -> str:
+    """The heading that the page has when it is looked at again."""
+    await browser.reload()
+    return browser.page.heading
+
+
+async def signed_in_browser(made: World) -> Browser:
+    browser = await made.browser()
+    await walk_to(made, browser, await made.relying_party(), ("password", "code", "entity"))
+    return browser
+
+
+def test_new_factors_end_a_sign_in_that_the_old_ones_began() -> None:
+    """DESIGN, Security: who has the old password is out at once, also in the middle of a sign-in."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+        await made.person("alice")
+        assert await reopened(browser) == SIGN_IN
+        answer = await post(browser, "entity", form_of(browser, "password") | {"entity": "200000001A"})
+        assert answer.status_code == 303
+        assert await reopened(browser) == SIGN_IN
+
+    run(story)
+
+
+def test_signing_out_ends_a_page_that_the_session_had_opened() -> None:
+    """D30."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in_browser(made)
+        await browser.open(await (await made.relying_party()).begin())
+        assert browser.page.heading != SIGN_IN
+        waiting = browser.url
+        event = AuditEvent(actor="operator", action="test.end")
+        await made.provider.registry.sessions.end_all("id-alice", event)
+        await browser.open(waiting)
+        assert browser.page.heading == SIGN_IN
+
+    run(story, session_seconds=HOUR)
+
+
+def test_a_page_that_a_session_had_opened_ends_with_the_session() -> None:
+    """D30: the lifetime is absolute, also for who keeps asking for more time."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in_browser(made)
+        made.clock.pass_(HOUR - 60)
+        await browser.open(await (await made.relying_party()).begin())
+        assert browser.page.heading != SIGN_IN
+        made.clock.pass_(61)
+        assert await reopened(browser) == SIGN_IN
+
+    run(story, session_seconds=HOUR)
+
+
+def test_a_chosen_entity_that_can_no_longer_be_used_is_chosen_again() -> None:
+    """D17, D15: the person is not stranded."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser, rp = await made.browser(), await made.relying_party(scope="openid entity.identity")
+        await walk_to(made, browser, rp, ("password", "code", "entity"))
+        assert "agree" in browser.page.heading
+        gone = entity("200000001A", "First Harbour")
+        await made.write(replace(gone, enabled=False))
+        assert "act for" in await reopened(browser)
+        await browser.fill_and_submit(entity="200000002A")
+        assert "agree" in browser.page.heading
+        await browser.fill_and_submit("decision", button="agree")
+        assert "code" in query_of(browser.left)
+
+    run(story)
