@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from corpid.ports import AuditEvent
-from tests.sign_in.world import entity, form_of, post, query_of, run, walk_to
+from tests.sign_in.world import cookies_of, entity, form_of, post, query_of, run, walk_to, wear
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -89,5 +89,54 @@ def test_a_chosen_entity_that_can_no_longer_be_used_is_chosen_again() -> None:
         assert "agree" in browser.page.heading
         await browser.fill_and_submit("decision", button="agree")
         assert "code" in query_of(browser.left)
+
+    run(story)
+
+
+def test_signing_out_ends_what_other_tabs_had_begun() -> None:
+    """D30: whoever sits at that browser next cannot go on where the person stopped."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+        waiting = browser.url
+        await browser.open(f"{made.base}/sign-out")
+        await browser.fill_and_submit("form_token")
+        assert browser.page.heading == "You are signed out"
+        await browser.open(waiting)
+        assert browser.page.form_with("entity") is None
+        assert (await made.audit("session.end"))[0].actor == "user:id-alice"
+
+    run(story, session_seconds=HOUR)
+
+
+def test_a_form_of_an_earlier_sign_in_gives_no_second_cookie() -> None:
+    """D34: a browser never has two values that live."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ("password",))
+        old = cookies_of(browser)
+        form = form_of(browser, "code") | {"code": made.people["alice"].fresh_code(made.clock())}
+        first = browser.url
+        await post(browser, "code", form)
+        await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+        wear(browser, old)
+        browser.url = first
+        assert (await post(browser, "code", form)).headers.get("set-cookie") is None
+
+    run(story)
+
+
+def test_codes_of_an_account_are_slowed_from_all_addresses_together() -> None:
+    """D45, D47: who has the password gains nothing by changing the address."""
+
+    async def story(made: World) -> None:
+        statuses = []
+        for number in range(7):
+            browser = await made.browser(f"192.0.2.{number + 1}")
+            await walk_to(made, browser, await made.relying_party(), ("password",))
+            statuses.append((await post(browser, "code", form_of(browser, "code") | {"code": "000000"})).status_code)
+        assert statuses == [422] * 5 + [422, 429]
 
     run(story)

@@ -69,8 +69,9 @@ async def replace_by_form(
 async def replace_again(provider: Provider, old_cookie: str | None, form: bytes, *, now: float) -> str | None:
     """A new cookie value for a browser that sends the very form again which replaced its old one; else None.
 
-    A double click makes a browser drop the first answer, and the new value with it: that one dies now. Whoever
-    only has the old value does not know the form, with its code and its token. Source: D15, D34
+    A double click makes a browser drop the first answer, and the new value with it: that one dies now, so that a
+    browser never has two; where it has been replaced already, there is nothing to repeat. Whoever only has the old
+    value does not know the form, with its code and its token. Source: D15, D34
     """
     if not old_cookie:
         return None
@@ -80,7 +81,8 @@ async def replace_again(provider: Provider, old_cookie: str | None, form: bytes,
         sent = None if value is None else msgspec.msgpack.decode(value, type=_Form)
         if sent is None or not hmac.compare_digest(sent.digest, form):
             return None
-        await unit.take(kinds.BROWSER.name, sent.successor)
+        if await unit.take(kinds.BROWSER.name, sent.successor) is None:
+            return None
         return await replace_by_form(provider, unit, old_cookie, form, sent.browser)
 
 

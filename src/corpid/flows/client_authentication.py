@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows import kinds
+from corpid.flows import kinds, replays
 from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
 from corpid.protocol import client_assertion
@@ -71,7 +71,7 @@ def _verify_again(candidate: Candidate, keys: ClientKeySet, now: float) -> Asser
         raise InvalidClient(FAILED, detail="no registered key fits kid and alg, or none verifies it") from None
 
 
-async def spend(provider: Provider, unit: TransientUnit, assertion: Assertion) -> None:
+async def spend(provider: Provider, unit: TransientUnit, assertion: Assertion, *, request_id: str, now: float) -> None:
     """Spend the assertion's jti. Raises InvalidClient if it was spent before (RFC 7523 §3, D8)."""
     if assertion.issued_at < provider.transient.forgotten_at + CLOCK_AHEAD_SECONDS:  # iat may lie ahead (D49)
         raise InvalidClient("client_assertion: iat is before this provider's restart, or just after it; make a new one")
@@ -79,4 +79,5 @@ async def spend(provider: Provider, unit: TransientUnit, assertion: Assertion) -
         return
     key = kinds.key(kinds.ASSERTION, provider.policy.base_url, assertion.client_id, assertion.jti)
     if not await unit.add(kinds.ASSERTION.name, key, assertion.remember_seconds):
+        await replays.record(provider, "assertion.replay", assertion.client_id, request_id=request_id, now=now)
         raise InvalidClient("client_assertion: its jti was used before; make a new assertion for each request")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows import kinds
+from corpid.flows import kinds, replays
 from corpid.protocol import dpop
 from corpid.protocol.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce
 from corpid.protocol.limits import CLOCK_AHEAD_SECONDS
@@ -55,10 +55,13 @@ def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generati
     return proof.jkt if proof is not None else dpop_jkt
 
 
-async def spend(provider: Provider, unit: TransientUnit, proof: Proof) -> None:
-    """Spend the proof's jti. Raises InvalidDPoPProof if it was spent before (RFC 9449 §11.1, D7)."""
+async def spend(
+    provider: Provider, unit: TransientUnit, proof: Proof, *, client_id: str, request_id: str, now: float
+) -> None:
+    """Spend the jti of a client's proof. Raises InvalidDPoPProof if it was spent before (RFC 9449 §11.1, D7)."""
     if proof.issued_at < provider.transient.forgotten_at + CLOCK_AHEAD_SECONDS:  # iat may lie ahead (D49)
         raise InvalidDPoPProof("DPoP proof: iat is before this provider's restart, or just after it; make a new one")
     key = kinds.key(kinds.PROOF, provider.policy.base_url, proof.jkt, proof.jti)
     if not await unit.add(kinds.PROOF.name, key, proof.remember_seconds):
+        await replays.record(provider, "proof.replay", client_id, request_id=request_id, now=now)
         raise InvalidDPoPProof("DPoP proof: its jti was used before; make a new proof for each request")

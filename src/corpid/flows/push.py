@@ -40,6 +40,7 @@ async def push(
     authorization: Sequence[bytes],
     proofs: Sequence[bytes],
     now: float,
+    request_id: str = "",
 ) -> Pushed:
     """Accept a pushed authorization request. Raises the errors of Spec 7.1 (RFC 9126 §2, decisions "order")."""
     policy, generation = provider.policy, provider.policy.pushed
@@ -62,17 +63,23 @@ async def push(
     )
     if generation.id_token_encrypted and caller.keys.encryption is None:
         raise InvalidRequest("the key set of this client has no usable key with use enc for the ID token")
-    return await _write(provider, caller, proof, request, now)
+    return await _write(provider, caller, proof, request, request_id=request_id, now=now)
 
 
 async def _write(
-    provider: Provider, caller: AuthenticatedClient, proof: Proof | None, request: AuthorizationRequest, now: float
+    provider: Provider,
+    caller: AuthenticatedClient,
+    proof: Proof | None,
+    request: AuthorizationRequest,
+    *,
+    request_id: str,
+    now: float,
 ) -> Pushed:
     reference, client_id = provider.new_id(), caller.client.client_id
     async with provider.transient.unit(now) as unit:
         if proof is not None:
-            await possession.spend(provider, unit, proof)
-        await client_authentication.spend(provider, unit, caller.assertion)
+            await possession.spend(provider, unit, proof, client_id=client_id, request_id=request_id, now=now)
+        await client_authentication.spend(provider, unit, caller.assertion, request_id=request_id, now=now)
         await unit.put(
             kinds.PUSHED_REQUEST.name,
             kinds.key(kinds.PUSHED_REQUEST, provider.policy.base_url, client_id, reference),

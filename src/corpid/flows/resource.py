@@ -34,6 +34,7 @@ async def read(
     authorization: Sequence[bytes],
     proofs: Sequence[bytes],
     now: float,
+    request_id: str = "",
 ) -> tuple[str, str]:
     """The answer of a resource as a signed JWT, nested in a JWE where the client registered for that.
 
@@ -41,7 +42,7 @@ async def read(
     """
     text = credentials.access_token(authorization, generation.scheme)
     token, proof = await _verify(provider, generation, resource, text, method, proofs, now)
-    await _spend(provider, token, proof, now)
+    await _spend(provider, token, proof, request_id=request_id, now=now)
     client = await _live(provider, token, now)
     blocks = await _blocks(provider, resource, token, client, now)
     claims = userinfo.claims(token, client, blocks, issuer=provider.policy.base_url, now=int(now))
@@ -73,12 +74,12 @@ async def _verify(
     return token, proof
 
 
-async def _spend(provider: Provider, token: AccessToken, proof: Proof, now: float) -> None:
+async def _spend(provider: Provider, token: AccessToken, proof: Proof, *, request_id: str, now: float) -> None:
     if token.issued_at < provider.transient.forgotten_at:
         raise InvalidToken("access token: issued before this provider's restart")
     denied = kinds.key(kinds.DENIED_TOKEN, provider.policy.base_url, token.jti)
     async with provider.transient.unit(now) as unit:
-        await possession.spend(provider, unit, proof)
+        await possession.spend(provider, unit, proof, client_id=token.client_id, request_id=request_id, now=now)
         if await unit.get(kinds.DENIED_TOKEN.name, denied) is not None:
             raise InvalidToken("access token: revoked, because its code was presented again")
 

@@ -43,7 +43,7 @@ async def submit_code(provider: Provider, caller: Caller, visit: Visit, *, code:
     credentials = await provider.registry.directory.credentials(interaction.user_id)
     if user is None or not user.enabled or credentials is None:
         raise Rejected("This account can no longer sign in. Ask your administrator.")
-    await throttle.attempt(provider, caller, names.user_name(user.user_name), visit.browser.browser_id)
+    await throttle.attempt_second_factor(provider, caller, names.user_name(user.user_name), visit.browser.browser_id)
     try:
         await _accept_code(provider, caller, visit, credentials, user, code)
     except totp.WrongCode:

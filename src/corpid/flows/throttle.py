@@ -65,8 +65,23 @@ async def _from_here(provider: Provider, unit: TransientUnit, caller: Caller, us
     return ("account", user_name, _site(caller.address), (unlocks or b"0").decode())
 
 
+def _codes(user_name: str) -> tuple[str, ...]:
+    return ("codes", user_name)
+
+
 def _in_browser(user_name: str, browser_id: str) -> tuple[str, ...]:
     return ("browser", user_name, browser_id)
+
+
+async def attempt_second_factor(provider: Provider, caller: Caller, user_name: str, browser_id: str) -> None:
+    """Count an attempt to show the second factor. Raises Throttled where it comes too early.
+
+    Only who has the password comes so far, so an account's attempts count from all addresses and browsers
+    together without a stranger keeping anybody out. D45, D47
+    """
+    async with provider.transient.unit(caller.now) as unit:
+        await _admit(provider, unit, _codes(user_name), _FREE_FOR_ACCOUNT, caller.now)
+    await attempt(provider, caller, user_name, browser_id)
 
 
 async def attempt(provider: Provider, caller: Caller, user_name: str, browser_id: str) -> None:
@@ -117,7 +132,7 @@ async def succeeded(provider: Provider, unit: TransientUnit, caller: Caller, use
     """
     issuer = provider.policy.base_url
     here = await _from_here(provider, unit, caller, user_name)
-    for who in (_everywhere(user_name), here, _in_browser(user_name, browser_id)):
+    for who in (_everywhere(user_name), _codes(user_name), here, _in_browser(user_name, browser_id)):
         await _forget(unit, issuer, who)
     await unit.count(kinds.SIGN_INS.name, _sign_ins(provider, caller), kinds.SIGN_INS.seconds)
     known = kinds.key(kinds.KNOWN_BROWSER, issuer, user_name, browser_id)
@@ -132,4 +147,5 @@ async def _forget(unit: TransientUnit, issuer: str, who: tuple[str, ...]) -> Non
 async def unlock(unit: TransientUnit, issuer: str, user_name: str) -> None:
     """An operator ends the delay of an account; `user_name` in its mapped form (D47)."""
     await _forget(unit, issuer, _everywhere(user_name))
+    await _forget(unit, issuer, _codes(user_name))
     await unit.count(kinds.UNLOCKS.name, kinds.key(kinds.UNLOCKS, issuer, user_name), kinds.UNLOCKS.seconds)

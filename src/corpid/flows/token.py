@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.directory.parties import entity_attributes, user_attributes
-from corpid.flows import client_authentication, kinds, possession
+from corpid.flows import client_authentication, kinds, possession, replays
 from corpid.jose import encryption
 from corpid.protocol import access_token, id_token, registration, scopes
 from corpid.protocol import grant as grants
@@ -46,6 +46,7 @@ async def exchange(
     authorization: Sequence[bytes],
     proofs: Sequence[bytes],
     now: float,
+    request_id: str = "",
 ) -> Issued:
     """Redeem a code. Raises the errors of Spec 7.3 (RFC 6749 §4.1.3, RFC 9449 §5, decisions "order")."""
     generation = provider.policy.generation_of_code(parameters.get("code", ""))
@@ -66,25 +67,30 @@ async def exchange(
         challenge=request.challenge,
     )
     async with provider.transient.unit(now) as unit:
-        await possession.spend(provider, unit, proof)
-        await client_authentication.spend(provider, unit, caller.assertion)
-        grant = await _take(provider, unit, caller, request, token_id)
-    grant = grants.redeem(grant, request, jkt=proof.jkt)
+        await possession.spend(provider, unit, proof, client_id=caller.client.client_id, request_id=request_id, now=now)
+        await client_authentication.spend(provider, unit, caller.assertion, request_id=request_id, now=now)
+        value = await _take(provider, unit, caller, request)
+        if value is None:
+            await _deny(provider, unit, token_id)
+            await replays.record(provider, "code.replay", caller.client.client_id, request_id=request_id, now=now)
+            raise InvalidGrant(grants.FAILED, detail="no such code of this client with this verifier")
+    grant = grants.redeem(msgspec.msgpack.decode(value, type=Grant), request, jkt=proof.jkt)
     subject = await _parties(provider, caller, grant, now)
     return await _issue(provider, caller, grant, subject, generation=generation, token_id=token_id, now=now)
 
 
 async def _take(
-    provider: Provider, unit: TransientUnit, caller: AuthenticatedClient, request: TokenRequest, token_id: str
-) -> Grant:
+    provider: Provider, unit: TransientUnit, caller: AuthenticatedClient, request: TokenRequest
+) -> bytes | None:
     issuer, client_id = provider.policy.base_url, caller.client.client_id
     code = kinds.key(kinds.CODE, issuer, client_id, request.code, request.challenge)
-    value = await unit.take(kinds.CODE.name, code)
-    if value is None:
-        denied = kinds.key(kinds.DENIED_TOKEN, issuer, token_id)
-        await unit.put(kinds.DENIED_TOKEN.name, denied, b"1", kinds.DENIED_TOKEN.seconds)
-        raise InvalidGrant(grants.FAILED, detail="no such code of this client with this verifier")
-    return msgspec.msgpack.decode(value, type=Grant)
+    return await unit.take(kinds.CODE.name, code)
+
+
+async def _deny(provider: Provider, unit: TransientUnit, token_id: str) -> None:
+    """The token that a code yielded, or would have yielded, is refused from now on (D18)."""
+    denied = kinds.key(kinds.DENIED_TOKEN, provider.policy.base_url, token_id)
+    await unit.put(kinds.DENIED_TOKEN.name, denied, b"1", kinds.DENIED_TOKEN.seconds)
 
 
 async def _parties(provider: Provider, caller: AuthenticatedClient, grant: Grant, now: float) -> Parties:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from starlette.responses import Response
 
-from corpid.flows import browsers, interactions
-from corpid.ports import AuditEvent
+from corpid.flows import browsers, interactions, sessions
 from corpid.protocol import parameters
 from corpid.web import errors, views
 from corpid.web.endpoints import set_cookie
@@ -17,7 +15,6 @@ from corpid.web.requests import caller, cookie, form_bytes
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from corpid.flows.caller import Caller
     from corpid.web.endpoints import Desk
 
 SIGN_OUT_PATH: Final = "/sign-out"
@@ -26,34 +23,27 @@ _FORM: Final = "sign-out"
 
 async def sign_out(request: Request, desk: Desk) -> Response:
     """Ask, then end the session of this browser; its cookie value is replaced (D30, D34)."""
-    provider = desk.provider
-    who = caller(request, provider)
     try:
-        await provider.own_keys.ring(who.now)
-        sent = cookie(request, provider)
-        browser = await browsers.recognise(provider, sent, now=who.now)
-        session = await browsers.session_of(provider, browser, now=who.now)
-        if browser is None or sent is None or session is None:
-            return Response(desk.renderer.render(views.SignedOut()), 200, errors.NO_STORE, "text/html")
-        if request.method != "POST":
-            frame = views.Frame(form_token=interactions.form_token(provider, browser.browser_id, _FORM))
-            view = views.SignOut(frame=frame, action=desk.base_path + SIGN_OUT_PATH)
-            return Response(desk.renderer.render(view), 200, errors.NO_STORE, "text/html")
-        form = parameters.parse(await form_bytes(request), {"form_token"})
-        token = form.get("form_token", "")
-        if not interactions.is_form_token(provider, token, browser.browser_id, _FORM):
-            return Response(b"", 303, {**errors.NO_STORE, "Location": desk.base_path + SIGN_OUT_PATH})
-        return await _end(desk, who, sent, browser)
+        return await _answer(request, desk)
     except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
         return errors.as_page(request, error, desk.renderer)
 
 
-async def _end(desk: Desk, who: Caller, sent: str, browser: browsers.Browser) -> Response:
+async def _answer(request: Request, desk: Desk) -> Response:
     provider = desk.provider
-    event = AuditEvent(actor="person", action="session.end", request_id=who.request_id)
-    async with provider.transient.unit(who.now) as unit:
-        new_cookie = await browsers.replace(provider, unit, sent, msgspec.structs.replace(browser, session_id=""))
-        await provider.registry.sessions.end(browser.session_id, event)
+    who = caller(request, provider)
+    await provider.own_keys.ring(who.now)
+    sent = cookie(request, provider)
+    browser = await browsers.recognise(provider, sent, now=who.now)
+    session = await browsers.session_of(provider, browser, now=who.now)
+    if browser is None or sent is None or session is None:
+        return Response(desk.renderer.render(views.SignedOut()), 200, errors.NO_STORE, "text/html")
+    if request.method != "POST":
+        frame = views.Frame(form_token=interactions.form_token(provider, browser.browser_id, _FORM))
+        view = views.SignOut(frame=frame, action=desk.base_path + SIGN_OUT_PATH)
+        return Response(desk.renderer.render(view), 200, errors.NO_STORE, "text/html")
     answer = Response(b"", 303, {**errors.NO_STORE, "Location": desk.base_path + SIGN_OUT_PATH})
-    set_cookie(answer, provider, new_cookie)
+    token = parameters.parse(await form_bytes(request), {"form_token"}).get("form_token", "")
+    if interactions.is_form_token(provider, token, browser.browser_id, _FORM):
+        set_cookie(answer, provider, await sessions.sign_out(provider, who, sent, session))
     return answer

@@ -1,0 +1,23 @@
+"""What was used before and is presented again goes into the audit table (DESIGN "Security", D7, D8, D18)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from corpid.ports import AuditEvent
+
+if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
+
+Action: TypeAlias = Literal["code.replay", "assertion.replay", "proof.replay"]
+
+
+async def record(provider: Provider, action: Action, client_id: str, *, request_id: str, now: float) -> None:
+    """Write the event; the client has been authenticated, or its access token verified.
+
+    Called inside the unit that found it, so it is kept with what that unit spent. Raises StoreUnavailable.
+    """
+    event = AuditEvent(
+        actor=f"client:{client_id}", action=action, client_id=client_id, outcome="refused", request_id=request_id
+    )
+    await provider.registry.audit.write(event, now=now)
