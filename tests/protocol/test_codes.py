@@ -91,7 +91,7 @@ def test_the_same_token_request_byte_for_byte_kills_nothing(world: World) -> Non
     form = {"client_assertion": world.rp.assertion()}
     headers = {"DPoP": world.rp.proof("POST", TOKEN)}
     token = token_of(world.redeem(code, headers=headers, **form))
-    with world.nothing_spent():
+    with world.nothing_spent("proof.replay"):
         json_refusal(world.redeem(code, headers=headers, **form), 401, "invalid_dpop_proof")
     assert world.userinfo(token=token).status_code == 200
 

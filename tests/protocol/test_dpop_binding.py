@@ -67,7 +67,7 @@ def test_a_replayed_proof_at_the_token_endpoint_spends_neither_assertion_nor_cod
     first, proof = world.code(), world.rp.proof("POST", TOKEN)
     assert world.redeem(first, headers={"DPoP": proof}).status_code == 200
     code, assertion = world.code(), world.rp.assertion()
-    with world.nothing_spent():
+    with world.nothing_spent("proof.replay"):
         json_refusal(world.redeem(code, headers={"DPoP": proof}, client_assertion=assertion), 401, "invalid_dpop_proof")
     assert world.redeem(code, client_assertion=assertion).status_code == 200
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def refuse(world: World, proof: Any) -> str:
+def refuse(world: World, proof: Any, *events: str) -> str:
     """401 invalid_dpop_proof, nothing spent; then the same assertion with an honest proof."""
     honest = {"client_assertion": world.rp.assertion(), "state": "s"}
-    with world.nothing_spent():
+    with world.nothing_spent(*events):
         sentence = json_refusal(world.push(headers={"DPoP": proof}, **honest), 401, "invalid_dpop_proof", state="s")
     assert world.push(**honest).status_code == 201
     return sentence
@@ -217,7 +217,7 @@ def test_a_proof_is_used_once_and_a_replayed_one_leaves_the_assertion_unspent(wo
     """D7, D9: a refused or replayed proof leaves the assertion jti unspent."""
     proof = world.rp.proof("POST", PAR)
     accept(world, proof)
-    sentence = refuse(world, proof)
+    sentence = refuse(world, proof, "proof.replay")
     assert "used before" in sentence
 
 
@@ -234,7 +234,7 @@ def test_a_jti_is_remembered_until_nobody_could_use_it_again(world: World, ahead
     proof = world.rp.proof("POST", PAR, iat=now + ahead)
     accept(world, proof)
     world.clock.now = now + ahead + 120
-    assert "used before" in refuse(world, proof)
+    assert "used before" in refuse(world, proof, "proof.replay")
     world.clock.now = now + ahead + 121
     assert "behind" in refuse(world, proof)
     (kept,) = [row[4] for row in world.stored() if row[0] == "proof" and row[4] <= (now + ahead + 420) * 1000]

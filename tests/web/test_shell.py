@@ -29,7 +29,7 @@ JSON = [(b"content-type", b"application/json")]
 
 @contextmanager
 def log_of(**options: Any) -> Iterator[io.BytesIO]:
-    stream = io.BytesIO()
+    stream = options.pop("stream", None) or io.BytesIO()
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     access_log.configure(clock=lambda: NOW, stream=stream, **options)

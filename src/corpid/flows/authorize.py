@@ -85,7 +85,10 @@ async def arrive(
     client_id, request_uri = required(parameters, "client_id"), required(parameters, "request_uri")
     client = await provider.live.client(client_id, caller.now)
     if client is None:
-        raise InvalidRequest("client_id is not known here, or the client is disabled")
+        raise InvalidRequest(
+            "client_id is not known here, or the client is disabled",
+            sentence="The service that you came from is not known here.",
+        )
     if not request_uri.startswith(REQUEST_URI_PREFIX):
         raise InvalidRequestURI(_NOT_FOUND)
     reference = request_uri.removeprefix(REQUEST_URI_PREFIX)
@@ -104,7 +107,10 @@ async def arrive(
     try:
         return await _enter(provider, caller, arrival)
     except completion.OtherBrowser:
-        raise InvalidRequest("this sign-in goes on in another browser, where it was begun") from None
+        raise InvalidRequest(
+            "this sign-in goes on in another browser, where it was begun",
+            sentence="This sign-in goes on in another browser, where it was begun.",
+        ) from None
     except OAuthError as error:
         return _failure(provider, caller, arrival, error, error)
     except StoreUnavailable as cause:

@@ -69,28 +69,31 @@ async def exchange(
     async with provider.transient.unit(now) as unit:
         await possession.spend(provider, unit, proof, client_id=caller.client.client_id, request_id=request_id, now=now)
         await client_authentication.spend(provider, unit, caller.assertion, request_id=request_id, now=now)
-        value = await _take(provider, unit, caller, request)
-        if value is None:
-            await _deny(provider, unit, token_id)
-            await replays.record(provider, "code.replay", caller.client.client_id, request_id=request_id, now=now)
-            raise InvalidGrant(grants.FAILED, detail="no such code of this client with this verifier")
-    grant = grants.redeem(msgspec.msgpack.decode(value, type=Grant), request, jkt=proof.jkt)
+        grant = await _take(provider, unit, caller, request, token_id, request_id=request_id, now=now)
+    grant = grants.redeem(grant, request, jkt=proof.jkt)
     subject = await _parties(provider, caller, grant, now)
     return await _issue(provider, caller, grant, subject, generation=generation, token_id=token_id, now=now)
 
 
 async def _take(
-    provider: Provider, unit: TransientUnit, caller: AuthenticatedClient, request: TokenRequest
-) -> bytes | None:
+    provider: Provider,
+    unit: TransientUnit,
+    caller: AuthenticatedClient,
+    request: TokenRequest,
+    token_id: str,
+    *,
+    request_id: str,
+    now: float,
+) -> Grant:
     issuer, client_id = provider.policy.base_url, caller.client.client_id
     code = kinds.key(kinds.CODE, issuer, client_id, request.code, request.challenge)
-    return await unit.take(kinds.CODE.name, code)
-
-
-async def _deny(provider: Provider, unit: TransientUnit, token_id: str) -> None:
-    """The token that a code yielded, or would have yielded, is refused from now on (D18)."""
-    denied = kinds.key(kinds.DENIED_TOKEN, provider.policy.base_url, token_id)
-    await unit.put(kinds.DENIED_TOKEN.name, denied, b"1", kinds.DENIED_TOKEN.seconds)
+    value = await unit.take(kinds.CODE.name, code)
+    if value is None:
+        denied = kinds.key(kinds.DENIED_TOKEN, issuer, token_id)
+        await unit.put(kinds.DENIED_TOKEN.name, denied, b"1", kinds.DENIED_TOKEN.seconds)
+        await replays.record(provider, "code.replay", client_id, request_id=request_id, now=now)
+        raise InvalidGrant(grants.FAILED, detail="no such code of this client with this verifier")
+    return msgspec.msgpack.decode(value, type=Grant)
 
 
 async def _parties(provider: Provider, caller: AuthenticatedClient, grant: Grant, now: float) -> Parties:

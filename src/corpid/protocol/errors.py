@@ -2,7 +2,8 @@
 
 An error knows its code and its usual status, never a redirect, a header or a body: the web
 floor renders it (`web.errors`), and a flow that has proven a redirect URI returns an
-error response instead of raising. `description` is public (D28), `detail` goes to the log only.
+error response instead of raising. `description` is public (D28), `detail` goes to the log only;
+`sentence` is what a page says to a person where the code alone would say too little.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ class OAuthError(Exception):
     code: ClassVar[str]
     status: ClassVar[int] = 400
 
-    def __init__(self, description: str, *, detail: str = "") -> None:
+    def __init__(self, description: str, *, detail: str = "", sentence: str = "") -> None:
         super().__init__(description)
         self.description = description
         self.detail = detail
+        self.sentence = sentence
 
 
 class InvalidRequest(OAuthError):

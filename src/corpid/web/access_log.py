@@ -11,8 +11,10 @@ import logging
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from select import PIPE_BUF
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import msgspec
@@ -103,30 +105,41 @@ def configure(
 
 class _OneWritePerTurn:
     """Lines of one turn of the event loop leave together: under load a system call carries many of them.
-    Where no loop runs, as in a thread, they leave at once."""
+
+    Never more than a pipe takes whole, so that no line of another process stands inside one of ours. Where no
+    loop runs, as in a thread, a line leaves at once.
+    """
 
     def __init__(self, output: BinaryIO) -> None:
         self._output = output
-        self._lines: list[bytes] = []
+        self._lines = bytearray()
         self._lock = threading.Lock()
 
     def write(self, line: bytes) -> None:
         with self._lock:
-            self._lines.append(line)
-            is_first = len(self._lines) == 1
+            if len(self._lines) + len(line) > PIPE_BUF:
+                self._leave()
+            is_first = not self._lines
+            self._lines += line
         if is_first:
             try:
-                asyncio.get_running_loop().call_soon(self._leave)
+                asyncio.get_running_loop().call_soon(self._end_turn)
             except RuntimeError:
-                self._leave()
+                self._end_turn()
 
     def flush(self) -> None:
-        """What a line's writer asks for after each one; `_leave` does it after the last."""
+        """Asked for after each line; `_end_turn` does it."""
+
+    def _end_turn(self) -> None:
+        with self._lock:
+            self._leave()
 
     def _leave(self) -> None:
-        with self._lock:
-            lines, self._lines = self._lines, []
-            self._output.write(b"".join(lines))
+        lines = bytes(self._lines)
+        self._lines.clear()
+        # Where the log cannot be written nobody can be told; an error here would be logged, and so on for ever.
+        with suppress(OSError, ValueError):
+            self._output.write(lines)
             self._output.flush()
 
 

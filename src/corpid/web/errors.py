@@ -14,6 +14,7 @@ from corpid.protocol.errors import (
     InsufficientScope,
     InvalidClient,
     InvalidDPoPProof,
+    InvalidRequestURI,
     OAuthError,
     ServerError,
     TemporarilyUnavailable,
@@ -21,6 +22,7 @@ from corpid.protocol.errors import (
     public_description,
 )
 from corpid.protocol.limits import STATE_CHARACTERS
+from corpid.web.access_log import exception_place
 from corpid.web.requests import headers
 from corpid.web.views import Frame, Problem
 
@@ -32,16 +34,25 @@ if TYPE_CHECKING:
 
 NO_STORE: Final = {"Cache-Control": "no-store"}
 NOT_CACHED: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+_NOT_AS_EXPECTED: Final = "The service that you came from did not ask in the way that it has to."
+_FOR_PEOPLE: Final = {
+    InvalidRequestURI.code: "The link that brought you here is no longer valid: it works once, and only for a short time.",
+    ServerError.code: "Something went wrong here.",
+    TemporarilyUnavailable.code: "There is too much to do at the moment, or this site is being worked on.",
+}
 _RESOURCE_STATUS: Final = {UseDPoPNonce.code: 401}
 
 
 def as_oauth_error(error: Exception) -> OAuthError:
-    """What a caller may know of any exception: unknown ones are server_error, an absent store is 503."""
+    """What a caller may know of any exception: unknown ones are server_error, an absent store is 503.
+
+    Of an unknown one the log tells type and place; its message may hold what a caller sent (D48).
+    """
     if isinstance(error, OAuthError):
         return error
     if isinstance(error, StoreUnavailable | PasswordsBusy):
         return TemporarilyUnavailable("the provider is busy or down: try again in a moment", detail=str(error))
-    return ServerError("something unforeseen went wrong", detail=f"{type(error).__name__}: {error}")
+    return ServerError("something unforeseen went wrong", detail=exception_place(error))
 
 
 def record(request: Request, error: OAuthError) -> str:
@@ -109,24 +120,25 @@ def as_challenge(request: Request, raised: Exception, generation: Generation) ->
 
 
 def as_page(request: Request, raised: Exception, renderer: Renderer) -> Response:
-    """An error that only the person sees: what happened, what to do, and the reference (D16, D28)."""
+    """An error that only the person sees: what happened, what to do, and the reference (D16, D28).
+
+    What a developer has to change stands in the log, under the reference, and on the page in developer mode.
+    """
     error = as_oauth_error(raised)
     reference = record(request, error)
     status = error.status if error.status in (500, 503) else 400
     heading = "Please try again in a moment" if status == TemporarilyUnavailable.status else "This sign-in cannot go on"
+    sentence = error.sentence or _FOR_PEOPLE.get(error.code, _NOT_AS_EXPECTED)
     view = Problem(
         frame=Frame(),
         heading=heading,
-        paragraphs=(_sentence(error.description), "Go back to the service you came from and start again from there."),
+        paragraphs=(sentence, "Go back to the service you came from and start again from there."),
         reference=reference,
+        for_developers=error.description,
     )
     answer = Response(renderer.render(view), status, NO_STORE, "text/html")
     _add_error_headers(answer, error)
     return answer
-
-
-def _sentence(description: str) -> str:
-    return description[:1].upper() + description[1:] + "."
 
 
 def machine_error(request: Request, status: int, code: str, description: str, extra: dict[str, str]) -> Response:

@@ -30,6 +30,8 @@ def refuse_forged(request: Request, desk: Desk) -> Response | None:
         return None
     return errors.as_page(
         request,
-        InvalidRequest("this form was not sent from a page of this site", detail="Sec-Fetch-Site or Origin"),
+        InvalidRequest(
+            "Sec-Fetch-Site or Origin is not ours", sentence="This form was not sent from a page of this site."
+        ),
         desk.renderer,
     )

@@ -204,6 +204,8 @@ class Problem:
     paragraphs: tuple[str, ...]
     reference: str | None = None
     """the request id (D28)"""
+    for_developers: str | None = None
+    """what was wrong with the request; shown in developer mode only"""
     back: Link | None = None
 
 

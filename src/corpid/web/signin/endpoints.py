@@ -203,7 +203,10 @@ async def _post(request: Request, desk: Desk, who: Caller, visit: Visit, action:
     if not interactions.is_form_token(
         desk.provider, form.get("form_token", ""), visit.browser.browser_id, interaction_id
     ):
-        raise InvalidRequest("this form is not one that this browser was shown: open the page again")
+        raise InvalidRequest(
+            "form_token is missing, or another browser's",
+            sentence="This form is not one that this browser was shown: open the page again.",
+        )
     if await _ending(desk, who, visit) is not None or form.get("step") != pages.step_name(visit.interaction):
         return _to(desk, interaction_id, "return" if visit.interaction.outcome is not None else "")
     submitted = _Submitted(action=action, form=form, visit=replace(visit, form=sha256(body).digest()))

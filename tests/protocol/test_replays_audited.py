@@ -1,0 +1,60 @@
+"""What is presented again stands in the audit table (DESIGN "Security"; D7, D8, D18)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.protocol.deployment import PAR, USERINFO
+from tests.protocol.refusals import json_refusal, resource_refusal
+
+if TYPE_CHECKING:
+    from corpid.ports import AuditEntry
+    from tests.protocol.provider import World
+
+
+def last_event(world: World) -> AuditEntry:
+    return world.run(world.provider.registry.audit.entries(limit=10_000))[-1]
+
+
+def told(event: AuditEntry) -> tuple[str, str, str, str, int]:
+    return event.action, event.actor, event.client_id, event.outcome, event.at
+
+
+def replay_of(world: World, action: str) -> tuple[str, str, str, str, int]:
+    return action, "client:rp-1", "rp-1", "refused", int(world.clock.now)
+
+
+def test_a_code_that_is_presented_again_is_in_the_audit_table(world: World) -> None:
+    """D18: with the deny entry of its token, in one unit."""
+    code = world.code()
+    assert world.redeem(code).status_code == 200
+    json_refusal(world.redeem(code), 400, "invalid_grant")
+    assert told(last_event(world)) == replay_of(world, "code.replay")
+    assert "denied_token" in world.kinds()
+
+
+def test_an_assertion_that_is_presented_again_is_in_the_audit_table(world: World) -> None:
+    """D8; only the second use is an event."""
+    assertion = world.rp.assertion()
+    before = world.audited()
+    assert world.push(client_assertion=assertion, state=None).status_code == 201
+    assert world.audited() == before
+    json_refusal(world.push(client_assertion=assertion, state=None), 401, "invalid_client")
+    assert told(last_event(world)) == replay_of(world, "assertion.replay")
+
+
+def test_a_proof_that_is_presented_again_is_in_the_audit_table(world: World) -> None:
+    """D7, at PAR."""
+    proof = world.rp.proof("POST", PAR)
+    assert world.push(headers={"DPoP": proof}, state=None).status_code == 201
+    json_refusal(world.push(headers={"DPoP": proof}, state=None), 401, "invalid_dpop_proof")
+    assert told(last_event(world)) == replay_of(world, "proof.replay")
+
+
+def test_so_is_one_that_is_presented_again_to_a_resource(world: World) -> None:
+    """D7, RFC 9449 §7; the client is the one of the access token."""
+    token = world.tokens().access_token
+    proof = world.rp.proof("GET", USERINFO, access_token=token)
+    assert world.userinfo(token=token, DPoP=proof).status_code == 200
+    resource_refusal(world.userinfo(token=token, DPoP=proof), 401, "invalid_dpop_proof")
+    assert told(last_event(world)) == replay_of(world, "proof.replay")
