@@ -78,6 +78,19 @@ def test_an_unknown_client_or_one_that_did_not_push_the_request_is_an_error_page
     error_page(shared, ("client_id", client_id), ("request_uri", pushed(shared)))
 
 
+def test_an_error_page_speaks_to_the_person_not_to_the_developer(shared: World) -> None:
+    """D16, D28: plain words and the reference; the names of parameters stand in the log."""
+    unknown = error_page(shared, ("client_id", "nobody"), ("request_uri", pushed(shared)))
+    expired = error_page(shared, ("client_id", "rp-1"), ("request_uri", UNKNOWN))
+    incomplete = error_page(shared, ("client_id", "rp-1"))
+    assert "The service that you came from is not known here." in unknown.text
+    assert "is no longer valid" in expired.text
+    assert "did not ask in the way that it has to" in incomplete.text
+    for page in (unknown, expired, incomplete):
+        assert "client_id" not in page.text
+        assert "request_uri" not in page.text
+
+
 @pytest.mark.parametrize(
     "request_uri",
     [

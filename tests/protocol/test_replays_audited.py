@@ -37,17 +37,17 @@ def test_an_assertion_that_is_presented_again_is_in_the_audit_table(world: World
     """D8; only the second use is an event."""
     assertion = world.rp.assertion()
     before = world.audited()
-    assert world.push(client_assertion=assertion, state=None).status_code == 201
+    assert world.push(client_assertion=assertion, state="s").status_code == 201
     assert world.audited() == before
-    json_refusal(world.push(client_assertion=assertion, state=None), 401, "invalid_client")
+    json_refusal(world.push(client_assertion=assertion, state="s"), 401, "invalid_client", state="s")
     assert told(last_event(world)) == replay_of(world, "assertion.replay")
 
 
 def test_a_proof_that_is_presented_again_is_in_the_audit_table(world: World) -> None:
     """D7, at PAR."""
     proof = world.rp.proof("POST", PAR)
-    assert world.push(headers={"DPoP": proof}, state=None).status_code == 201
-    json_refusal(world.push(headers={"DPoP": proof}, state=None), 401, "invalid_dpop_proof")
+    assert world.push(headers={"DPoP": proof}, state="s").status_code == 201
+    json_refusal(world.push(headers={"DPoP": proof}, state="s"), 401, "invalid_dpop_proof", state="s")
     assert told(last_event(world)) == replay_of(world, "proof.replay")
 
 

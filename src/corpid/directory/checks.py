@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from corpid.directory.names import mixed_scripts
 from corpid.directory.parameters import unfit
-from corpid.directory.problems import Problem
+from corpid.directory.problems import Problem, quoted
 from corpid.directory.records import (
     Assignment,
     Entity,
@@ -110,13 +110,15 @@ class _Checking:
         if self._of(kind, key) is None:
             known = {other[0] for other in self._wanted[kind]}
             hint = suggestion(key[0], known)
-            self.found.wrong(entry, member, f"there is no {kind} {key[0]!r}, here or in the directory{hint}")
+            self.found.wrong(entry, member, f"there is no {kind} {quoted(key[0])}, here or in the directory{hint}")
 
     def _named(self, entry: Entry, name: str) -> None:
         scripts = mixed_scripts(name)
         if scripts:
             mixture = ", ".join(sorted(scripts))
-            self.found.odd(entry, "name", f"the name {name!r} mixes scripts ({mixture}): is it what it looks like?")
+            self.found.odd(
+                entry, "name", f"the name {quoted(name)} mixes scripts ({mixture}): is it what it looks like?"
+            )
 
     def _member(self, entry: Entry, row: Assignment | ThirdPartyAssignment) -> None:
         if self._of("membership", (row.user_id, row.entity_id)) is None:
@@ -150,7 +152,7 @@ class _Checking:
         if row.role in service.roles or (not row.role and (blank or not service.roles)):
             return
         roles = f"its roles are {', '.join(service.roles)}" if service.roles else "it has no roles"
-        named = f"role: {row.role!r} is no role of" if row.role else "role: a role is needed at"
+        named = f"role: {quoted(row.role)} is no role of" if row.role else "role: a role is needed at"
         self.found.wrong(entry, "role", f"{named} {service.service_id}; {roles}{suggestion(row.role, service.roles)}")
 
     def _parameters(self, entry: Entry, row: Row, service: Service) -> None:
@@ -159,7 +161,7 @@ class _Checking:
             definition = defined.get(parameter.name)
             if definition is None:
                 hint = suggestion(parameter.name, defined)
-                reason = f"{service.service_id} defines no parameter {parameter.name!r}{hint}"
+                reason = f"{service.service_id} defines no parameter {quoted(parameter.name)}{hint}"
                 self.found.wrong(entry, "parameters", f"parameters: {reason}")
             elif why := unfit(definition.kind, parameter.value):
                 self.found.wrong(entry, "parameters", f"parameters: {parameter.name}: {why}")
@@ -169,7 +171,7 @@ class _Checking:
             self._unset(entry, "sub_entity", "the mandatory sub_entity")
         set_names = {parameter.name for parameter in row.parameters if parameter.value}
         for name in (d.name for d in service.parameters if d.mandatory and d.name not in set_names):
-            self._unset(entry, "parameters", f"the mandatory parameter {name!r}")
+            self._unset(entry, "parameters", f"the mandatory parameter {quoted(name)}")
 
     def _unset(self, entry: Entry, member: str, what: str) -> None:
         self.found.odd(entry, member, f"{what} is not set: relying parties will read ERROR_MISSING_VALUE")

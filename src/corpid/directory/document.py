@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.directory.nodes import Items, Node, Pairs, Scalar, read_nodes
-from corpid.directory.problems import DirectoryError, Problem
+from corpid.directory.problems import DirectoryError, Problem, quoted
 from corpid.directory.sections import KINDS, OWN_FACTORS, SECTIONS, Kind, Section
 from corpid.directory.values import Malformed, suggestion
 
@@ -95,14 +95,14 @@ class _Reading:
             elif key.text in SECTIONS:
                 yield key.text, node
             else:
-                self._report(key.line, f"{key.text!r} is no section{suggestion(key.text, _TOP)}")
+                self._report(key.line, f"{quoted(key.text)} is no section{suggestion(key.text, _TOP)}")
 
     def _parts(self, node: Node) -> Iterator[tuple[str, Node]]:
         for key, part in self._pairs(node, "third_party holds grants and assignments"):
             if key.text in _PARTS:
                 yield f"third_party.{key.text}", part
             else:
-                self._report(key.line, f"{key.text!r} is no key of third_party{suggestion(key.text, _PARTS)}")
+                self._report(key.line, f"{quoted(key.text)} is no key of third_party{suggestion(key.text, _PARTS)}")
 
     def _pairs(self, node: Node, expected: str) -> tuple[tuple[Scalar, Node], ...]:
         if isinstance(node, Pairs):
@@ -150,7 +150,7 @@ class _Reading:
             rule = section.keys.get(key.text)
             if rule is None:
                 hint = suggestion(key.text, section.keys)
-                self._report(key.line, f"{key.text!r} is no key of {described}{hint}")
+                self._report(key.line, f"{quoted(key.text)} is no key of {described}{hint}")
                 continue
             lines[rule.member] = key.line
             try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 import yaml
 
-from corpid.directory.problems import DirectoryError, Problem
+from corpid.directory.problems import DirectoryError, Problem, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +107,7 @@ class _Reader:
             self._refuse(event, "anchors (&) and aliases (*) are not used in directory files: write the value out")
         tag = getattr(event, "tag", None)
         if tag is not None:
-            self._refuse(event, f"tags are not used in directory files: remove {tag!r}")
+            self._refuse(event, f"tags are not used in directory files: remove {quoted(tag)}")
         if depth > DEPTH:
             raise _Refused([*self._problems, Problem(line, NESTED_TOO_DEEPLY)])
         if isinstance(event, yaml.ScalarEvent):
@@ -131,7 +131,7 @@ class _Reader:
                 self._refuse(event, "a key must be a text")
                 continue
             if key.text in seen:
-                self._refuse(event, f"{key.text!r} stands here twice, first in line {seen[key.text]}")
+                self._refuse(event, f"{quoted(key.text)} stands here twice, first in line {seen[key.text]}")
                 continue
             seen[key.text] = key.line
             yield key, node

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from corpid.directory.nodes import Items, Node, Pairs
+from corpid.directory.problems import quoted
 from corpid.directory.records import Parameter, ParameterDefinition, ParameterKind
 from corpid.directory.values import Malformed, Reader, line_of_text, name, one_of, real_day, suggestion, yes_or_no
 
@@ -43,7 +44,7 @@ def _definition(node: Pairs) -> dict[str, object]:
     for key, value in node.entries:
         if key.text not in _DEFINITION_KEYS:
             hint = suggestion(key.text, _DEFINITION_KEYS)
-            raise Malformed(key.line, f"{key.text!r} is no key of a parameter definition{hint}")
+            raise Malformed(key.line, f"{quoted(key.text)} is no key of a parameter definition{hint}")
         members[key.text] = _DEFINITION_KEYS[key.text](value)
     return members
 
@@ -66,7 +67,7 @@ def unfit(kind: ParameterKind, value: str) -> str:
     if kind == "date":
         return _unreal(value)
     pattern, described = _PATTERNS[kind]
-    return "" if re.fullmatch(pattern, value) else f"{value!r} is not {described}"
+    return "" if re.fullmatch(pattern, value) else f"{quoted(value)} is not {described}"
 
 
 def _unreal(value: str) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from corpid.directory.checks import check
 from corpid.directory.current import NAMES_USERS, Current, Key
-from corpid.directory.problems import DirectoryError, Problem
+from corpid.directory.problems import DirectoryError, Problem, quoted
 from corpid.directory.records import (
     Assignment,
     Credentials,
@@ -97,7 +97,9 @@ def plan(
         wanted[kind] = {}
         for entry in document.of(kind).values():
             if not _known_user(entry, user_ids):
-                problems.append(Problem(entry.line, f"there is no user {entry.key[0]!r}, here or in the directory"))
+                problems.append(
+                    Problem(entry.line, f"there is no user {quoted(entry.key[0])}, here or in the directory")
+                )
                 continue
             key = record_key(entry, user_ids)
             existing = current.of(kind).get(key)

@@ -8,6 +8,18 @@ import msgspec
 
 SHOWN: Final = 50
 """more problems of one file than this are counted, not listed"""
+QUOTED_CHARACTERS: Final = 80
+"""a problem repeats so much of a value, so that its line stays one to read"""
+
+
+def quoted(value: object) -> str:
+    """A value of the file as a problem repeats it: its first 80 characters, escaped. Source: docs/directory.md"""
+    return repr(cut(value) if isinstance(value, str) else value)
+
+
+def cut(text: str) -> str:
+    """The first 80 characters of a text, with … where there were more. Source: docs/directory.md"""
+    return text if len(text) <= QUOTED_CHARACTERS else f"{text[:QUOTED_CHARACTERS]}…"
 
 
 class Problem(msgspec.Struct, frozen=True, order=True):

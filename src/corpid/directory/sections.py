@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from corpid.directory import parameters, values
 from corpid.directory.names import user_name
 from corpid.directory.nodes import Items, Node, Pairs, Scalar
+from corpid.directory.problems import quoted
 from corpid.directory.values import Malformed, text_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def memberships(node: Node) -> dict[str, tuple[int, dict[str, object]]]:
     for item in node.nodes:
         entity_id, fields = _membership(item)
         if entity_id in found:
-            raise Malformed(item.line, f"{entity_id!r} stands in the list twice")
+            raise Malformed(item.line, f"{quoted(entity_id)} stands in the list twice")
         found[entity_id] = (item.line, fields)
     return found
 

@@ -15,6 +15,7 @@ from corpid.directory.countries import COUNTRIES
 from corpid.directory.names import display_name
 from corpid.directory.nodes import Items, Node, Pairs, Scalar
 from corpid.directory.password_rules import LONGEST, SHORTEST, normalised
+from corpid.directory.problems import QUOTED_CHARACTERS, quoted
 from corpid.directory.records import NO_END
 
 if TYPE_CHECKING:
@@ -46,8 +47,10 @@ class Malformed(Exception):
 
 def suggestion(word: str, known: Collection[str]) -> str:
     """`; did you mean …?` for a word close to a known one, else nothing. Source: docs/directory.md"""
+    if len(word) > QUOTED_CHARACTERS:
+        return ""
     close = get_close_matches(word, sorted(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f"; did you mean {quoted(close[0])}?" if close else ""
 
 
 def text_of(node: Node) -> str:
@@ -96,7 +99,7 @@ def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "l
 
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise ValueError(f"{text!r} is no identifier: use {described}")
+            raise ValueError(f"{quoted(text)} is no identifier: use {described}")
         return _short(text, limit)
 
     return lambda node: _checked(node, check)
@@ -108,7 +111,7 @@ def one_of(*values: str, empty: bool = False) -> Reader:
     def check(text: str) -> str:
         if text in values or (empty and not text):
             return text
-        raise ValueError(f"{text!r} is not one of {', '.join(values)}{suggestion(text, values)}")
+        raise ValueError(f"{quoted(text)} is not one of {', '.join(values)}{suggestion(text, values)}")
 
     return lambda node: _checked(node, check)
 
@@ -117,7 +120,7 @@ def yes_or_no(node: Node) -> bool:
     """`true` or `false`, nothing else (R-20)."""
     text = text_of(node)
     if text not in {"true", "false"}:
-        raise Malformed(node.line, f"write true or false, not {text!r}")
+        raise Malformed(node.line, f"write true or false, not {quoted(text)}")
     return text == "true"
 
 
@@ -125,7 +128,7 @@ def whole_number(node: Node) -> int:
     """A small number of digits (D10)."""
     text = text_of(node)
     if not re.fullmatch(r"[0-9]{1,6}", text):
-        raise Malformed(node.line, f"{text!r} is no whole number")
+        raise Malformed(node.line, f"{quoted(text)} is no whole number")
     return int(text)
 
 
@@ -134,7 +137,7 @@ def country(node: Node) -> str:
 
     def check(text: str) -> str:
         if text not in COUNTRIES:
-            raise ValueError(f"{text!r} is no country code: two capital letters of ISO 3166-1, such as SG")
+            raise ValueError(f"{quoted(text)} is no country code: two capital letters of ISO 3166-1, such as SG")
         return text
 
     return _checked(node, check)
@@ -148,7 +151,7 @@ def day(node: Node) -> str:
 def real_day(text: str) -> str:
     """The text, if it is a date that exists. Raises ValueError. D23"""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        raise ValueError(f"{text!r} is no date: write YYYY-MM-DD, and {NO_END} for no end")
+        raise ValueError(f"{quoted(text)} is no date: write YYYY-MM-DD, and {NO_END} for no end")
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:
@@ -160,7 +163,7 @@ def email(node: Node) -> str:
 
     def check(text: str) -> str:
         if text and (len(text) > 254 or not text.isprintable() or not _EMAIL.fullmatch(text)):
-            raise ValueError(f"{text!r} is no e-mail address")
+            raise ValueError(f"{quoted(text)} is no e-mail address")
         return text
 
     return _checked(node, check)
@@ -171,7 +174,7 @@ def language(node: Node) -> str:
 
     def check(text: str) -> str:
         if not _LANGUAGE.fullmatch(text):
-            raise ValueError(f"{text!r} is no language tag: write en, ms, ta, zh-Hans …")
+            raise ValueError(f"{quoted(text)} is no language tag: write en, ms, ta, zh-Hans …")
         return text
 
     return _checked(node, check)
@@ -182,7 +185,7 @@ def stable_id(node: Node) -> str:
 
     def check(text: str) -> str:
         if not _UUID.fullmatch(text):
-            raise ValueError(f"{text!r} is no UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
+            raise ValueError(f"{quoted(text)} is no UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
         return text
 
     return _checked(node, check)
@@ -231,7 +234,7 @@ def texts(read: Reader, *, least: int = 0) -> Reader:
         for item in node.nodes:
             value = read(item)
             if value in values:
-                raise Malformed(item.line, f"{value!r} stands in the list twice")
+                raise Malformed(item.line, f"{quoted(value)} stands in the list twice")
             values.append(value)
         if len(values) < least:
             raise Malformed(node.line, "the list needs at least one value")

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from corpid.protocol.records import Client
 
 URI_CHARACTERS: Final = 2048
+SHOWN_CHARACTERS: Final = 80
+"""a fault repeats so much of a value"""
 RESPONSE_PARAMETERS: Final = frozenset({"code", "state", "iss"})
 
-_PRINTABLE: Final = re.compile(r"[!-~]+")
+_URI: Final = re.compile(r"([A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+")
 _HOST: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*", re.IGNORECASE)
 
 
@@ -94,7 +96,7 @@ def _faults(client: Client, *, developer_mode: bool) -> Iterator[Fault]:
         try:
             _check_redirect_uri(uri, developer_mode=developer_mode)
         except _Wrong as wrong:
-            yield Fault("redirect_uris", f"{uri}: {wrong}")
+            yield Fault("redirect_uris", f"{_shown(uri)}: {wrong}")
     yield from _key_faults(client, developer_mode=developer_mode)
     yield from _unknown("scopes", client.scopes, SCOPES)
     yield from _unknown("generations", client.generations, GENERATIONS)
@@ -112,7 +114,11 @@ def _faults(client: Client, *, developer_mode: bool) -> Iterator[Fault]:
 def _unknown(member: str, values: Iterable[str], known: Collection[str]) -> Iterator[Fault]:
     for value in values:
         if value not in known:
-            yield Fault(member, f"{value!r} is not one of {_listed(known)}")
+            yield Fault(member, f"{_shown(value)!r} is not one of {_listed(known)}")
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…"
 
 
 def _listed(known: Iterable[object]) -> str:
@@ -120,8 +126,8 @@ def _listed(known: Iterable[object]) -> str:
 
 
 def _split(uri: str) -> SplitResult:
-    if len(uri) > URI_CHARACTERS or not _PRINTABLE.fullmatch(uri) or "\\" in uri:
-        raise _Wrong(f"a URI is printable ASCII without spaces or backslashes, at most {URI_CHARACTERS} characters")
+    if len(uri) > URI_CHARACTERS or not _URI.fullmatch(uri):
+        raise _Wrong(f"a URI has the characters of RFC 3986, others as %XX, and at most {URI_CHARACTERS} of them")
     try:
         parts = urlsplit(uri)
         port = parts.port
@@ -129,13 +135,25 @@ def _split(uri: str) -> SplitResult:
         raise _Wrong("this is no URL") from None
     if not parts.hostname or port == 0:
         raise _Wrong("it names no host" if not parts.hostname else "the port 0 does not exist")
+    if "%" in parts.hostname:
+        raise _Wrong("a zone id (% in the host) means something on one machine only")
     if not _is_address(parts.hostname) and not _HOST.fullmatch(parts.hostname):
-        raise _Wrong(f"{parts.hostname!r} is no host name")
+        raise _Wrong(f"{_shown(parts.hostname)!r} is no host name")
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
         raise _Wrong("it must not hold a user name or password (@ before the host)")
     if "#" in uri:
         raise _Wrong("it must not hold a fragment (#)")
+    _check_spelling(parts)
     return parts
+
+
+def _check_spelling(parts: SplitResult) -> None:
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    plain = host if parts.port is None else f"{host}:{parts.port}"
+    if parts.netloc.lower() != plain:
+        raise _Wrong(f"write host and port as {_shown(plain or '')}")
+    if re.search(r"[\[\]]", parts.path + parts.query):
+        raise _Wrong("square brackets stand around an IPv6 address only; elsewhere write %5B and %5D")
 
 
 def _check_redirect_uri(uri: str, *, developer_mode: bool) -> None:
@@ -144,10 +162,10 @@ def _check_redirect_uri(uri: str, *, developer_mode: bool) -> None:
     if parts.scheme != "https" and not (parts.scheme == "http" and own_machine):
         local = "; http only on localhost and loopback addresses, and only in developer mode"
         raise _Wrong(f"the scheme must be https{local if parts.scheme == 'http' else ''}")
-    names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    names = [name for name, _ in parse_qsl(parts.query.replace(";", "&"), keep_blank_values=True)]
     taken = [name for name in names if name in RESPONSE_PARAMETERS or name.startswith("error")]
     if taken:
-        raise _Wrong(f"its query holds {taken[0]!r}, which the response itself carries")
+        raise _Wrong(f"its query holds {_shown(taken[0])!r}, which the response itself carries")
 
 
 def _key_faults(client: Client, *, developer_mode: bool) -> Iterator[Fault]:
@@ -157,7 +175,7 @@ def _key_faults(client: Client, *, developer_mode: bool) -> Iterator[Fault]:
         try:
             _check_key_set_url(client.jwks_uri, developer_mode=developer_mode)
         except _Wrong as wrong:
-            yield Fault("jwks_uri", f"{client.jwks_uri}: {wrong}")
+            yield Fault("jwks_uri", f"{_shown(client.jwks_uri)}: {wrong}")
     if client.jwks is not None:
         try:
             yield from _unusable(client, parse_client_key_set(client.jwks))

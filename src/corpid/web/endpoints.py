@@ -61,7 +61,7 @@ async def open_for_requests(provider: Provider, now: float) -> None:
         raise TemporarilyUnavailable("the provider is under maintenance: try again later", retry_after=60)
 
 
-async def discovery(request: Request, desk: Desk) -> Response:
+async def discovery(request: Request, desk: Desk) -> Response:  # noqa: ARG001 - every endpoint gets its request
     """The discovery document (Spec 4.6)."""
     policy = desk.provider.policy
     document = metadata.discovery(
@@ -74,31 +74,25 @@ async def discovery(request: Request, desk: Desk) -> Response:
     return Response(msgspec.json.encode(document), 200, _PUBLIC, "application/json; charset=utf-8")
 
 
-async def jwks(request: Request, desk: Desk) -> Response:
+async def jwks(request: Request, desk: Desk) -> Response:  # noqa: ARG001 - every endpoint gets its request
     """The public signing keys (Spec 4.7)."""
-    try:
-        ring = await desk.provider.own_keys.ring(desk.provider.clock())
-    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
-        return errors.as_json(request, error, desk.provider.policy.pushed)
+    ring = await desk.provider.own_keys.ring(desk.provider.clock())
     return Response(ring.public_key_set, 200, _PUBLIC, "application/jwk-set+json; charset=utf-8")
 
 
 async def pushed_authorization_request(request: Request, desk: Desk) -> Response:
     """PAR (Spec 4.1)."""
-    provider, body = desk.provider, b""
+    provider = desk.provider
     now = provider.clock()
-    try:
-        body = await form_bytes(request)
-        await open_for_requests(provider, now)
-        pushed = await push.push(
-            provider,
-            parameters.parse(body, PUSHED_PARAMETERS),
-            authorization=headers(request, b"authorization"),
-            proofs=headers(request, b"dpop"),
-            now=now,
-        )
-    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
-        return errors.as_json(request, error, provider.policy.pushed, body)
+    body = await form_bytes(request)
+    await open_for_requests(provider, now)
+    pushed = await push.push(
+        provider,
+        parameters.parse(body, PUSHED_PARAMETERS),
+        authorization=headers(request, b"authorization"),
+        proofs=headers(request, b"dpop"),
+        now=now,
+    )
     request.scope["state"]["log"]["client_id"] = pushed.client_id
     content = {"request_uri": pushed.request_uri, "expires_in": pushed.expires_in}
     return _Plain(msgspec.json.encode(content), 201, _JSON)
@@ -108,18 +102,14 @@ async def token_endpoint(request: Request, desk: Desk) -> Response:
     """The token endpoint (Spec 4.3)."""
     provider = desk.provider
     now = provider.clock()
-    try:
-        await open_for_requests(provider, now)
-        body = await form_bytes(request)
-        issued = await token.exchange(
-            provider,
-            parameters.parse(body, TOKEN_PARAMETERS),
-            authorization=headers(request, b"authorization"),
-            proofs=headers(request, b"dpop"),
-            now=now,
-        )
-    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
-        return errors.as_json(request, error, provider.policy.pushed)
+    await open_for_requests(provider, now)
+    issued = await token.exchange(
+        provider,
+        parameters.parse(await form_bytes(request), TOKEN_PARAMETERS),
+        authorization=headers(request, b"authorization"),
+        proofs=headers(request, b"dpop"),
+        now=now,
+    )
     request.scope["state"]["log"]["client_id"] = issued.client_id
     content = {
         "access_token": issued.access_token,
@@ -135,19 +125,16 @@ async def resource_endpoint(request: Request, desk: Desk, generation: Generation
     """A protected resource (Spec 4.4); a body is never read."""
     provider = desk.provider
     now = provider.clock()
-    try:
-        await open_for_requests(provider, now)
-        answer, client_id = await resource.read(
-            provider,
-            generation,
-            which,
-            method=request.method,
-            authorization=headers(request, b"authorization"),
-            proofs=headers(request, b"dpop"),
-            now=now,
-        )
-    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
-        return errors.as_challenge(request, error, generation)
+    await open_for_requests(provider, now)
+    answer, client_id = await resource.read(
+        provider,
+        generation,
+        which,
+        method=request.method,
+        authorization=headers(request, b"authorization"),
+        proofs=headers(request, b"dpop"),
+        now=now,
+    )
     request.scope["state"]["log"]["client_id"] = client_id
     return _Plain(answer.encode("ascii"), 200, _JWT)
 
@@ -156,19 +143,16 @@ async def authorization(request: Request, desk: Desk) -> Response:
     """A browser arrives (Spec 4.2); a POST is sent on to the GET (D40)."""
     provider = desk.provider
     who = caller(request, provider)
-    try:
-        if request.method == "POST":
-            await open_for_requests(provider, who.now)
-            return await _to_get(request, desk)
-        arrived = await authorize.arrive(
-            provider,
-            who,
-            parameters.parse(request.scope["query_string"], AUTHORIZATION_PARAMETERS),
-            cookie=cookie(request, provider),
-            may_complete=may_complete(request),
-        )
-    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
-        return errors.as_page(request, error, desk.renderer)
+    if request.method == "POST":
+        await open_for_requests(provider, who.now)
+        return await _to_get(request, desk)
+    arrived = await authorize.arrive(
+        provider,
+        who,
+        parameters.parse(request.scope["query_string"], AUTHORIZATION_PARAMETERS),
+        cookie=cookie(request, provider),
+        may_complete=may_complete(request),
+    )
     if isinstance(arrived, Answered):
         if arrived.failure is not None:
             errors.record(request, errors.as_oauth_error(arrived.failure))

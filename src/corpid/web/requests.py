@@ -27,7 +27,7 @@ def headers(request: Request, name: bytes) -> list[bytes]:
 
 
 async def form_bytes(request: Request) -> bytes:
-    """The body of a form. Raises InvalidRequest for another Content-Type (Spec 4.1, D14)."""
+    """The body of a form, kept for whoever renders an error. Raises InvalidRequest for another Content-Type (Spec 4.1, D14)."""
     types = headers(request, b"content-type")
     media_type = types[0].decode("latin-1").partition(";")[0].strip().lower() if len(types) == 1 else ""
     if media_type != FORM:
@@ -39,6 +39,7 @@ async def form_bytes(request: Request) -> bytes:
             raise InvalidRequest("the request ended before its body was complete")
         body += message.get("body", b"")
         more = message.get("more_body", False)
+    request.scope["state"]["form"] = body
     return body
 
 

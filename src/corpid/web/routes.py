@@ -1,4 +1,4 @@
-"""The route table: path, methods, endpoint, and how a refusal of the route itself looks. The table of contents."""
+"""The route table: path, methods, endpoint, and how it fails. The table of contents."""
 
 from __future__ import annotations
 
@@ -12,99 +12,120 @@ from starlette.responses import Response
 from corpid.protocol import metadata
 from corpid.web import endpoints, errors, pages
 from corpid.web.forgery import refuse_forged
+from corpid.web.rendering import STATIC_PATH
 from corpid.web.signin.endpoints import interaction
 from corpid.web.signin.sign_out import SIGN_OUT_PATH, sign_out
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from starlette.types import Receive, Scope, Send
 
+    from corpid.protocol.generations import Generation
     from corpid.web.endpoints import Desk
 
     Endpoint = Callable[[Request, Desk], Awaitable[Response]]
+    Fails = Callable[[Request, Exception, Desk], Response]
 
 CORS_PATHS: Final = (metadata.DISCOVERY_PATH, metadata.JWKS_PATH)
+SIGN_IN_PATH: Final = "/sign-in/{rest}"
+
+
+def _as_json(request: Request, error: Exception, desk: Desk) -> Response:
+    return errors.as_json(request, error, desk.provider.policy.pushed)
+
+
+def _as_json_with_state(request: Request, error: Exception, desk: Desk) -> Response:
+    body: bytes = request.scope["state"].get("form", b"")
+    return errors.as_json(request, error, desk.provider.policy.pushed, body)
+
+
+def _as_page(request: Request, error: Exception, desk: Desk) -> Response:
+    return errors.as_page(request, error, desk.renderer)
+
+
+def _as_challenge(generation: Generation, request: Request, error: Exception, _: Desk) -> Response:
+    return errors.as_challenge(request, error, generation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A path under base_url. HEAD is answered wherever GET is (D32)."""
+    """A path under base_url; `{rest}` at its end stands for whatever follows. HEAD is answered wherever GET is (D32)."""
 
     path: str
     methods: tuple[str, ...]
     endpoint: Endpoint
-    page: bool = False
-    """read by people: 404 and 405 are pages, a POST must come from our own page (D35)"""
+    fails: Fails
+    own_forms: bool = False
+    """a POST must come from our own page (D35)"""
 
 
-def table(desk: Desk) -> tuple[Route, ...]:
-    """Every route with a fixed path; resources come from the generation's record (Spec 2.1)."""
-    generation = desk.provider.policy.pushed
+def table(generation: Generation) -> tuple[Route, ...]:
+    """Every route; resources come from the generation's record (Spec 2.1)."""
+    get, post, both = ("GET",), ("POST",), ("GET", "POST")
+    resources = tuple(
+        Route(
+            path=resource.path,
+            methods=both,
+            endpoint=partial(endpoints.resource_endpoint, generation=generation, which=resource),
+            fails=partial(_as_challenge, generation),
+        )
+        for resource in generation.resources
+    )
+    push, authorize = endpoints.pushed_authorization_request, endpoints.authorization
     return (
-        Route(path=metadata.PAR_PATH, methods=("POST",), endpoint=endpoints.pushed_authorization_request),
-        Route(path=metadata.AUTHORIZATION_PATH, methods=("GET", "POST"), endpoint=endpoints.authorization),
-        Route(path=metadata.TOKEN_PATH, methods=("POST",), endpoint=endpoints.token_endpoint),
-        *(
-            Route(
-                path=resource.path,
-                methods=("GET", "POST"),
-                endpoint=partial(endpoints.resource_endpoint, generation=generation, which=resource),
-            )
-            for resource in generation.resources
-        ),
-        Route(path=metadata.DISCOVERY_PATH, methods=("GET",), endpoint=endpoints.discovery),
-        Route(path=metadata.JWKS_PATH, methods=("GET",), endpoint=endpoints.jwks),
-        Route(path="/", methods=("GET",), endpoint=pages.home, page=True),
-        Route(path=SIGN_OUT_PATH, methods=("GET", "POST"), endpoint=sign_out, page=True),
+        Route(path=metadata.PAR_PATH, methods=post, endpoint=push, fails=_as_json_with_state),
+        Route(path=metadata.AUTHORIZATION_PATH, methods=both, endpoint=authorize, fails=_as_page),
+        Route(path=metadata.TOKEN_PATH, methods=post, endpoint=endpoints.token_endpoint, fails=_as_json),
+        *resources,
+        Route(path=metadata.DISCOVERY_PATH, methods=get, endpoint=endpoints.discovery, fails=_as_json),
+        Route(path=metadata.JWKS_PATH, methods=get, endpoint=endpoints.jwks, fails=_as_json),
+        Route(path=SIGN_IN_PATH, methods=both, endpoint=interaction, fails=_as_page, own_forms=True),
+        Route(path=SIGN_OUT_PATH, methods=both, endpoint=sign_out, fails=_as_page, own_forms=True),
+        Route(path="/", methods=get, endpoint=pages.home, fails=_as_page),
+        Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=pages.static_file, fails=_as_json),
     )
 
 
-SIGN_IN: Final = "/sign-in/"
-_SIGN_IN_ROUTE: Final = Route(
-    path="/sign-in/{interaction}/{action}", methods=("GET", "POST"), endpoint=pages.home, page=True
-)
-_STATIC_ROUTE: Final = Route(path="/static/{file}", methods=("GET",), endpoint=pages.static_file)
-
-
 class Router:
-    """The ASGI application below the shell: finds the route and calls its endpoint."""
+    """The ASGI application below the shell: finds the route, calls its endpoint, and renders what it raised."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._routes: Mapping[str, Route] = {desk.base_path + route.path: route for route in table(desk)}
-        self._sign_in = desk.base_path + SIGN_IN
-        self._static = desk.base_path + "/static/"
+        routes = [(desk.base_path + route.path, route) for route in table(desk.provider.policy.pushed)]
+        self._exact = dict(routes)
+        self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
+        if desk.base_path:
+            self._exact[desk.base_path] = self._exact[f"{desk.base_path}/"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (Spec 2.1, D32)."""
         request = Request(scope, receive)
-        path: str = scope["path"]
-        route = self._routes.get(path)
-        endpoint: Endpoint | None = route.endpoint if route else None
-        if path.startswith(self._sign_in):
-            route, endpoint = _SIGN_IN_ROUTE, self._interaction(path.removeprefix(self._sign_in))
-        elif path.startswith(self._static):
-            route, endpoint = _STATIC_ROUTE, _STATIC_ROUTE.endpoint
-        answer = await self._answer(request, route, endpoint)
+        route = self._exact.get(scope["path"]) or self._longer(scope)
+        if route is None:
+            answer = await pages.not_found(request, self._desk)
+        else:
+            scope["route"] = route
+            answer = await self._answer(request, route)
         await answer(scope, receive, send)
 
-    def _interaction(self, rest: str) -> Endpoint:
-        interaction_id, _, action = rest.partition("/")
-        return partial(interaction, interaction_id=interaction_id, action=action)
+    def _longer(self, scope: Scope) -> Route | None:
+        for prefix, route in self._prefixes:
+            if scope["path"].startswith(prefix):
+                scope["path_params"] = {"rest": scope["path"].removeprefix(prefix)}
+                return route
+        return None
 
-    async def _answer(self, request: Request, route: Route | None, endpoint: Endpoint | None) -> Response:
-        if route is None or endpoint is None:
-            return await pages.not_found(request, self._desk)
-        request.scope["route"] = route
+    async def _answer(self, request: Request, route: Route) -> Response:
         method = request.method
         if method == "OPTIONS" and route.path in CORS_PATHS:
             return Response(b"", 204, {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET"})
         if method not in route.methods and not (method == "HEAD" and "GET" in route.methods):
             allowed = ", ".join((*route.methods, *(("HEAD",) if "GET" in route.methods else ())))
             return errors.machine_error(request, 405, "invalid_request", f"use {allowed}", {"Allow": allowed})
-        if route.page and method == "POST":
-            refusal = refuse_forged(request, self._desk)
-            if refusal is not None:
-                return refusal
-        return await endpoint(request, self._desk)
+        try:
+            if route.own_forms and method == "POST":
+                refuse_forged(request, self._desk)
+            return await route.endpoint(request, self._desk)
+        except Exception as error:  # noqa: BLE001 - the one place where whatever a route raises is rendered
+            return route.fails(request, error, self._desk)

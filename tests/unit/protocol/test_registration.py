@@ -47,6 +47,7 @@ def test_an_ordinary_client_is_registered_without_remarks() -> None:
     "uri",
     [
         "https://rp.example/callback?tenant=7", "https://rp.example:8443/cb", "https://rp.example", "https://[2001:db8::1]/cb",
+        "https://RP.example/cb", "https://[2001:DB8::1]:8443/cb", "https://rp.example/a%20b/(c)?x=1;y=2&z=%C3%A9", "https://rp.example:443/cb",
     ],
 )  # fmt: skip
 def test_an_exact_https_uri_may_be_registered(uri: str) -> None:
@@ -63,6 +64,11 @@ def test_an_exact_https_uri_may_be_registered(uri: str) -> None:
         "https://rp.example/é", "https://rp.example/" + "x" * 2048, "https://rp.example/cb?code=1", "https://rp.example/cb?a=1&state",
         "https://rp.example/cb?iss=", "https://rp.example/cb?error_uri=x", "https://rp.example/cb?%63ode=1", "https://rp.example:0/cb",
         "https://rp.example:x/cb", "https://*.example/cb", "https://[::1/cb", "https://rp.exa\nmple/cb", "",
+        "https://rp.example/<cb>", 'https://rp.example/"cb"', "https://rp.example/%", "https://rp.example/%4", "https://rp.example/%zz",
+        "https://rp.example/{cb}", "https://rp.example/a|b", "https://rp.example/a^b`", "https://rp.example/a[0]", "https://rp.example/cb?a[]=1",
+        "https://rp.example:080/cb", "https://rp.example:/cb", "https://rp.example:00443/cb", "https://[fe80::1%25eth0]/cb",
+        "https://[fe80::1%eth0]/cb", "https://[v1.a]/cb", "https://rp.example/cb?a=1;code=2", "https://rp.example/cb?a;state",
+        "https://rp.example/cb?a=1;iss=2", "https://rp.example/cb?;error=1", "https://rp.example/cb?a;%65rror_uri=x",
     ],
 )  # fmt: skip
 def test_every_other_redirect_uri_is_refused(uri: str) -> None:

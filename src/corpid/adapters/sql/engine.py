@@ -9,6 +9,7 @@ pays for a checkpoint (`checkpoints`).
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sqlite3
 import time
@@ -38,6 +39,8 @@ _BUSY_TIMEOUT_MILLISECONDS: Final = 5
 """how long one try may hold the loop"""
 _FIRST_PAUSE_SECONDS: Final = 0.001
 _LONGEST_PAUSE_SECONDS: Final = 0.02
+_FAILURE_SECONDS: Final = 10.0
+"""how long a failed write makes this process unready"""
 _CACHED_STATEMENTS: Final = 512
 _COMMITS_PER_CHECKPOINT: Final = 512
 
@@ -62,6 +65,7 @@ class SqliteDatabase:
         self._loop: Final = asyncio.get_running_loop()
         self._owner: asyncio.Task[Any] | None = None
         self._commits = 0
+        self._write_failed_at = -math.inf
         try:
             self._connection: Final = _connect(path)
             self._cursor: Final = self._connection.cursor()
@@ -131,7 +135,7 @@ class SqliteDatabase:
                 self._connection.rollback()
         except sqlite3.Error as error:
             self._connection.rollback()
-            raise translated(error, str(self.path)) from error
+            raise self._failed_write(error) from error
         finally:
             self._owner = None
             self._lock.release()
@@ -140,8 +144,11 @@ class SqliteDatabase:
             self._checkpoints.nudge()
 
     def check(self) -> None:
-        """Raise StoreUnavailable if the last checkpoint failed: a disk that is full or broken."""
+        """Raise StoreUnavailable if the last checkpoint, or a write of the last seconds, failed: a disk that is
+        full or broken. A small write may still fit where a request's does not, so the memory of one counts."""
         self._checkpoints.check()
+        if time.monotonic() - self._write_failed_at < _FAILURE_SECONDS:
+            raise StoreUnavailable(f"{self.path}: a write has just failed")
 
     async def close(self) -> None:
         """Write everything to the main file and let go of it."""
@@ -159,8 +166,14 @@ class SqliteDatabase:
             return self._cursor.execute(text, values)
         except sqlite3.Error as error:
             if self._owner is not None or not is_busy(error):
-                raise translated(error, str(self.path)) from error
+                raise self._failed_write(error) from error
         return None
+
+    def _failed_write(self, error: sqlite3.Error) -> Exception:
+        ours = translated(error, str(self.path))
+        if isinstance(ours, StoreUnavailable) and self._owner is not None:
+            self._write_failed_at = time.monotonic()
+        return ours
 
     async def _after_others(self, text: str, values: Row) -> sqlite3.Cursor:
         await self._acquire()

@@ -123,10 +123,14 @@ def _to(desk: Desk, interaction_id: str, action: str = "") -> Response:
     return Response(b"", 303, {**errors.NO_STORE, "Location": where})
 
 
-async def interaction(request: Request, desk: Desk, interaction_id: str, action: str) -> Response:
+async def interaction(request: Request, desk: Desk) -> Response:
     """Every address below /sign-in/{interaction}: the page, its steps, and the ways to leave (D15)."""
+    interaction_id, _, action = str(request.path_params["rest"]).partition("/")
     state = request.scope["state"]
-    answer = await _answer(request, desk, interaction_id, action)
+    try:
+        answer = await _answer(request, desk, interaction_id, action)
+    except Exception as error:  # noqa: BLE001 - rendered here, since the cookie goes with it
+        answer = errors.as_page(request, error, desk.renderer)
     if "cookie" in state:
         # Also where something failed after the sign-in: the old value is dead.
         set_cookie(answer, desk.provider, state["cookie"])
@@ -149,8 +153,6 @@ async def _answer(request: Request, desk: Desk, interaction_id: str, action: str
             return await _old_form(request, desk, who, interaction_id, sent)
         client = await provider.live.client(stranger.interaction.request.client_id, who.now)
         return _page(desk, pages.other_browser(client, stranger.interaction), 403)
-    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
-        return errors.as_page(request, error, desk.renderer)
 
 
 async def _old_form(request: Request, desk: Desk, who: Caller, interaction_id: str, sent: str | None) -> Response:

@@ -23,13 +23,6 @@ _FORM: Final = "sign-out"
 
 async def sign_out(request: Request, desk: Desk) -> Response:
     """Ask, then end the session of this browser; its cookie value is replaced (D30, D34)."""
-    try:
-        return await _answer(request, desk)
-    except Exception as error:  # noqa: BLE001 - rendered, and logged with its detail
-        return errors.as_page(request, error, desk.renderer)
-
-
-async def _answer(request: Request, desk: Desk) -> Response:
     provider = desk.provider
     who = caller(request, provider)
     await provider.own_keys.ring(who.now)
