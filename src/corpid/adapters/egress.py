@@ -21,6 +21,7 @@ import httpx
 import structlog
 
 from corpid import __version__
+from corpid.protocol.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     import ssl
@@ -37,7 +38,6 @@ FETCHES: Final = 16
 LOOK_UPS: Final = 32
 ADDRESSES_TRIED: Final = 3
 
-_PORTS: Final = {"https": 443, "http": 80}
 _HEADERS: Final = {
     "User-Agent": f"CorpID/{__version__}",
     "Accept": "application/jwk-set+json, application/json",
@@ -162,7 +162,7 @@ class Egress:
     ) -> None:
         own = httpx.URL(own_url)
         self.rules = rules
-        self._own = own.raw_host.decode("ascii"), own.port or _PORTS.get(own.scheme, 0)
+        self._own = own.raw_host.decode("ascii"), own.port or DEFAULT_PORTS.get(own.scheme, 0)
         self._ssl_context = ssl_context or httpx.create_ssl_context()
         self._seconds = seconds
         self._fetches = fetches
@@ -268,7 +268,7 @@ class _Connection:
 
 
 def _port(url: httpx.URL) -> int:
-    return url.port or _PORTS.get(url.scheme, 0)
+    return url.port or DEFAULT_PORTS.get(url.scheme, 0)
 
 
 def _demand(holds: bool, rule: str) -> None:

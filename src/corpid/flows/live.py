@@ -120,7 +120,7 @@ class LiveState:
         return await self._maintenance.get("", now, self._registry.deployment.maintenance)
 
     def drop(self) -> None:
-        """Forget everything: called by the process that has just made a change (D50)."""
+        """Forget everything, for a process that serves and changes; what others change is seen within 5 s (D50)."""
         for cache in (
             self._clients, self._acting, self._usable, self._services,
             self._assignments, self._third_parties, self._maintenance,

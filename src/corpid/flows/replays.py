@@ -1,4 +1,4 @@
-"""What was used before and is presented again goes into the audit table (DESIGN "Security", D7, D8, D18)."""
+"""What was used before and is presented again goes into the audit table."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ async def record(provider: Provider, action: Action, client_id: str, *, request_
     """Write the event; the client has been authenticated, or its access token verified.
 
     Called inside the unit that found it, so it is kept with what that unit spent. Raises StoreUnavailable.
+    Source: DESIGN "Security", D7, D8, D18
     """
     event = AuditEvent(
         actor=f"client:{client_id}", action=action, client_id=client_id, outcome="refused", request_id=request_id

@@ -12,7 +12,7 @@ from corpid.flows.browsers import Browser
 from corpid.flows.interactions import StaleStep
 from corpid.flows.sign_in import Rejected, event
 from corpid.ports import Session
-from corpid.protocol import single_sign_on, totp
+from corpid.protocol import assurance, single_sign_on, totp
 from corpid.protocol.errors import AccessDenied
 from corpid.protocol.limits import TOTP_MISSES
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from corpid.flows.provider import Provider
     from corpid.flows.sign_in import Visit
 
-_TWO_FACTORS: Final = 2
 _AMR: Final = ("pwd", "otp", "mfa")
 
 
@@ -55,7 +54,7 @@ async def submit_code(provider: Provider, caller: Caller, visit: Visit, *, code:
         serial=interaction.serial + 1,
         amr=_AMR,
         auth_time=int(caller.now),
-        level=_TWO_FACTORS,
+        level=assurance.TWO_FACTORS,
         entity_id=await _only_entity(provider, caller, visit, user.user_id),
     )
     async with provider.transient.unit(caller.now) as unit:
@@ -99,7 +98,7 @@ def _new_session(provider: Provider, caller: Caller, visit: Visit, user: User) -
         browser_id=visit.browser.browser_id,
         auth_time=int(caller.now),
         amr=_AMR,
-        level=_TWO_FACTORS,
+        level=assurance.TWO_FACTORS,
         expires_at=int(caller.now) + provider.policy.session_seconds,
     )
 

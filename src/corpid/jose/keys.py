@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "WRAPS",
     "ClientKeySet",
     "EncryptionKey",
     "KeySetError",
@@ -29,7 +30,8 @@ __all__ = [
 
 MAX_KEYS: Final = 20  # D27
 _PRIVATE_MEMBERS: Final = frozenset({"d", "k", "p", "q", "dp", "dq", "qi", "oth"})
-_WRAPS: Final = ("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW")
+WRAPS: Final = ("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW")
+"""how a content key is wrapped (the JWE alg), weakest first (D21)"""
 _DEFAULT_WRAP: Final = "ECDH-ES+A256KW"
 _ENCRYPTION_CURVES: Final[Mapping[str, int]] = MappingProxyType({"P-256": 1, "P-384": 2, "P-521": 3})
 
@@ -110,8 +112,8 @@ def _encryption_key(jwk: dict[str, object], kid: str | None) -> EncryptionKey:
     if kid is None:
         raise UnusableKey("an encryption key needs a kid")
     wrap = jwk.get("alg", _DEFAULT_WRAP)
-    if not isinstance(wrap, str) or wrap not in _WRAPS:
-        raise UnusableKey(f"alg is not one of {', '.join(_WRAPS)}")
+    if not isinstance(wrap, str) or wrap not in WRAPS:
+        raise UnusableKey(f"alg is not one of {', '.join(WRAPS)}")
     public, algorithm = import_public_key(jwk)
     if algorithm.curve_name not in _ENCRYPTION_CURVES:
         raise UnusableKey(f"an encryption key is on one of {', '.join(_ENCRYPTION_CURVES)}")
@@ -119,7 +121,7 @@ def _encryption_key(jwk: dict[str, object], kid: str | None) -> EncryptionKey:
 
 
 def _strength(key: EncryptionKey) -> tuple[int, int]:
-    return _ENCRYPTION_CURVES[key.curve_name], _WRAPS.index(key.wrap)
+    return _ENCRYPTION_CURVES[key.curve_name], WRAPS.index(key.wrap)
 
 
 def _sort_key(

@@ -9,8 +9,10 @@ from corpid.protocol.errors import InvalidRequest
 if TYPE_CHECKING:
     from corpid.protocol.generations import Generation
 
-LEVELS: Final = (2,)
-"""what a sign-in can reach here: two factors"""
+TWO_FACTORS: Final = 2
+"""the level that a password and a one-time code reach"""
+LEVELS: Final = (TWO_FACTORS,)
+"""what a sign-in can reach here"""
 
 
 def urn(prefix: str, level: int) -> str:

@@ -16,13 +16,13 @@ from corpid.jose.keys import import_public_key, private_members, thumbprint
 from corpid.protocol.errors import InvalidDPoPProof, InvalidRequest
 from corpid.protocol.limits import CLOCK_AHEAD_SECONDS, PROOF_AGE_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.protocol.numeric_date import BadClaim, jti, numeric_date, seconds
+from corpid.protocol.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _JKT: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _URL: Final = re.compile(r"[!-~]+")
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ def _normalised(url: str) -> tuple[str, str | None, int | None, str]:
     parts = urlsplit(url)
     if "@" in parts.netloc:
         raise ValueError("credentials in a URL")
-    port = _DEFAULT_PORTS.get(parts.scheme) if parts.port is None else parts.port
+    port = DEFAULT_PORTS.get(parts.scheme) if parts.port is None else parts.port
     return parts.scheme, parts.hostname, port, parts.path or "/"
 
 

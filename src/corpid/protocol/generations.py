@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from corpid.jose.keys import WRAPS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -114,10 +116,10 @@ CURRENT: Final = Generation(
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": ["private_key_jwt"],
             "id_token_signing_alg_values_supported": ["ES256"],
-            "id_token_encryption_alg_values_supported": ["ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW"],
+            "id_token_encryption_alg_values_supported": list(WRAPS),
             "id_token_encryption_enc_values_supported": ["A256CBC-HS512", "A256GCM"],
             "userinfo_signing_alg_values_supported": ["ES256"],
-            "userinfo_encryption_alg_values_supported": ["ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW"],
+            "userinfo_encryption_alg_values_supported": list(WRAPS),
             "userinfo_encryption_enc_values_supported": ["A256GCM", "A256CBC-HS512"],
             "claims_parameter_supported": False,
             "request_parameter_supported": False,

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from corpid.protocol.generations import GENERATIONS
+from corpid.protocol.urls import DEFAULT_PORTS
 
 Network = IPv4Network | IPv6Network
 
 PLAIN: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/[A-Za-z0-9._~-]+)*")
-DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def listed(value: object) -> object:

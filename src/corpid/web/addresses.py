@@ -7,6 +7,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from corpid.protocol.urls import DEFAULT_PORTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -17,7 +19,6 @@ HOPS: Final = 32
 REMEMBERED: Final = 4096
 HOST_CHARACTERS: Final = 261
 """a name of 255, a colon and a port; more is not remembered either"""
-DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 
 
 class ClientAddresses:
@@ -64,7 +65,7 @@ class Hosts:
     def __init__(self, base_url: str, allowed_hosts: Iterable[str] = ()) -> None:
         """`base_url` is the issuer; an allowed host is `name` (with any port) or `name:port`."""
         parts = urlsplit(base_url)
-        self._default_port = DEFAULT_PORTS.get(parts.scheme, "")
+        self._default_port = str(DEFAULT_PORTS.get(parts.scheme, ""))
         self._allowed = frozenset(self._normal(host) for host in (parts.netloc, *allowed_hosts))
         self._any_port = frozenset(host.lower() for host in allowed_hosts if not _port(host))
         self._is_allowed = lru_cache(REMEMBERED)(self._lies_in_names)

@@ -92,6 +92,7 @@ async def pushed_authorization_request(request: Request, desk: Desk) -> Response
         authorization=headers(request, b"authorization"),
         proofs=headers(request, b"dpop"),
         now=now,
+        request_id=request.scope["state"]["request_id"],
     )
     request.scope["state"]["log"]["client_id"] = pushed.client_id
     content = {"request_uri": pushed.request_uri, "expires_in": pushed.expires_in}
@@ -109,6 +110,7 @@ async def token_endpoint(request: Request, desk: Desk) -> Response:
         authorization=headers(request, b"authorization"),
         proofs=headers(request, b"dpop"),
         now=now,
+        request_id=request.scope["state"]["request_id"],
     )
     request.scope["state"]["log"]["client_id"] = issued.client_id
     content = {
@@ -134,6 +136,7 @@ async def resource_endpoint(request: Request, desk: Desk, generation: Generation
         authorization=headers(request, b"authorization"),
         proofs=headers(request, b"dpop"),
         now=now,
+        request_id=request.scope["state"]["request_id"],
     )
     request.scope["state"]["log"]["client_id"] = client_id
     return _Plain(answer.encode("ascii"), 200, _JWT)

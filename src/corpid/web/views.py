@@ -43,8 +43,6 @@ class Frame:
     """authentication_context_message (D12)"""
     user_name: str | None = None
     """once the person is known"""
-    entity_name: str | None = None
-    """once the entity is chosen"""
     step: tuple[int, int] | None = None
     """this step and how many there are, e.g. (2, 3)"""
     step_name: str = ""
@@ -149,7 +147,7 @@ class Consent:
     frame: Frame
     action: str
     items: tuple[str, ...]
-    """in plain words, e.g. `The entity's name and registration number`"""
+    """in plain words, e.g. `The organisation's name and registration number`"""
     entity: str
 
 

@@ -138,3 +138,12 @@ def test_a_key_set_may_be_pasted_as_json() -> None:
     """D27."""
     document = parse(b'clients: {c: {jwks: {"keys": [{"kty": "EC", "ext": true, "kid": "1"}]}}}', "f.yaml")
     assert document.of("client")[("c",)].fields["jwks"] == '{"keys":[{"kty":"EC","ext":true,"kid":"1"}]}'
+
+
+@pytest.mark.parametrize("place", ["country: {}", "{}: 1", "id: {}", "type: {}"])
+@pytest.mark.parametrize("section", ["entities", "users"])
+def test_a_problem_repeats_the_beginning_of_a_long_value_only(section: str, place: str) -> None:
+    """docs/directory.md: a line stays one to read."""
+    lines = problems_of(f"{section}:\n  A1:\n    " + place.format("x" * 1000))
+    assert lines
+    assert all("x" * 81 not in line and len(line) < 400 for line in lines)

@@ -37,7 +37,6 @@ FRAME = Frame(
     client_name=HOSTILE,
     message=HOSTILE,
     user_name=HOSTILE,
-    entity_name=HOSTILE,
     step=(2, 3),
     step_name="code",
     form_token="t0ken",
@@ -223,7 +222,7 @@ def test_developer_mode_is_visible_on_every_page_and_only_there(view: View) -> N
 def test_who_asks_and_what_for_stand_on_every_step_with_a_way_out(name: str) -> None:
     """D12, D17, Spec 4.1: the RP's name, its message, Cancel."""
     page = Page(VIEWS[name])
-    assert page.text("section").count(" ".join(HOSTILE.split())) == 4
+    assert page.text("section").count(" ".join(HOSTILE.split())) == 3
     assert [button for button in page.all("button") if button.get("form") == "cancel"]
     assert [form["action"] for form, _ in page.forms if form.get("id") == "cancel"] == ["/cancel"]
 
