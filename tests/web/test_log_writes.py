@@ -77,3 +77,23 @@ def test_a_log_that_cannot_be_written_ends_neither_the_request_nor_in_a_circle()
         asyncio.run(turns())
         assert asked(Shell(answering(JSON), base_url="https://idp.example", ready=ready)).status_code == 200
     assert len(stream.writes) == 2
+
+
+def test_a_loop_that_ends_before_its_turn_loses_no_line() -> None:
+    """D48: whatever writes next brings what was left."""
+    stream = CountedStream()
+
+    def last() -> None:
+        access_log.log().info("event", detail="left")
+        loop.stop()
+
+    async def next_one() -> None:
+        access_log.log().info("event", detail="next")
+
+    with log_of(stream=stream):
+        loop = asyncio.new_event_loop()
+        loop.call_soon(last)
+        loop.run_forever()
+        loop.close()
+        asyncio.run(next_one())
+    assert [line["detail"] for line in logged(stream)] == ["left", "next"]

@@ -114,23 +114,28 @@ class _OneWritePerTurn:
         self._output = output
         self._lines = bytearray()
         self._lock = threading.Lock()
+        self._turn_of: asyncio.AbstractEventLoop | None = None
+        """the loop at whose end of turn the lines leave; one that has ended meanwhile never comes to it"""
 
     def write(self, line: bytes) -> None:
         with self._lock:
             if len(self._lines) + len(line) > PIPE_BUF:
                 self._leave()
-            is_first = not self._lines
             self._lines += line
-        if is_first:
-            try:
-                asyncio.get_running_loop().call_soon(self._end_turn)
-            except RuntimeError:
-                self._end_turn()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._end_turn()
+            return
+        if self._turn_of is not loop:
+            self._turn_of = loop
+            loop.call_soon(self._end_turn)
 
     def flush(self) -> None:
         """Asked for after each line; `_end_turn` does it."""
 
     def _end_turn(self) -> None:
+        self._turn_of = None
         with self._lock:
             self._leave()
 
