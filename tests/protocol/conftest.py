@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def log() -> Iterator[None]:
     """The lines that the provider logs, where refusals look for the reference that a caller was told."""
     root, write = logging.getLogger(), access_log._request_lines.write
