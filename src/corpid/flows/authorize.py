@@ -174,15 +174,7 @@ async def _enter(provider: Provider, caller: Caller, arrival: _Arrival) -> Enter
 
 async def _sufficient_session(provider: Provider, arrival: _Arrival, now: float) -> Session | None:
     session = await browsers.session_of(provider, arrival.browser, now=now)
-    if session is None or not single_sign_on.suffices(
-        arrival.request,
-        auth_time=session.auth_time,
-        level=session.level,
-        acr_prefix=provider.policy.acr_prefix,
-        now=now,
-    ):
-        return None
-    return session
+    return session if browsers.suffices(provider, session, arrival.request, now=now) else None
 
 
 async def _new_interaction(provider: Provider, arrival: _Arrival, session: Session | None, now: float) -> Interaction:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows import kinds
+from corpid.protocol import single_sign_on
 
 if TYPE_CHECKING:
     from corpid.flows.provider import Provider
     from corpid.ports import Session, TransientUnit
+    from corpid.protocol.records import AuthorizationRequest
 
 
 class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -94,3 +96,10 @@ async def session_of(provider: Provider, browser: Browser | None, *, now: float)
     if session is None or session.browser_id != browser.browser_id:
         return None
     return session
+
+
+def suffices(provider: Provider, session: Session | None, request: AuthorizationRequest, *, now: float) -> bool:
+    """Whether there is a session, and it answers the request without a new sign-in (D30, D40)."""
+    return session is not None and single_sign_on.suffices(
+        request, auth_time=session.auth_time, level=session.level, acr_prefix=provider.policy.acr_prefix, now=now
+    )

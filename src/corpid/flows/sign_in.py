@@ -7,7 +7,7 @@ what it learned and leaves the rest to the next look. Who comes second is shown 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -136,13 +136,15 @@ def asks_consent(visit: Visit) -> bool:
     return needs_consent(visit.client, request.scopes) or single_sign_on.asks_consent(request)
 
 
-def event(caller: Caller, visit: Visit, user: User | None, action: str, outcome: str) -> AuditEvent:
-    """What the audit is told of a factor; `outcome` is ok or refused (D47)."""
+def event(
+    caller: Caller, visit: Visit, user: User | None, action: str, outcome: Literal["ok", "refused"]
+) -> AuditEvent:
+    """What the audit is told of a factor (DESIGN, Security)."""
     return AuditEvent(
         actor=f"user:{user.user_id}" if user else "anonymous",
         action=action,
         client_id=visit.client.client_id,
-        outcome="ok" if outcome == "ok" else "refused",
+        outcome=outcome,
         request_id=caller.request_id,
         detail={"address": caller.address},
     )

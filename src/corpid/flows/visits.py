@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from corpid.flows import browsers, completion, interactions, kinds
 from corpid.flows.sign_in import Visit
-from corpid.protocol import single_sign_on
 
 if TYPE_CHECKING:
     from corpid.flows.caller import Caller
@@ -49,13 +48,7 @@ async def _as_it_still_holds(provider: Provider, caller: Caller, interaction: In
         return interaction
     if interaction.session_id:
         session = await provider.registry.sessions.get(interaction.session_id, now=caller.now)
-        holds = session is not None and single_sign_on.suffices(
-            interaction.request,
-            auth_time=session.auth_time,
-            level=session.level,
-            acr_prefix=provider.policy.acr_prefix,
-            now=caller.now,
-        )
+        holds = browsers.suffices(provider, session, interaction.request, now=caller.now)
     else:
         credentials = await provider.registry.directory.credentials(interaction.user_id)
         holds = credentials is not None and interactions.fingerprint(credentials) == interaction.factors

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from corpid.flows import browsers, completion, interactions, second_factor, sign_in, visits
+from corpid.flows import browsers, choices, completion, interactions, second_factor, sign_in, visits
 from corpid.flows.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.interactions import StaleStep
 from corpid.flows.second_factor import Stopped
@@ -96,8 +96,10 @@ async def _extend(desk: Desk, who: Caller, visit: Visit, _: Mapping[str, str]) -
 
 
 async def _cancel(desk: Desk, who: Caller, visit: Visit, _: Mapping[str, str]) -> str | None:
-    nothing_to_choose = isinstance(await sign_in.current(desk.provider, who, visit), sign_in.NoEntity)
-    refusal = AccessDenied(_NO_ENTITY if nothing_to_choose else "the person cancelled the sign-in")
+    user_id, provider = visit.interaction.user_id, desk.provider
+    chooses = visit.interaction.signed_in
+    nothing = chooses and not await choices.any_usable(provider, user_id, visit.client, now=who.now)
+    refusal = AccessDenied(_NO_ENTITY if nothing else "the person cancelled the sign-in")
     await completion.refuse(desk.provider, who, visit.interaction, refusal)
     return None
 
