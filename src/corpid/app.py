@@ -25,6 +25,7 @@ from corpid.flows.key_rotation import ensure_first_keys
 from corpid.flows.live import LiveState
 from corpid.flows.own_keys import OwnKeys
 from corpid.flows.provider import Policy, Provider
+from corpid.flows.usage import UsageLog
 from corpid.jose import algorithms
 from corpid.jose.encoding import base64url
 from corpid.ports import StoreUnavailable
@@ -165,16 +166,20 @@ def tested(generation: Generation) -> Generation:
 
 
 def _policy(settings: Settings) -> Policy:
-    pushed = tested(next(GENERATIONS[name] for name in settings.generations if GENERATIONS[name].pushed))
+    served = sorted((tested(GENERATIONS[name]) for name in settings.generations), key=lambda each: not each.pushed)
+    pushed = next((generation for generation in served if generation.pushed), None)
+    query = next((generation for generation in served if not generation.pushed), None)
     return Policy(
         base_url=settings.base_url,
         name=settings.name,
         pushed=pushed,
-        returns_iss=pushed.returns_iss if settings.return_iss is None else settings.return_iss,
+        query=query,
+        returns_iss=served[0].returns_iss if settings.return_iss is None else settings.return_iss,
         session_seconds=settings.session_seconds,
         timezone=settings.timezone,
         acr_prefix=settings.acr_prefix,
         dpop_nonces=settings.dpop_nonces,
+        dpop_mismatch_code=settings.dpop_mismatch_error,
         developer_mode=settings.developer_mode,
     )
 
@@ -184,6 +189,7 @@ async def _sweep(provider: Provider) -> None:
         await asyncio.sleep(_SWEEP_SECONDS)
         with suppress(StoreUnavailable):
             await provider.transient.sweep(now=provider.clock())
+            await provider.usage.flush(provider.registry)
 
 
 @asynccontextmanager
@@ -198,14 +204,16 @@ async def create(
     egress = Egress(own_url=settings.base_url, rules=DEVELOPER if settings.developer_mode else INTERNET)
     async with _opened(settings, clock) as stores:
         client_keys = FetchedClientKeys(stores.registry.clients, egress.fetch)
+        policy = _policy(settings)
         provider = Provider(
-            policy=_policy(settings),
+            policy=policy,
             registry=stores.registry,
             transient=stores.transient,
             client_keys=client_keys,
             passwords=hashing,
-            own_keys=OwnKeys(stores.registry),
+            own_keys=OwnKeys(stores.registry, certificates=any(each.certificates for each in policy.served)),
             live=LiveState(stores.registry),
+            usage=UsageLog(),
             clock=clock,
             new_id=new_id,
         )
@@ -214,6 +222,8 @@ async def create(
             yield Application(asgi=_asgi(settings, provider), provider=provider)
         finally:
             sweeper.cancel()
+            with suppress(StoreUnavailable):
+                await provider.usage.flush(provider.registry)
             await client_keys.close()
             hashing.close()
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
+from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
 from corpid.adapters.sql import schema
@@ -69,6 +71,31 @@ def test_the_migrations_make_the_same_statements_as_the_tables_of_the_code(tmp_p
     made[0].pop("alembic_version")
     assert made[0] == made[1]
     assert part_of(tmp_path / "corpid.db", "index") == part_of(tmp_path / "tables.db", "index")
+
+
+def first_release(path: Path) -> None:
+    """A database as the first migration alone leaves it, with a client and a key in it."""
+    engine = sa.create_engine(f"sqlite:///{path / 'corpid.db'}")
+    with engine.begin() as connection:
+        context = MigrationContext.configure(connection)
+        with Operations.context(context):
+            import_module("corpid.adapters.sql.migrations.versions.initial").upgrade()
+        context.stamp(schema._scripts(), "0001")
+    engine.dispose()
+    changed(path, "INSERT INTO clients VALUES ('rp', 'RP', 1, '{}')")
+    changed(path, "INSERT INTO keys VALUES ('a', 'sig', 'sealed', 1, 2, 3, NULL)")
+
+
+def test_a_database_of_the_first_release_keeps_its_keys_and_gets_what_is_new(tmp_path: Path) -> None:
+    first_release(tmp_path)
+    with pytest.raises(SchemaOlder, match="run `corpid migrate`"):
+        schema.check(tmp_path / "corpid.db")
+    schema.migrate(tmp_path / "corpid.db")
+    schema.check(tmp_path / "corpid.db")
+    connection = sqlite3.connect(tmp_path / "corpid.db")
+    assert connection.execute("SELECT * FROM keys").fetchall() == [("a", "sig", "sealed", 1, 2, 3, None, None)]
+    assert connection.execute("SELECT count(*) FROM generation_use").fetchone() == (0,)
+    connection.close()
 
 
 def part_of(path: Path, sort: str) -> dict[str, list[str]]:

@@ -543,7 +543,7 @@ def test_keys_are_added_once_listed_oldest_first_and_changed(tmp_path: Path) -> 
         await keys.add(new, EVENT)
         with pytest.raises(Conflict, match="there is a key 'a' already"):
             await keys.add(new, EVENT)
-        retired = msgspec.structs.replace(old, retired_at=7202, revoked_at=8000)
+        retired = msgspec.structs.replace(old, retired_at=7202, revoked_at=8000, certificate_chain="PEM")
         await keys.update(retired, EVENT)
         assert await keys.all() == [retired, new]
         with pytest.raises(MissingReference, match="there is no key 'c'"):

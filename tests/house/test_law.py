@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GENERATIONS = {"LEGACY", "INTERMEDIATE", "CURRENT", "FAPI2"}
-# protocol/generations.py defines them; the demo and the commands name them
-NAMES_GENERATIONS = {"protocol/generations.py", "sandbox", "cli"}
+# protocol/generations.py defines them; settings, the demo and the commands name them
+NAMES_GENERATIONS = {"protocol/generations.py", "settings", "sandbox", "cli"}
 
 # Who may look at Host at all: the check that refuses a foreign one (D35). Who may look at a forwarding
 # header: the reading of the caller's address behind a trusted proxy (D47). Neither builds a URL.
@@ -23,15 +23,20 @@ BUILDS_FROM_HOST = {"base_url", "url_for"}
 
 
 def is_generation(node: ast.expr) -> bool:
-    """`generation`, `x.generation`, `policy.pushed`, and the `.name` of one."""
+    """`generation`, `x.generation`, `policy.pushed`, `policy.query`, and the `.name` of one."""
     if isinstance(node, ast.Attribute) and node.attr == "name":
         return is_generation(node.value)
     name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-    return name in {"generation", "pushed"}
+    return name in {"generation", "pushed", "query"}
+
+
+def asks_whether_there_is_one(node: ast.Compare) -> bool:
+    """`policy.query is None`: whether a generation is served tells none from another."""
+    return all(isinstance(side, ast.Constant) and side.value is None for side in node.comparators)
 
 
 def branches_on_a_generation(node: ast.AST) -> bool:
-    if isinstance(node, ast.Compare):
+    if isinstance(node, ast.Compare) and not asks_whether_there_is_one(node):
         equal = any(isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot) for operator in node.ops)
         return equal and any(is_generation(side) for side in (node.left, *node.comparators))
     return isinstance(node, ast.Match) and is_generation(node.subject)

@@ -159,7 +159,6 @@ def test_a_post_is_sent_on_to_the_get(world: World, more: dict[str, str], kept: 
 @pytest.mark.parametrize(
     ("content", "media_type"),
     [
-        ("client_id=a&client_id=b&request_uri=x", FORM),
         ("", FORM),
         ("client_id=%zz", FORM),
         ('{"client_id": "rp-1"}', "application/json"),
@@ -169,6 +168,14 @@ def test_a_post_that_says_nothing_usable_is_an_error_page(world: World, content:
     """D14, D16."""
     answer = _post(world, content, media_type)
     assert (answer.status_code, answer.headers["content-type"]) == (400, "text/html; charset=utf-8")
+
+
+def test_what_a_post_repeats_is_still_repeated_in_the_get(world: World) -> None:
+    """D14, D16, D40."""
+    answer = _post(world, "client_id=a&client_id=b&request_uri=x")
+    assert answer.status_code == 303
+    page = world.get(f"{ISSUER}{answer.headers['location']}")
+    assert (page.status_code, page.headers["content-type"]) == (400, "text/html; charset=utf-8")
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 
 from corpid.flows import authorize
@@ -43,7 +45,8 @@ def test_under_maintenance_the_relying_party_is_told_once_its_redirect_uri_is_pr
     caller = Caller(request_id="r", address="127.0.0.1", now=world.clock())
 
     def arrive(parameters: dict[str, str]) -> object:
-        return world.run(authorize.arrive(world.provider, caller, parameters, cookie=None, may_complete=True))
+        text = urlencode(parameters).encode()
+        return world.run(authorize.arrive(world.provider, caller, text, cookie=None, may_complete=True))
 
     answered = arrive(sent)
     assert isinstance(answered, Answered)

@@ -39,6 +39,8 @@ def test_without_any_setting_corpid_is_a_provider_on_this_machine(tmp_path: Path
     assert settings.timezone.key == "UTC"
     assert settings.hashing_threads >= 1
     assert settings.return_iss is None
+    assert settings.preset == ""
+    assert settings.dpop_mismatch_error == "invalid_grant"  # D6
     assert settings.data_dir == tmp_path / "data"
     assert settings.database_url == f"sqlite:///{tmp_path}/data/corpid.sqlite"
     assert settings.is_embedded
@@ -135,9 +137,9 @@ def test_behind_a_declared_proxy_http_and_https_are_fine() -> None:
     ("overrides", "says"),
     [
         ({"database_url": "postgresql://db/corpid"}, "postgresql is not supported so far, only SQLite is"),
-        ({"generations": "current,curent"}, "curent is not a generation that CorpID serves: choose from current"),
-        ({"generations": ""}, "exactly one generation"),
-        ({"generations": "current,current"}, "exactly one generation"),
+        ({"preset": "public"}, "its input should be '' or 'public-service'"),
+        ({"preset": ["public-service"]}, "its input should be '' or 'public-service'"),
+        ({"dpop_mismatch_error": "invalid_token"}, "its input should be 'invalid_grant' or 'invalid_dpop_proof'"),
         ({"timezone": "Mars/Base"}, "Mars/Base is no time zone: write a name such as"),
         ({"timezone": "/etc/passwd"}, "is no time zone"),
         ({"trusted_proxies": "10.0.0.1/8"}, "has host bits set"),
@@ -157,6 +159,35 @@ def test_behind_a_declared_proxy_http_and_https_are_fine() -> None:
 )
 def test_a_value_that_cannot_work_is_refused_with_what_to_do(overrides: dict[str, object], says: str) -> None:
     assert says in refusal(**overrides)
+
+
+@pytest.mark.parametrize(
+    "generations",
+    ["current", "intermediate", "fapi2", "legacy", "current,legacy", "legacy,current", "intermediate,legacy"],
+)
+def test_one_pushed_and_one_query_generation_are_served_side_by_side_or_either_alone(generations: str) -> None:
+    """decisions.md, "Generations"."""
+    assert load(generations=generations).generations == tuple(generations.split(","))
+
+
+@pytest.mark.parametrize(
+    ("generations", "says"),
+    [
+        ("fapi2,legacy", "fapi2 is served alone, not together with legacy: write fapi2 or legacy"),
+        ("current,fapi2", "fapi2 is served alone, not together with current: write fapi2 or current"),
+        ("fapi2,current,legacy", "not together with current,legacy: write fapi2 or current,legacy"),
+        ("current,intermediate", "current and intermediate both take pushed requests, and only one such is served"),
+        ("current,intermediate,legacy", "only one such is served: write one of them"),
+        ("legacy,legacy", "legacy is named more than once: write it once"),
+        ("current,curent", "curent is not a generation that CorpID serves: choose from legacy, intermediate, current, fapi2"),
+        ("", "no generation is named: write at least one of legacy, intermediate, current, fapi2"),
+    ],
+)  # fmt: skip
+def test_generations_that_do_not_go_together_are_refused(generations: str, says: str) -> None:
+    """decisions.md, "Side by side": FAPI2 together with LEGACY refuses to start."""
+    sentence = refusal(generations=generations)
+    assert sentence.startswith("generations: ")
+    assert says in sentence
 
 
 def test_a_secret_is_not_shown_when_it_is_refused() -> None:

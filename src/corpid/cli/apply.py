@@ -15,6 +15,7 @@ from corpid.cli import output
 from corpid.directory.access import OPERATOR
 from corpid.directory.problems import located
 from corpid.flows.administration import applying, exporting
+from corpid.settings.presets import client_rules
 
 if TYPE_CHECKING:
     from corpid.flows.administration.applying import Applied
@@ -74,7 +75,7 @@ async def _apply(content: bytes, name: str, *, dry_run: bool, prune: bool, devel
             file=name,
             actor=OPERATOR,
             new_user_id=lambda: str(uuid.uuid4()),
-            developer_mode=chosen.developer_mode,
+            rules=client_rules(chosen),
             plain_passwords=chosen.developer_mode or development,
             prune=prune,
             dry_run=dry_run,

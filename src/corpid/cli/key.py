@@ -1,9 +1,11 @@
-"""`corpid key`: the keys that sign, and their calendar (D42)."""
+"""`corpid key`: the keys that sign, their calendar and their certificates (D42)."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path  # noqa: TC003 - typer reads it when the program runs
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -11,25 +13,33 @@ from corpid import settings
 from corpid.app import open_registry
 from corpid.cli import output
 from corpid.directory.access import OPERATOR
-from corpid.flows import key_rotation
+from corpid.flows import certificates, key_rotation
 from corpid.flows.own_keys import KEPT_SECONDS
+from corpid.jose.certificates import parse_chain
 
 if TYPE_CHECKING:
     from corpid.ports import SealedKey
 
-app = typer.Typer(help="Signing keys: list, rotate, revoke; secrets at rest: rewrap.", no_args_is_help=True)
+app = typer.Typer(
+    help="Signing keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap.",
+    no_args_is_help=True,
+)
+
+Kid = Annotated[str, typer.Argument(help="The kid, from `corpid key list`.")]
 
 
 @app.command("list")
 def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show every signing key and where it is in its life."""
     keys, now = output.run(_all())
-    rows = [(key.kid, _state(key, now), _time(key.active_from), _time(key.retired_at)) for key in keys]
+    rows = [
+        (key.kid, _state(key, now), _time(key.active_from), _time(key.retired_at), _certificate(key)) for key in keys
+    ]
     if json:
-        names = ("kid", "state", "signs_from", "retired_at")
+        names = ("kid", "state", "signs_from", "retired_at", "certificate")
         output.as_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        output.table("Signing keys", ("kid", "State", "Signs from", "Retired at"), rows)
+        output.table("Signing keys", ("kid", "State", "Signs from", "Retired at", "Certificate"), rows)
 
 
 @app.command()
@@ -50,12 +60,40 @@ def rotate(
 
 
 @app.command()
-def revoke(kid: Annotated[str, typer.Argument(help="The kid, from `corpid key list`.")]) -> None:
+def revoke(kid: Kid) -> None:
     """Stop publishing and accepting a key at once. Every token that it signed is refused from now on."""
     replacement = output.run(_revoke(kid))
     output.warn(f"Tokens signed by {kid} are refused from now on; people have to sign in again.")
     if replacement is not None:
         output.say(f"Key {replacement.kid} signs from {_time(replacement.active_from)} in its place.")
+
+
+@app.command()
+def request_certificate(
+    kid: Kid,
+    *,
+    subject_name: Annotated[
+        str | None, typer.Option(help="The common name to be certified. Default: the host of base_url.")
+    ] = None,
+) -> None:
+    """Print a certificate signing request (PEM) for a key, to be sent to a certification authority."""
+    print(output.run(_request_certificate(kid, subject_name)), end="")
+
+
+@app.command()
+def certify(
+    kid: Kid,
+    chain: Annotated[
+        Path | None, typer.Argument(help="A PEM file: the key's certificate, then its issuer's, and so on.")
+    ] = None,
+    *,
+    remove: Annotated[bool, typer.Option("--remove", help="Go back to the certificate that the key signs.")] = False,
+) -> None:
+    """Publish a certificate chain of your own with a key, where the key set carries certificates (LEGACY)."""
+    if (chain is None) != remove:
+        output.fail("name either the file with the certificate chain, or --remove")
+    key = output.run(_give_up(kid) if chain is None else _certify(kid, _text(chain)))
+    output.say(f"Key {kid} has the certificate: {_certificate(key)}. A running server follows within 5 seconds.")
 
 
 @app.command()
@@ -82,6 +120,20 @@ def _time(at: int | None) -> str:
     return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        output.fail(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not PEM text'}")
+
+
+def _certificate(key: SealedKey) -> str:
+    if key.certificate_chain is None:
+        return "signed by the key itself"
+    own = parse_chain(key.certificate_chain)[0]
+    return f"issued by {own.issuer.rfc4514_string()}, until {own.not_valid_after_utc:%Y-%m-%d %H:%M:%S} UTC"
+
+
 async def _all() -> tuple[list[SealedKey], float]:
     async with open_registry(settings.load()) as stores:
         return await key_rotation.signing_keys(stores.registry), stores.clock()
@@ -98,6 +150,23 @@ async def _revoke(kid: str) -> SealedKey | None:
             return await key_rotation.revoke(stores.registry, OPERATOR, kid, now=stores.clock())
         except key_rotation.RotationRefused as error:
             output.fail(f"{error}.")
+
+
+async def _request_certificate(kid: str, subject_name: str | None) -> str:
+    chosen = settings.load()
+    name = urlsplit(chosen.base_url).hostname or "" if subject_name is None else subject_name
+    async with open_registry(chosen) as stores:
+        return await certificates.signing_request(stores.registry, OPERATOR, kid, subject_name=name)
+
+
+async def _certify(kid: str, chain: str) -> SealedKey:
+    async with open_registry(settings.load()) as stores:
+        return await certificates.certify(stores.registry, OPERATOR, kid, chain, now=stores.clock())
+
+
+async def _give_up(kid: str) -> SealedKey:
+    async with open_registry(settings.load()) as stores:
+        return await certificates.give_up(stores.registry, OPERATOR, kid)
 
 
 async def _rewrap() -> int:

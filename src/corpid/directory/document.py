@@ -154,7 +154,7 @@ class _Reading:
                 continue
             lines[rule.member] = key.line
             try:
-                fields[rule.member] = rule.read(value)
+                fields[rule.member] = rule.value(value)
             except Malformed as error:
                 self._report(error.line, f"{key.text}: {error.reason}")
         return fields, lines

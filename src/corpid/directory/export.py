@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from corpid.directory.records import Parameter, ParameterDefinition
-from corpid.directory.sections import OWN_FACTORS, SECTIONS
+from corpid.directory.sections import NOTHING, OWN_FACTORS, SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from corpid.directory.records import Membership, User
+    from corpid.directory.sections import Key
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -27,7 +28,7 @@ def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[st
     """
     section = SECTIONS[section_name]
     members = {
-        name: _value(key.member, getattr(record, key.member), user_names)
+        name: _value(key, getattr(record, key.member), user_names)
         for name, key in section.keys.items()
         if key.member in record.__struct_fields__
     }
@@ -49,12 +50,12 @@ def user_text(user: User, memberships: Sequence[Membership]) -> str:
     return indent(_yaml({user.user_name: members}, flow=None), "  ")
 
 
-def _value(member: str, value: object, user_names: Mapping[str, str]) -> object:
-    if member == "user_id":
+def _value(key: Key, value: object, user_names: Mapping[str, str]) -> object:
+    if key.member == "user_id":
         return user_names[str(value)]
-    if member == "userinfo_encryption_enc":
-        return value or "none"
-    if member == "parameters" and isinstance(value, tuple):
+    if key.clearable:
+        return NOTHING if value is None else value
+    if key.member == "parameters" and isinstance(value, tuple):
         return _parameters(value)
     return list(value) if isinstance(value, tuple) else value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -44,6 +45,10 @@ _TELLS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+_PACKED_STATUS: Final[Mapping[str, str]] = MappingProxyType({"Deregistered": "De-Registered"})
+_UNPACKED: Final = "!#$&'()*+/:;?@[]"
+"""what stands as it is in a packed subject, beside letters, digits and - . _ ~"""
+
 IDENTITY_SCOPES: Final[tuple[str, ...]] = tuple(_TELLS)
 """the scopes that tell something of a person or an entity; consent concerns these (D29)"""
 
@@ -62,6 +67,41 @@ def entity_attributes(entity: Entity, scopes: Collection[str]) -> dict[str, str]
 def user_attributes(user: User, scopes: Collection[str]) -> dict[str, str]:
     """The attributes of a person that the scopes grant; what the directory does not know is left out. R-12.4."""
     return _attributes(user, _USER_MEMBERS, scopes)
+
+
+def packed_subject(user: User, entity: Entity) -> str:
+    """A person's account for an entity as one text: `s` identity number, `uuid`, `u` account, `c` country.
+
+    A value never holds a comma, an equals sign or a space, so that nobody's number can pose as another member.
+    Source: R-12.2, docs/decisions/0007
+    """
+    members = {
+        "s": user.identity_number,
+        "uuid": user.user_id,
+        "u": entity.entity_id + user.identity_number,
+        "c": user.identity_country,
+    }
+    return ",".join(f"{name}={quote(value, safe=_UNPACKED)}" for name, value in members.items())
+
+
+def packed_parties(user: User, entity: Entity) -> dict[str, dict[str, str]]:
+    """userInfo and entityInfo: every member is there, blank where it does not apply. Source: R-12.2"""
+    foreign = entity.type != "UEN"
+    return {
+        "userInfo": {
+            "CPAccType": "User",
+            "CPUID_FullName": user.name,
+            "ISSPHOLDER": "YES" if user.account_type == "standard" else "NO",
+        },
+        "entityInfo": {
+            "CPEntID": entity.entity_id,
+            "CPEnt_TYPE": entity.type,
+            "CPEnt_Status": "" if entity.type == "NON-UEN" else _PACKED_STATUS.get(entity.status, entity.status),
+            "CPNonUEN_Country": entity.country if foreign else "",
+            "CPNonUEN_RegNo": entity.registration_number if foreign else "",
+            "CPNonUEN_Name": entity.name if foreign else "",
+        },
+    }
 
 
 def what_a_scope_tells(scope: str) -> str:

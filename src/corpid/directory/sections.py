@@ -33,6 +33,8 @@ ENTITY_TYPE: Final = values.one_of("UEN", "NON-UEN", "GSTN")
 ENTITY_STATUS: Final = values.one_of("Registered", "Deregistered", "Withdrawn", empty=True)
 URI: Final = values.identifier(2048, r"[!-~]", "printable ASCII")
 ENCRYPTION: Final = values.one_of("A256CBC-HS512", "A256GCM")
+WRAP: Final = values.one_of("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW")
+NOTHING: Final = "none"
 OWN_FACTORS: Final = frozenset({"password", "password_hash", "totp_secret"})
 
 
@@ -71,10 +73,6 @@ def _country_or_empty(node: Node) -> object:
     return values.country(node) if text_of(node) else ""
 
 
-def _encryption_or_none(node: Node) -> object:
-    return None if text_of(node) == "none" else ENCRYPTION(node)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """A key of a section: the record's member that it fills, how it is read, whether a new record needs it."""
@@ -82,6 +80,13 @@ class Key:
     member: str
     read: Reader
     needed: bool = False
+    clearable: bool = False
+    """`none` takes the value away, which leaving the key out does not"""
+
+    def value(self, node: Node) -> object:
+        """What the record holds, None for a value that is taken away. Raises Malformed. Source: docs/directory.md"""
+        taken_away = self.clearable and isinstance(node, Scalar) and node.text == NOTHING
+        return None if taken_away else self.read(node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,9 +195,15 @@ SECTIONS: Final[dict[str, Section]] = {
             "scopes": Key(member="scopes", read=values.texts(SCOPE, least=1)),
             "services": Key(member="services", read=values.texts(SERVICE_ID)),
             "generations": Key(member="generations", read=values.texts(values.identifier(32))),
+            "legacy_until": Key(member="legacy_until", read=values.day, clearable=True),
+            "token_endpoint_audience_until": Key(
+                member="token_endpoint_audience_until", read=values.day, clearable=True
+            ),
             "subject": Key(member="subject", read=values.one_of("user", "entity")),
+            "id_token_encryption_alg": Key(member="id_token_encryption_alg", read=WRAP, clearable=True),
             "id_token_encryption_enc": Key(member="id_token_encryption_enc", read=ENCRYPTION),
-            "userinfo_encryption_enc": Key(member="userinfo_encryption_enc", read=_encryption_or_none),
+            "userinfo_signing_alg": Key(member="userinfo_signing_alg", read=values.one_of("ES256"), clearable=True),
+            "userinfo_encryption_enc": Key(member="userinfo_encryption_enc", read=ENCRYPTION, clearable=True),
             "stringified_blocks": Key(member="stringified_blocks", read=values.yes_or_no),
             "context_types": Key(member="context_types", read=values.texts(values.identifier(64), least=1)),
             "assurance_level": Key(member="assurance_level", read=values.whole_number),

@@ -52,6 +52,7 @@ async def authenticate(
     client = await provider.live.client(candidate.client_id, now)
     if client is None:
         raise InvalidClient(FAILED, detail="unknown or disabled client")
+    client_assertion.validate_audience(candidate, client, issuer=issuer, today=provider.policy.today(now))
     try:
         keys = await provider.client_keys.current(client, now=now)
         try:

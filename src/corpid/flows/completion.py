@@ -9,8 +9,9 @@ import msgspec
 from corpid.flows import interactions, kinds
 from corpid.flows.interactions import Interaction, Outcome
 from corpid.ports import AuditEvent
-from corpid.protocol import assurance, authorization_response, registration, scopes
+from corpid.protocol import assurance, authorization_response, habits, registration, scopes
 from corpid.protocol.errors import AccessDenied, InvalidRequest, InvalidRequestURI
+from corpid.protocol.generations import GENERATIONS
 from corpid.protocol.limits import REDIRECT_REPEATED_SECONDS
 from corpid.protocol.records import Grant
 
@@ -47,7 +48,8 @@ async def registered(provider: Provider, request: AuthorizationRequest, *, now: 
 async def still_allowed(provider: Provider, client: Client, interaction: Interaction, now: float) -> None:
     """What a completion looks at once more. Raises AccessDenied. Source: D50"""
     request = interaction.request
-    if not registration.lists(client, request.generation):
+    generation = provider.policy.serving(request.generation)
+    if generation is None or not registration.serves(client, generation, provider.policy.today(now)):
         raise AccessDenied("this client may no longer use this interface")
     if not scopes.covered(client, request.scopes):
         raise AccessDenied("this client may no longer ask for these scopes")
@@ -66,7 +68,7 @@ async def claimed_elsewhere(provider: Provider, interaction: Interaction, *, now
 
 def code_of(provider: Provider, interaction: Interaction) -> str:
     """The code of a finished interaction: derived, never stored in clear (D15)."""
-    prefix = provider.policy.generation(interaction.request.generation).code_prefix
+    prefix = GENERATIONS[interaction.request.generation].code_prefix
     return prefix + provider.own_keys.mac("code", interaction.interaction_id)
 
 
@@ -101,11 +103,17 @@ async def write_code(provider: Provider, unit: TransientUnit, caller: Caller, in
         auth_time=interaction.auth_time,
         amr=interaction.amr,
         acr=assurance.urn(provider.policy.acr_prefix, interaction.level),
+        habits=_habits(request),
     )
-    key = kinds.key(kinds.CODE, provider.policy.base_url, request.client_id, code, request.code_challenge)
+    key = kinds.code_key(provider.policy.base_url, request.generation, request.client_id, code, request.code_challenge)
     await unit.put(kinds.CODE.name, key, msgspec.msgpack.encode(grant), kinds.CODE.seconds)
     await provider.registry.audit.write(_event(caller, interaction, "sign_in.complete"), now=caller.now)
     return code
+
+
+def _habits(request: AuthorizationRequest) -> tuple[str, ...]:
+    successor = GENERATIONS[request.generation].successor
+    return () if successor is None else habits.of_request(request, GENERATIONS[successor])
 
 
 def _event(caller: Caller, interaction: Interaction, action: str, *, refused: str = "") -> AuditEvent:
@@ -179,16 +187,12 @@ async def leave(provider: Provider, caller: Caller, interaction: Interaction) ->
     """
     request = interaction.request
     await registered(provider, request, now=caller.now)
-    iss = provider.policy.iss_of_callback
+    address = authorization_response.of_request(request, iss=provider.policy.iss_of_callback)
     repeated = caller.now < interaction.finished_at + REDIRECT_REPEATED_SECONDS
     if interaction.outcome is Outcome.CODE and repeated:
         await provider.own_keys.ring(caller.now)
-        return authorization_response.success(
-            request.redirect_uri, code=code_of(provider, interaction), state=request.state, iss=iss
-        )
+        return authorization_response.success(address, code=code_of(provider, interaction))
     error: OAuthError = InvalidRequestURI("this sign-in has ended or has expired")
     if interaction.outcome is Outcome.REFUSED and repeated:
         error = AccessDenied(interaction.error_description)
-    return authorization_response.failure(
-        request.redirect_uri, error, reference=caller.request_id, state=request.state, iss=iss
-    )
+    return authorization_response.failure(address, error, reference=caller.request_id)

@@ -46,6 +46,11 @@ ATTEMPT_SLOT: Final = Kind("attempt_slot", 0)
 SECOND_FACTOR_MISSES: Final = Kind("second_factor_misses", limits.COMPLETION_KEPT_SECONDS)
 
 
+def code_key(issuer: str, generation: str, client_id: str, code: str, challenge: str) -> bytes:
+    """The key of a code: found only by its client, with its verifier, under the generation it was issued in (D18)."""
+    return key(CODE, issuer, generation, client_id, code, challenge)
+
+
 def key(kind: Kind, issuer: str, *parts: str) -> bytes:
     """The key of an entry: 32 bytes, a hash over kind, issuer and what names the entry (DESIGN, Security)."""
     return hashlib.sha256(tuple_bytes(kind.name, issuer, *parts)).digest()

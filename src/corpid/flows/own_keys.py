@@ -21,15 +21,24 @@ _NONCE_SECONDS: Final = 120
 def open_key(key: SealedKey) -> SigningKey:
     """A stored signing key, ready for use (D42)."""
     return key_ring.open_signing_key(
-        key.secret, active_from=key.active_from, retired_at=key.retired_at, revoked_at=key.revoked_at
+        key.secret,
+        active_from=key.active_from,
+        retired_at=key.retired_at,
+        revoked_at=key.revoked_at,
+        created_at=key.created_at,
+        certificate_chain=key.certificate_chain,
     )
 
 
 class OwnKeys:
-    """Signing key ring and server secret; a change made elsewhere is seen within five seconds."""
+    """Signing key ring and server secret; a change made elsewhere is seen within five seconds.
 
-    def __init__(self, registry: Registry) -> None:
+    `certificates` publishes a certificate with every key.
+    """
+
+    def __init__(self, registry: Registry, *, certificates: bool = False) -> None:
         self._registry = registry
+        self._certificates = certificates
         self._ring: KeyRing | None = None
         self._secret = b""
         self._stored: list[SealedKey] = []
@@ -46,7 +55,9 @@ class OwnKeys:
         stored = await self._registry.keys.all()
         if stored != self._stored or self._ring is None or now >= self._ring.until:
             opened = [open_key(key) for key in stored if key.use == "sig"]
-            self._ring = key_ring.build(opened, now=now, kept_seconds=KEPT_SECONDS)
+            self._ring = key_ring.build(
+                opened, now=now, kept_seconds=KEPT_SECONDS, with_certificates=self._certificates
+            )
             self._secret = next(from_base64url(key.secret) for key in stored if key.use == "mac")
             self._stored = stored
         self._looked_at = now

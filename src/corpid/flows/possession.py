@@ -29,9 +29,10 @@ async def prove(
 ) -> Proof | None:
     """Verify the request's DPoP header; None where it has none. Nothing is spent yet.
 
-    Raises InvalidDPoPProof, or UseDPoPNonce where server nonces are on. Source: RFC 9449 §4.3, §8
+    Raises InvalidDPoPProof, or UseDPoPNonce where server nonces are on. Of a generation whose tokens are bound to
+    no key, the header is not looked at. Source: RFC 9449 §4.3, §8
     """
-    text = dpop.header(headers)
+    text = dpop.header(headers) if generation.sender_constrained else None
     if text is None:
         return None
     proof = dpop.verify(text, target, algorithms=generation.proof_algorithms, now=now, access_token=access_token)

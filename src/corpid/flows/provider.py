@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
-
-from corpid.protocol.generations import GENERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.live import LiveState
     from corpid.flows.own_keys import OwnKeys
+    from corpid.flows.usage import UsageLog
     from corpid.ports import ClientKeys, Passwords, Registry, TransientStore
     from corpid.protocol.generations import Generation
 
@@ -23,8 +23,10 @@ class Policy:
 
     base_url: str
     name: str
-    pushed: Generation
+    pushed: Generation | None
     """the generation that PAR serves, with the algorithms that work here (D42)"""
+    query: Generation | None
+    """the generation whose requests come as query parameters; one of the two is always served"""
     returns_iss: bool
     """whether callbacks carry `iss`; discovery says the same (RFC 9207)"""
     session_seconds: int
@@ -34,21 +36,31 @@ class Policy:
     """acr is this and the level, e.g. `urn:idp:authentication:loa:2` (D10)"""
     dpop_nonces: bool
     """whether proofs must carry a server nonce (RFC 9449 §8, D7)"""
+    dpop_mismatch_code: str
+    """error of a code that is redeemed with another key than the one bound to it (D6)"""
     developer_mode: bool
+
+    @property
+    def served(self) -> tuple[Generation, ...]:
+        """The generations of this deployment; the first one's document is published."""
+        return tuple(generation for generation in (self.pushed, self.query) if generation is not None)
 
     @property
     def iss_of_callback(self) -> str | None:
         """The `iss` of a callback, None where callbacks carry none (RFC 9207 §2)."""
         return self.base_url if self.returns_iss else None
 
-    def generation(self, name: str) -> Generation:
-        """A generation by its name, as records name it."""
-        return {**GENERATIONS, self.pushed.name: self.pushed}[name]
-
     def generation_of_code(self, code: str) -> Generation:
-        """The generation that a code's first character names, else the pushed one (decisions "Generations")."""
-        named = (g.name for g in GENERATIONS.values() if g.code_prefix == code[:1])
-        return self.generation(next(named, self.pushed.name))
+        """The served generation that a code's first character names, else the first (decisions "Generations")."""
+        return next((each for each in self.served if each.code_prefix == code[:1]), self.served[0])
+
+    def serving(self, name: str) -> Generation | None:
+        """The generation of this name, None where it is not served (any more)."""
+        return next((each for each in self.served if each.name == name), None)
+
+    def today(self, now: float) -> str:
+        """The day in the deployment's time zone, YYYY-MM-DD (D23)."""
+        return datetime.fromtimestamp(now, self.timezone).date().isoformat()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +74,7 @@ class Provider:
     passwords: Passwords
     own_keys: OwnKeys
     live: LiveState
+    usage: UsageLog
     clock: Callable[[], float]
     new_id: Callable[[], str]
     """32 random bytes, base64url without padding"""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import client_authentication, kinds, possession
+from corpid.flows.id_token_key import id_token_key
 from corpid.protocol import authorization_request, registration
 from corpid.protocol.dpop import Target
 from corpid.protocol.errors import InvalidRequest, UnauthorizedClient
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from corpid.flows.client_authentication import AuthenticatedClient
     from corpid.flows.provider import Provider
     from corpid.protocol.dpop import Proof
+    from corpid.protocol.generations import Generation
     from corpid.protocol.records import AuthorizationRequest
 
 REQUEST_URI_PREFIX: Final = "urn:ietf:params:oauth:request_uri:"
@@ -39,21 +41,23 @@ async def push(
     *,
     authorization: Sequence[bytes],
     proofs: Sequence[bytes],
+    generation: Generation,
     now: float,
     request_id: str = "",
 ) -> Pushed:
     """Accept a pushed authorization request. Raises the errors of Spec 7.1 (RFC 9126 §2, decisions "order")."""
-    policy, generation = provider.policy, provider.policy.pushed
+    policy = provider.policy
     caller = await client_authentication.authenticate(
         provider, parameters, authorization, generation=generation, now=now
     )
     client = caller.client
-    if not registration.lists(client, generation.name):
+    if not registration.serves(client, generation, policy.today(now)):
         raise UnauthorizedClient("this client is not registered for the generation that is served here")
     if parameters.get("client_id") is None:
         raise InvalidRequest("parameter client_id is missing")
     target = Target(method="POST", url=policy.base_url + PAR_PATH)
     proof = await possession.prove(provider, proofs, target, generation=generation, now=now)
+    authorization_request.refuse_nested(parameters)
     request = authorization_request.validate(
         parameters,
         client,
@@ -61,8 +65,7 @@ async def push(
         jkt=possession.bound_key(proof, parameters.get("dpop_jkt"), generation=generation),
         acr_prefix=policy.acr_prefix,
     )
-    if generation.id_token_encrypted and caller.keys.encryption is None:
-        raise InvalidRequest("the key set of this client has no usable key with use enc for the ID token")
+    id_token_key(client, generation, caller.keys, refusal=InvalidRequest)
     return await _write(provider, caller, proof, request, request_id=request_id, now=now)
 
 

@@ -8,21 +8,32 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.directory import authorization_data
+from corpid.directory.parties import entity_attributes
 from corpid.flows import kinds, possession
 from corpid.jose import encryption
 from corpid.ports import KeySetUnavailable
-from corpid.protocol import access_token, credentials, scopes, userinfo
+from corpid.protocol import access_token, credentials, registration, scopes, userinfo
 from corpid.protocol.dpop import Target
 from corpid.protocol.errors import InvalidRequest, InvalidToken, ServerError
+from corpid.protocol.scopes import ENTITY_SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from corpid.directory.records import Acting
     from corpid.flows.provider import Provider
     from corpid.protocol.access_token import AccessToken
     from corpid.protocol.dpop import Proof
     from corpid.protocol.generations import Generation, Resource
     from corpid.protocol.records import Client
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a resource answers with: a JWT where it is signed, else JSON (Spec 2.5, D22)."""
+
+    content: bytes
+    client_id: str
+    signed: bool
 
 
 async def read(
@@ -35,22 +46,27 @@ async def read(
     proofs: Sequence[bytes],
     now: float,
     request_id: str = "",
-) -> tuple[str, str]:
-    """The answer of a resource as a signed JWT, nested in a JWE where the client registered for that.
+) -> Answer:
+    """The answer of a resource: as the generation says and the client registered, signed, nested in a JWE or plain.
 
-    Returns it with the client_id. Raises the errors of Spec 7.4. Source: RFC 9449 §7, Spec 4.4, D22
+    Raises the errors of Spec 7.4. Source: RFC 9449 §7, Spec 4.4, D22, D25, D26
     """
     text = credentials.access_token(authorization, generation.scheme)
     token, proof = await _verify(provider, generation, resource, text, method, proofs, now)
     await _spend(provider, token, proof, request_id=request_id, now=now)
-    client = await _live(provider, token, now)
+    client, acting = await _live(provider, generation, token, now)
     blocks = await _blocks(provider, resource, token, client, now)
+    if resource.entity_member is not None:
+        blocks[resource.entity_member] = dict(entity_attributes(acting.entity, token.scopes))
     claims = userinfo.claims(token, client, blocks, issuer=provider.policy.base_url, now=int(now))
+    content, enc = msgspec.json.encode(claims), client.userinfo_encryption_enc if resource.encryptable else None
+    if not (generation.userinfo_signed or client.userinfo_signing_alg or enc):
+        return Answer(content=content, client_id=client.client_id, signed=False)
     ring = await provider.own_keys.ring(now)
-    answer = ring.sign(msgspec.json.encode(claims), "JWT")
-    if client.userinfo_encryption_enc is not None:
-        answer = await _encrypt(provider, client, answer, client.userinfo_encryption_enc, now)
-    return answer, client.client_id
+    answer = ring.sign(content, "JWT")
+    if enc is not None:
+        answer = await _encrypt(provider, client, answer, enc, now)
+    return Answer(content=answer.encode("ascii"), client_id=client.client_id, signed=True)
 
 
 async def _verify(
@@ -61,38 +77,44 @@ async def _verify(
     method: str,
     proofs: Sequence[bytes],
     now: float,
-) -> tuple[AccessToken, Proof]:
+) -> tuple[AccessToken, Proof | None]:
     """Token and proof, verified together or not at all."""
     url = provider.policy.base_url + resource.path
     ring = await provider.own_keys.ring(now)
     token = access_token.verify(text, ring, issuer=provider.policy.base_url, resource_url=url, now=now)
     target = Target(method=method, url=url)
     proof = await possession.prove(provider, proofs, target, generation=generation, now=now, access_token=text)
-    if proof is None:
+    if proof is None and generation.sender_constrained:
         raise InvalidRequest("a DPoP header is needed")
-    access_token.validate_binding(token, proof.jkt)
+    access_token.validate_binding(token, proof.jkt if proof else None)
+    if resource.entity_member is not None:
+        access_token.validate_scope(token, ENTITY_SCOPES)
     return token, proof
 
 
-async def _spend(provider: Provider, token: AccessToken, proof: Proof, *, request_id: str, now: float) -> None:
+async def _spend(provider: Provider, token: AccessToken, proof: Proof | None, *, request_id: str, now: float) -> None:
     if token.issued_at < provider.transient.forgotten_at:
         raise InvalidToken("access token: issued before this provider's restart")
     denied = kinds.key(kinds.DENIED_TOKEN, provider.policy.base_url, token.jti)
     async with provider.transient.unit(now) as unit:
-        await possession.spend(provider, unit, proof, client_id=token.client_id, request_id=request_id, now=now)
+        if proof is not None:
+            await possession.spend(provider, unit, proof, client_id=token.client_id, request_id=request_id, now=now)
         if await unit.get(kinds.DENIED_TOKEN.name, denied) is not None:
             raise InvalidToken("access token: revoked, because its code was presented again")
 
 
-async def _live(provider: Provider, token: AccessToken, now: float) -> Client:
+async def _live(provider: Provider, generation: Generation, token: AccessToken, now: float) -> tuple[Client, Acting]:
     client = await provider.live.client(token.client_id, now)
     if client is None:
         raise InvalidToken("access token: its client is not known or disabled")
+    if not registration.serves(client, generation, provider.policy.today(now)):
+        raise InvalidToken("access token: its client may no longer use this interface")
     if not scopes.covered(client, token.scopes):
         raise InvalidToken("access token: its client may no longer ask for these scopes")
-    if await provider.live.acting(token.user_id, token.entity_id, now) is None:
+    acting = await provider.live.acting(token.user_id, token.entity_id, now)
+    if acting is None:
         raise InvalidToken("access token: the person may no longer act for the entity")
-    return client
+    return client, acting
 
 
 async def _blocks(

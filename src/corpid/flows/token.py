@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.directory.parties import entity_attributes, user_attributes
+from corpid.directory.parties import entity_attributes, packed_parties, packed_subject, user_attributes
 from corpid.flows import client_authentication, kinds, possession, replays
+from corpid.flows.id_token_key import id_token_key
 from corpid.jose import encryption
-from corpid.protocol import access_token, id_token, registration, scopes
+from corpid.protocol import access_token, habits, id_token, registration, scopes
 from corpid.protocol import grant as grants
 from corpid.protocol.dpop import Target
 from corpid.protocol.errors import InvalidGrant, InvalidRequest, ServerError
+from corpid.protocol.generations import GENERATIONS
 from corpid.protocol.limits import ACCESS_TOKEN_SECONDS
 from corpid.protocol.metadata import TOKEN_PATH
-from corpid.protocol.parties import Parties
+from corpid.protocol.parties import Packed, Parties
 from corpid.protocol.records import Grant
 
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 
     from corpid.flows.client_authentication import AuthenticatedClient
     from corpid.flows.provider import Provider
+    from corpid.jose.keys import EncryptionKey
     from corpid.ports import TransientUnit
+    from corpid.protocol.dpop import Proof
     from corpid.protocol.generations import Generation
     from corpid.protocol.grant import TokenRequest
 
@@ -54,12 +58,8 @@ async def exchange(
     caller = await client_authentication.authenticate(
         provider, parameters, authorization, generation=generation, now=now
     )
-    target = Target(method="POST", url=provider.policy.base_url + TOKEN_PATH)
-    proof = await possession.prove(provider, proofs, target, generation=generation, now=now)
-    if proof is None:
-        raise InvalidRequest("a DPoP header is needed")
-    if generation.id_token_encrypted and caller.keys.encryption is None:
-        raise ServerError("the key set of this client has no usable key with use enc for the ID token")
+    proof = await _prove(provider, proofs, generation, now)
+    encrypted_to = id_token_key(caller.client, generation, caller.keys, refusal=ServerError)
     token_id = access_token.identifier(
         issuer=provider.policy.base_url,
         client_id=caller.client.client_id,
@@ -67,12 +67,44 @@ async def exchange(
         challenge=request.challenge,
     )
     async with provider.transient.unit(now) as unit:
-        await possession.spend(provider, unit, proof, client_id=caller.client.client_id, request_id=request_id, now=now)
+        if proof is not None:
+            client_id = caller.client.client_id
+            await possession.spend(provider, unit, proof, client_id=client_id, request_id=request_id, now=now)
         await client_authentication.spend(provider, unit, caller.assertion, request_id=request_id, now=now)
         grant = await _take(provider, unit, caller, request, token_id, request_id=request_id, now=now)
-    grant = grants.redeem(grant, request, jkt=proof.jkt)
+    mismatch_code = provider.policy.dpop_mismatch_code
+    grant = grants.redeem(grant, request, jkt=proof.jkt if proof else None, mismatch_code=mismatch_code)
     subject = await _parties(provider, caller, grant, now)
-    return await _issue(provider, caller, grant, subject, generation=generation, token_id=token_id, now=now)
+    _note_use(provider, caller, grant, generation, now)
+    return await _issue(provider, caller, grant, subject, encrypted_to, token_id=token_id, now=now)
+
+
+async def _prove(provider: Provider, proofs: Sequence[bytes], generation: Generation, now: float) -> Proof | None:
+    if not generation.sender_constrained:
+        if proofs:
+            raise InvalidGrant("this code yields a token that is bound to no key: leave the DPoP header out")
+        return None
+    target = Target(method="POST", url=provider.policy.base_url + TOKEN_PATH)
+    proof = await possession.prove(provider, proofs, target, generation=generation, now=now)
+    if proof is None:
+        raise InvalidRequest("a DPoP header is needed")
+    return proof
+
+
+def _note_use(
+    provider: Provider, caller: AuthenticatedClient, grant: Grant, generation: Generation, now: float
+) -> None:
+    """Count what a generation that ends is still used for, and how (`corpid client migration`)."""
+    if generation.successor is None:
+        return
+    assertion = caller.assertion
+    of_assertion = habits.of_assertion(
+        lifetime=assertion.lifetime,
+        has_jti=assertion.jti is not None,
+        names_token_endpoint=assertion.names_token_endpoint,
+        successor=GENERATIONS[generation.successor],
+    )
+    provider.usage.note(grant.client_id, generation.name, (*grant.habits, *of_assertion), now)
 
 
 async def _take(
@@ -86,7 +118,8 @@ async def _take(
     now: float,
 ) -> Grant:
     issuer, client_id = provider.policy.base_url, caller.client.client_id
-    code = kinds.key(kinds.CODE, issuer, client_id, request.code, request.challenge)
+    generation = provider.policy.generation_of_code(request.code)
+    code = kinds.code_key(issuer, generation.name, client_id, request.code, request.challenge)
     value = await unit.take(kinds.CODE.name, code)
     if value is None:
         denied = kinds.key(kinds.DENIED_TOKEN, issuer, token_id)
@@ -97,8 +130,8 @@ async def _take(
 
 
 async def _parties(provider: Provider, caller: AuthenticatedClient, grant: Grant, now: float) -> Parties:
-    client = caller.client
-    if not registration.lists(client, grant.generation):
+    client, generation = caller.client, GENERATIONS[grant.generation]
+    if not registration.serves(client, generation, provider.policy.today(now)):
         raise InvalidGrant(grants.FAILED, detail="the client no longer lists the generation")
     if grant.redirect_uri not in client.redirect_uris:
         raise InvalidGrant(grants.FAILED, detail="the redirect_uri is no longer registered")
@@ -107,11 +140,14 @@ async def _parties(provider: Provider, caller: AuthenticatedClient, grant: Grant
     acting = await provider.live.acting(grant.user_id, grant.entity_id, now)
     if acting is None:
         raise InvalidGrant(grants.FAILED, detail="the person may no longer act for the entity")
+    user, entity = acting.user, acting.entity
+    packed = Packed(sub=packed_subject(user, entity), told=packed_parties(user, entity))
     return Parties(
         user_id=grant.user_id,
         entity_id=grant.entity_id,
-        user_attributes=user_attributes(acting.user, grant.scopes),
-        entity_attributes=entity_attributes(acting.entity, grant.scopes),
+        user_attributes=user_attributes(user, grant.scopes),
+        entity_attributes=entity_attributes(entity, grant.scopes),
+        packed=packed if generation.packed_subject else None,
     )
 
 
@@ -120,12 +156,12 @@ async def _issue(
     caller: AuthenticatedClient,
     grant: Grant,
     subject: Parties,
+    encrypted_to: EncryptionKey | None,
     *,
-    generation: Generation,
     token_id: str,
     now: float,
 ) -> Issued:
-    issuer, client = provider.policy.base_url, caller.client
+    issuer, client, generation = provider.policy.base_url, caller.client, GENERATIONS[grant.generation]
     ring = await provider.own_keys.ring(now)
     access_claims = access_token.claims(
         grant,
@@ -139,8 +175,8 @@ async def _issue(
     access = ring.sign(msgspec.json.encode(access_claims), access_token.TYPE)
     id_claims = id_token.claims(grant, subject, client.subject, issuer=issuer, access_token=access, now=int(now))
     identity = ring.sign(msgspec.json.encode(id_claims), "JWT")
-    if caller.keys.encryption is not None:
-        identity = encryption.encrypt(identity, caller.keys.encryption, client.id_token_encryption_enc)
+    if encrypted_to is not None:
+        identity = encryption.encrypt(identity, encrypted_to, client.id_token_encryption_enc)
     return Issued(
         access_token=access,
         id_token=identity,

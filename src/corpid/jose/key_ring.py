@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.jose import compact
+from corpid.jose import certificates, compact
 from corpid.jose.algorithms import ALGORITHMS
 from corpid.jose.encoding import base64url, from_base64url, json_object
 from corpid.jose.errors import BadSignature
@@ -16,6 +16,8 @@ from corpid.jose.keys import thumbprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from cryptography import x509
 
 _ES256 = ALGORITHMS["ES256"]
 
@@ -46,14 +48,27 @@ class SigningKey:
     active_from: int
     retired_at: int | None
     revoked_at: int | None
+    created_at: int
+    """when the certificate that it signs itself begins"""
+    certificate_chain: str | None
+    """PEM; None: the certificate that it signs itself"""
     headers: Mapping[str, bytes]
     """typ → encoded protected header"""
 
 
 def open_signing_key(
-    private_jwk: str, *, active_from: int, retired_at: int | None, revoked_at: int | None
+    private_jwk: str,
+    *,
+    active_from: int,
+    retired_at: int | None,
+    revoked_at: int | None,
+    created_at: int | None = None,
+    certificate_chain: str | None = None,
 ) -> SigningKey:
-    """Prepare a stored private JWK for use (RFC 7517 §4)."""
+    """Prepare a stored private JWK for use; unless another moment is given, it was made when it begins to sign.
+
+    Source: RFC 7517 §4
+    """
     jwk = json_object(private_jwk)
     private = ec.derive_private_key(int.from_bytes(from_base64url(str(jwk["d"]))), _ES256.curve)
     kid = str(jwk["kid"])
@@ -71,6 +86,8 @@ def open_signing_key(
         active_from=active_from,
         retired_at=retired_at,
         revoked_at=revoked_at,
+        created_at=active_from if created_at is None else created_at,
+        certificate_chain=certificate_chain,
         headers=headers,
     )
 
@@ -100,10 +117,21 @@ class KeyRing:
         compact.verify(token, key.public, _ES256)
 
 
-def build(keys: Iterable[SigningKey], *, now: float, kept_seconds: int) -> KeyRing:
+def certificate_chain(key: SigningKey) -> tuple[x509.Certificate, ...]:
+    """The certificates of a key, its own first: the operator's, else the one that the key signs itself.
+
+    Raises CertificateRefused where the stored text is not what was checked. Source: Spec 2.9
+    """
+    if key.certificate_chain is None:
+        return (certificates.self_signed(key.private, kid=key.kid, created_at=key.created_at),)
+    return certificates.parse_chain(key.certificate_chain)
+
+
+def build(keys: Iterable[SigningKey], *, now: float, kept_seconds: int, with_certificates: bool = False) -> KeyRing:
     """The ring at `now`: the newest key whose time has come signs; keys stay `kept_seconds` after retirement.
 
-    Raises ValueError when no key may sign. Source: D42
+    `with_certificates` publishes x5c, x5t and x5t#S256 for every key. Raises ValueError when no key may sign.
+    Source: D42, Spec 2.9
     """
     every = sorted(keys, key=lambda key: key.active_from)
     alive = [
@@ -117,10 +145,15 @@ def build(keys: Iterable[SigningKey], *, now: float, kept_seconds: int) -> KeyRi
     changes = [float(key.active_from) for key in alive if key.active_from > now]
     changes += [float(at) for key in alive if key.retired_at for at in (key.retired_at, key.retired_at + kept_seconds)]
     newest_first = [signing[-1], *(key for key in reversed(alive) if key is not signing[-1])]
-    document = {"keys": [dict(key.public_jwk) for key in newest_first]}
+    document = {"keys": [_published(key, with_certificates=with_certificates) for key in newest_first]}
     return KeyRing(
         active=signing[-1],
         by_kid={key.kid: key for key in alive},
         public_key_set=msgspec.json.encode(document),
         until=min((at for at in changes if at > now), default=float("inf")),
     )
+
+
+def _published(key: SigningKey, *, with_certificates: bool) -> dict[str, object]:
+    added = certificates.members(certificate_chain(key)) if with_certificates else {}
+    return {**key.public_jwk, **added}

@@ -31,8 +31,7 @@ __all__ = [
 MAX_KEYS: Final = 20  # D27
 _PRIVATE_MEMBERS: Final = frozenset({"d", "k", "p", "q", "dp", "dq", "qi", "oth"})
 WRAPS: Final = ("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW")
-"""how a content key is wrapped (the JWE alg), weakest first (D21)"""
-_DEFAULT_WRAP: Final = "ECDH-ES+A256KW"
+"""how a content key is wrapped (the JWE alg), weakest first; a key without alg takes the strongest (D21)"""
 _ENCRYPTION_CURVES: Final[Mapping[str, int]] = MappingProxyType({"P-256": 1, "P-384": 2, "P-521": 3})
 
 
@@ -47,7 +46,7 @@ class VerificationKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncryptionKey:
-    """A client's key for its ID tokens; `wrap` is the JWE alg (D21)."""
+    """A client's key for what is sent to it alone; `wrap` is the JWE alg that it is used with (D21)."""
 
     kid: str
     wrap: str
@@ -61,7 +60,14 @@ class ClientKeySet:
 
     signing: tuple[VerificationKey, ...]
     encryption: EncryptionKey | None
+    """the one to use where nothing else was registered"""
+    by_wrap: Mapping[str, EncryptionKey]
+    """JWE alg → the strongest key that may be used with it; a key without alg stands under each"""
     problems: tuple[str, ...]
+
+    def encryption_for(self, alg: str | None) -> EncryptionKey | None:
+        """The key for a registered JWE alg, None for the default choice; None when there is no such key (D21)."""
+        return self.encryption if alg is None else self.by_wrap.get(alg)
 
 
 def _coordinate(jwk: dict[str, object], name: str, size: int) -> bytes:
@@ -108,20 +114,25 @@ def _verification_key(jwk: dict[str, object], kid: str | None) -> VerificationKe
     return VerificationKey(kid=kid, algorithm=algorithm, public=public)
 
 
-def _encryption_key(jwk: dict[str, object], kid: str | None) -> EncryptionKey:
+def _encryption_keys(jwk: dict[str, object], kid: str | None) -> list[EncryptionKey]:
+    """The key once for each wrap that it may be used with: for its alg, without one for all of them (D21)."""
     if kid is None:
         raise UnusableKey("an encryption key needs a kid")
-    wrap = jwk.get("alg", _DEFAULT_WRAP)
-    if not isinstance(wrap, str) or wrap not in WRAPS:
+    wraps = [wrap for wrap in WRAPS if jwk.get("alg", wrap) == wrap]
+    if not wraps:
         raise UnusableKey(f"alg is not one of {', '.join(WRAPS)}")
     public, algorithm = import_public_key(jwk)
     if algorithm.curve_name not in _ENCRYPTION_CURVES:
         raise UnusableKey(f"an encryption key is on one of {', '.join(_ENCRYPTION_CURVES)}")
-    return EncryptionKey(kid=kid, wrap=wrap, curve_name=algorithm.curve_name, public=public)
+    return [EncryptionKey(kid=kid, wrap=wrap, curve_name=algorithm.curve_name, public=public) for wrap in wraps]
 
 
 def _strength(key: EncryptionKey) -> tuple[int, int]:
     return _ENCRYPTION_CURVES[key.curve_name], WRAPS.index(key.wrap)
+
+
+def _strongest(keys: list[EncryptionKey], wraps: tuple[str, ...] = WRAPS) -> EncryptionKey | None:
+    return max((key for key in keys if key.wrap in wraps), key=_strength, default=None)
 
 
 def _sort_key(
@@ -139,7 +150,7 @@ def _sort_key(
     if use == "sig":
         signing.append(_verification_key(jwk, kid))
     elif use == "enc":
-        encryption.append(_encryption_key(jwk, kid))
+        encryption += _encryption_keys(jwk, kid)
     else:
         raise UnusableKey("use is neither sig nor enc")
 
@@ -168,6 +179,7 @@ def parse_client_key_set(text: str | bytes) -> ClientKeySet:
             problems.append(f"key {position}: {error}")
     return ClientKeySet(
         signing=tuple(signing),
-        encryption=max(encryption, key=_strength, default=None),
+        encryption=_strongest(encryption),
+        by_wrap=MappingProxyType({wrap: key for wrap in WRAPS if (key := _strongest(encryption, (wrap,)))}),
         problems=tuple(problems),
     )

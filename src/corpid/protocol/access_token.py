@@ -11,11 +11,13 @@ from corpid.jose import compact
 from corpid.jose.encoding import base64url, tuple_bytes
 from corpid.jose.errors import JoseError
 from corpid.protocol import parties
-from corpid.protocol.errors import InvalidToken
+from corpid.protocol.errors import InsufficientScope, InvalidToken
 from corpid.protocol.limits import ACCESS_TOKEN_SECONDS
 from corpid.protocol.numeric_date import BadClaim, jti, numeric_date, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from corpid.jose.key_ring import KeyRing
     from corpid.protocol.records import Grant, SubjectMode
 
@@ -108,7 +110,18 @@ def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: floa
     )
 
 
-def validate_binding(token: AccessToken, jkt: str) -> None:
-    """The proof's key must be the one that the token is bound to. Raises InvalidToken (RFC 9449 §7.1, D6, D25)."""
+def validate_scope(token: AccessToken, scopes: Collection[str]) -> None:
+    """The token must carry one of these scopes. Raises InsufficientScope (RFC 6750 §3.1, D26)."""
+    if not set(scopes).intersection(token.scopes):
+        raise InsufficientScope("the access token carries none of the scopes that this needs", scope=" ".join(scopes))
+
+
+def validate_binding(token: AccessToken, jkt: str | None) -> None:
+    """The proof's key must be the one that the token is bound to; without a proof it must be bound to none.
+
+    Raises InvalidToken. Source: RFC 9449 §7.1, §7.2, D6, D25
+    """
+    if jkt is None and token.jkt is not None:
+        raise InvalidToken("access token: bound to a DPoP key, so it is not accepted as a bearer token")
     if token.jkt != jkt:
-        raise InvalidToken("access token: bound to another key than the DPoP proof's")
+        raise InvalidToken("access token: not bound to the key of the DPoP proof")

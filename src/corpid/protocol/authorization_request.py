@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from corpid.protocol import assurance, pkce, scopes
-from corpid.protocol.errors import InvalidRequest
+from corpid.protocol.errors import InvalidRequest, RequestNotSupported, RequestURINotSupported
 from corpid.protocol.limits import CONTEXT_MESSAGE_CHARACTERS, NONCE_CHARACTERS, STATE_CHARACTERS
-from corpid.protocol.parameters import required
+from corpid.protocol.parameters import lone, required
 from corpid.protocol.records import AuthorizationRequest
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ REQUEST_PARAMETERS: Final = frozenset(
         "response_mode", "prompt", "max_age", "request", "request_uri",
     }
 )  # fmt: skip
+"""what an authorization request in the query may hold"""
 PUSHED_PARAMETERS: Final = REQUEST_PARAMETERS | {
     "dpop_jkt", "client_assertion_type", "client_assertion", "client_secret",
 }  # fmt: skip
@@ -29,6 +30,7 @@ PUSHED_PARAMETERS: Final = REQUEST_PARAMETERS | {
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+")
 _MESSAGE: Final = re.compile(r"[A-Za-z0-9 .,\-@'!()]+")
 _PROMPTS: Final = frozenset({"none", "login", "consent", "select_account"})
+_MODE_CHARACTERS: Final = 32
 _MAX_AGE: Final = re.compile(r"[0-9]{1,9}")
 
 
@@ -40,10 +42,8 @@ def validate(
     `jkt` is the thumbprint of the key that the code will be bound to. Raises InvalidRequest or InvalidScope.
     Source: Spec 4.1, RFC 9126 §2.1, D10-D14, D40
     """
-    for name in ("request", "request_uri"):
-        if name in parameters:
-            raise InvalidRequest(f"parameter {name} is not accepted here")
-    granted = scopes.validate(parameters.get("scope", ""), client)
+    response_mode = _response_mode(parameters, generation)
+    granted = scopes.validate(parameters.get("scope", ""), client, generation)
     redirect_uri = required(parameters, "redirect_uri")
     if redirect_uri not in client.redirect_uris:
         raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
@@ -71,10 +71,34 @@ def validate(
         context_type=_context_type(parameters, client),
         context_message=_context_message(parameters),
         jkt=jkt,
-        response_mode=_response_mode(parameters, generation),
+        response_mode=response_mode,
         prompt=_prompt(parameters),
         max_age=_max_age(parameters),
     )
+
+
+def refuse_nested(parameters: dict[str, str]) -> None:
+    """PAR takes the parameters themselves. Raises InvalidRequest for a request object (RFC 9126 §2.1, D14)."""
+    for name in ("request", "request_uri"):
+        if name in parameters:
+            raise InvalidRequest(f"parameter {name} is not accepted here")
+
+
+def refuse_objects(parameters: dict[str, str]) -> None:
+    """The query takes the parameters themselves. Raises RequestNotSupported, RequestURINotSupported (D14)."""
+    if "request" in parameters:
+        raise RequestNotSupported("request objects are not supported: send the parameters themselves")
+    if "request_uri" in parameters:
+        raise RequestURINotSupported("request_uri is not supported here: send the parameters themselves")
+
+
+def mode_of_answer(raw: bytes, generation: Generation) -> str:
+    """The mode in which an error of a query request is answered: the one asked for, if it was asked once and is served.
+
+    Source: OAuth 2.0 Multiple Response Type Encoding Practices §2.1, decisions.md "Generations"
+    """
+    asked = lone(raw, "response_mode", longest=_MODE_CHARACTERS)
+    return asked if asked in generation.response_modes else generation.response_modes[0]
 
 
 def _printable(parameters: dict[str, str], name: str, longest: int) -> str | None:

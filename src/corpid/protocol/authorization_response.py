@@ -1,4 +1,4 @@
-"""What the browser carries back to the client's redirect URI (RFC 6749 §4.1.2, RFC 9207)."""
+"""What the browser carries back to the client's redirect URI, and how (RFC 6749 §4.1.2, RFC 9207, D38)."""
 
 from __future__ import annotations
 
@@ -12,39 +12,56 @@ from corpid.protocol.errors import public_description
 
 if TYPE_CHECKING:
     from corpid.protocol.errors import OAuthError
+    from corpid.protocol.records import AuthorizationRequest
 
 
 class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Where to send the browser, and with what; only a proven redirect URI gets into one."""
 
     redirect_uri: str
+    mode: str
+    """query, fragment or form_post"""
     parameters: Mapping[str, str]
 
     @property
+    def posted(self) -> bool:
+        """Whether a form carries the parameters in its body (OAuth 2.0 Form Post Response Mode §2)."""
+        return self.mode == "form_post"
+
+    @property
     def url(self) -> str:
-        """The redirect URI with our parameters after its own query (RFC 6749 §3.1.2, D38)."""
-        separator = "&" if "?" in self.redirect_uri else "?"
+        """The redirect URI with our parameters: after its own query, or as fragment (RFC 6749 §3.1.2, D38)."""
+        separator = "#" if self.mode == "fragment" else "&" if "?" in self.redirect_uri else "?"
         return f"{self.redirect_uri}{separator}{urlencode(self.parameters)}"
 
 
-def success(redirect_uri: str, *, code: str, state: str | None, iss: str | None) -> AuthorizationResponse:
+class ReturnAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and how a client is answered, once its redirect URI is proven."""
+
+    redirect_uri: str
+    mode: str
+    state: str | None
+    iss: str | None
+
+
+def of_request(request: AuthorizationRequest, *, iss: str | None) -> ReturnAddress:
+    """The return address of a validated request (RFC 6749 §4.1.2, RFC 9207 §2)."""
+    return ReturnAddress(redirect_uri=request.redirect_uri, mode=request.response_mode, state=request.state, iss=iss)
+
+
+def success(address: ReturnAddress, *, code: str) -> AuthorizationResponse:
     """A code for the client (RFC 6749 §4.1.2)."""
-    return _response(redirect_uri, {"code": code}, state, iss)
+    return _response(address, {"code": code})
 
 
-def failure(
-    redirect_uri: str, error: OAuthError, *, reference: str, state: str | None, iss: str | None
-) -> AuthorizationResponse:
+def failure(address: ReturnAddress, error: OAuthError, *, reference: str) -> AuthorizationResponse:
     """A refusal for the client; `reference` is the request id (RFC 6749 §4.1.2.1, D28)."""
-    parameters = {"error": error.code, "error_description": public_description(error, reference)}
-    return _response(redirect_uri, parameters, state, iss)
+    return _response(address, {"error": error.code, "error_description": public_description(error, reference)})
 
 
-def _response(
-    redirect_uri: str, parameters: dict[str, str], state: str | None, iss: str | None
-) -> AuthorizationResponse:
-    if state is not None:
-        parameters["state"] = state
-    if iss is not None:
-        parameters["iss"] = iss
-    return AuthorizationResponse(redirect_uri=redirect_uri, parameters=parameters)
+def _response(address: ReturnAddress, parameters: dict[str, str]) -> AuthorizationResponse:
+    if address.state is not None:
+        parameters["state"] = address.state
+    if address.iss is not None:
+        parameters["iss"] = address.iss
+    return AuthorizationResponse(redirect_uri=address.redirect_uri, mode=address.mode, parameters=parameters)

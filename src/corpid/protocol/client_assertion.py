@@ -14,6 +14,7 @@ from corpid.jose import compact
 from corpid.jose.errors import BadSignature, MalformedToken
 from corpid.protocol.errors import InvalidClient
 from corpid.protocol.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
+from corpid.protocol.metadata import TOKEN_PATH
 from corpid.protocol.numeric_date import BadClaim, jti, numeric_date, seconds
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from corpid.jose.keys import ClientKeySet, VerificationKey
     from corpid.protocol.generations import Generation
+    from corpid.protocol.records import Client
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 FAILED: Final = "client authentication failed: unknown client_id, or the signature of client_assertion is not valid"
@@ -40,6 +42,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     issued_at: float
     """iat; without one, as long before exp as the generation allows"""
     expires_at: float
+    names_token_endpoint: bool
+    """its aud is the token endpoint, which only a client that may do so is let through with (D8)"""
 
 
 class Assertion(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,12 +54,15 @@ class Assertion(msgspec.Struct, frozen=True, kw_only=True):
     issued_at: float
     remember_seconds: float
     """how long a spent jti is remembered"""
+    lifetime: float
+    """from iat to exp, seconds"""
+    names_token_endpoint: bool
 
 
 def read(parameters: Mapping[str, str], *, issuer: str, generation: Generation, now: float) -> Candidate:
     """Parse the assertion among the parameters and validate its claims.
 
-    Raises InvalidClient, in words that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8
+    What it names as audience is for `validate_audience`, once the client is known. Raises InvalidClient, in words that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8
     """
     text = parameters.get("client_assertion")
     if parameters.get("client_assertion_type") != ASSERTION_TYPE:
@@ -81,13 +88,32 @@ def _validate(token: compact.Unverified, *, issuer: str, generation: Generation,
     client_id = claims.get("sub")
     if not isinstance(client_id, str) or not client_id or claims.get("iss") != client_id:
         raise BadClaim("iss and sub must both be the client_id")
-    if claims.get("aud") != issuer:
-        raise BadClaim(f"aud must be the issuer {issuer}, as one string")
+    names_token_endpoint = generation.token_endpoint_audience and claims.get("aud") == issuer + TOKEN_PATH
+    if claims.get("aud") != issuer and not names_token_endpoint:
+        raise BadClaim(_audience(issuer))
     identifier = jti(claims)
     if identifier is None and generation.assertion_jti_required:
         raise BadClaim("jti is missing")
     issued_at, expires_at = _validate_times(claims, generation=generation, now=now)
-    return Candidate(client_id=client_id, token=token, jti=identifier, issued_at=issued_at, expires_at=expires_at)
+    return Candidate(
+        client_id=client_id,
+        token=token,
+        jti=identifier,
+        issued_at=issued_at,
+        expires_at=expires_at,
+        names_token_endpoint=names_token_endpoint,
+    )
+
+
+def _audience(issuer: str) -> str:
+    return f"aud must be the issuer {issuer}, as one string"
+
+
+def validate_audience(candidate: Candidate, client: Client, *, issuer: str, today: str) -> None:
+    """The token endpoint as audience is for clients that may name it until a day. Raises InvalidClient (D8)."""
+    until = client.token_endpoint_audience_until
+    if candidate.names_token_endpoint and (until is None or today > until):
+        raise InvalidClient(f"client_assertion: {_audience(issuer)}")
 
 
 def _validate_times(claims: Mapping[str, object], *, generation: Generation, now: float) -> tuple[float, float]:
@@ -134,5 +160,7 @@ def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion
             jti=candidate.jti,
             issued_at=candidate.issued_at,
             remember_seconds=candidate.expires_at - now + CLOCK_AHEAD_SECONDS + SPENT_MARGIN_SECONDS,
+            lifetime=candidate.expires_at - candidate.issued_at,
+            names_token_endpoint=candidate.names_token_endpoint,
         )
     raise KeyNotFound

@@ -89,6 +89,18 @@ class InvalidRequestURI(OAuthError):
     code = "invalid_request_uri"
 
 
+class RequestNotSupported(OAuthError):
+    """Request objects are not accepted (OpenID Connect Core §3.1.2.6, D14)."""
+
+    code = "request_not_supported"
+
+
+class RequestURINotSupported(OAuthError):
+    """Request objects by reference are not accepted (OpenID Connect Core §3.1.2.6, D14)."""
+
+    code = "request_uri_not_supported"
+
+
 class AccessDenied(OAuthError):
     """The person, or the law of the directory, refused (RFC 6749 §4.1.2.1)."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.protocol import pkce
-from corpid.protocol.errors import InvalidGrant, InvalidRequest, UnsupportedGrantType
+from corpid.protocol.errors import InvalidDPoPProof, InvalidGrant, InvalidRequest, UnsupportedGrantType
 from corpid.protocol.parameters import required
 
 if TYPE_CHECKING:
@@ -51,13 +51,19 @@ def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest
     return TokenRequest(code=code, redirect_uri=redirect_uri, challenge=pkce.s256(verifier))
 
 
-def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None) -> Grant:
+_MISMATCHES: Final = {refusal.code: refusal for refusal in (InvalidGrant, InvalidDPoPProof)}
+
+
+def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None, mismatch_code: str) -> Grant:
     """Compare what was taken with what was presented; returns the grant, bound to the key of this request's proof.
 
-    Raises InvalidGrant. Source: RFC 6749 §5.2, RFC 9449 §5, D6, D18-D20
+    Raises InvalidGrant; for another key than the one that was bound, the error with `mismatch_code`.
+    Source: RFC 6749 §5.2, RFC 9449 §5, D6, D18-D20
     """
     if grant.redirect_uri != request.redirect_uri:
         raise InvalidGrant(FAILED, detail="another redirect_uri")
     if grant.jkt is not None and grant.jkt != jkt:
-        raise InvalidGrant(FAILED, detail="another DPoP key than the one bound at the authorization request")
+        raise _MISMATCHES[mismatch_code](
+            FAILED, detail="another DPoP key than the one bound at the authorization request"
+        )
     return msgspec.structs.replace(grant, jkt=jkt)

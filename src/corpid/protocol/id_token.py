@@ -21,7 +21,7 @@ def at_hash(access_token: str) -> str:
 def claims(
     grant: Grant, subject: parties.Parties, mode: SubjectMode, *, issuer: str, access_token: str, now: int
 ) -> dict[str, object]:
-    """The claims of a new ID token; nonce only if one was sent (D2)."""
+    """The claims of a new ID token; nonce only if one was sent (D2, R-12.2)."""
     token: dict[str, object] = {
         "iss": issuer,
         "aud": grant.client_id,
@@ -30,9 +30,10 @@ def claims(
         "at_hash": at_hash(access_token),
         "auth_time": grant.auth_time,
         "amr": list(grant.amr),
-        "acr": grant.acr,
         **parties.claims(subject, mode, attributes=True),
     }
+    if subject.packed is None:
+        token["acr"] = grant.acr
     if grant.nonce is not None:
         token["nonce"] = grant.nonce
     return token

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.protocol import assurance
-from corpid.protocol.scopes import SCOPES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from corpid.protocol.generations import Generation
 
 DISCOVERY_PATH: Final = "/.well-known/openid-configuration"
@@ -18,22 +19,32 @@ TOKEN_PATH: Final = "/mga/sps/oauth/oauth20/token"
 
 
 def discovery(
-    generation: Generation, *, base_url: str, name: str, acr_prefix: str, returns_iss: bool
+    served: Sequence[Generation], *, base_url: str, name: str, acr_prefix: str, returns_iss: bool
 ) -> dict[str, object]:
-    """The discovery document of a deployment (OpenID Connect Discovery §3, RFC 8414 §2, Spec 2.8, D41)."""
+    """The discovery document of a deployment: that of the first generation served, and the resources of the others.
+
+    Source: OpenID Connect Discovery §3, RFC 8414 §2, Spec 2.8, D41
+    """
+    first = served[0]
     document: dict[str, object] = {
         "issuer": base_url,
         "authorization_endpoint": base_url + AUTHORIZATION_PATH,
         "token_endpoint": base_url + TOKEN_PATH,
-        "pushed_authorization_request_endpoint": base_url + PAR_PATH,
         "jwks_uri": base_url + JWKS_PATH,
-    }
-    document |= {resource.metadata_name: base_url + resource.path for resource in generation.resources}
-    document |= {"name": name, "scopes_supported": list(SCOPES), **generation.metadata}
-    return document | {
-        "token_endpoint_auth_signing_alg_values_supported": list(generation.assertion_algorithms),
-        "dpop_signing_alg_values_supported": list(generation.proof_algorithms),
-        "acr_values_supported": [assurance.urn(acr_prefix, level) for level in assurance.LEVELS],
-        "require_pushed_authorization_requests": generation.pushed,
+        "name": name,
+        "scopes_supported": list(first.scopes),
+        **first.metadata,
+        "token_endpoint_auth_signing_alg_values_supported": list(first.assertion_algorithms),
         "authorization_response_iss_parameter_supported": returns_iss,
     }
+    if first.pushed:
+        document |= {
+            "pushed_authorization_request_endpoint": base_url + PAR_PATH,
+            "dpop_signing_alg_values_supported": list(first.proof_algorithms),
+            "acr_values_supported": [assurance.urn(acr_prefix, level) for level in assurance.LEVELS],
+            "require_pushed_authorization_requests": all(generation.pushed for generation in served),
+        }
+    for resource in (resource for generation in served for resource in generation.resources):
+        for member in resource.metadata_names:
+            document.setdefault(member, base_url + resource.path)
+    return document

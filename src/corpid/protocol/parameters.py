@@ -80,6 +80,13 @@ def required(parameters: dict[str, str], name: str) -> str:
     return value
 
 
+def requoted(raw: bytes, known: Collection[str]) -> str:
+    """The known parameters of a form as a query string, also those that are repeated. Raises InvalidRequest (D40)."""
+    pairs = (pair.partition("=") for pair in _text(raw).split("&"))
+    decoded = ((_decode(name), _decode(value)) for name, _, value in pairs)
+    return "&".join(f"{name}={quoted(value)}" for name, value in decoded if name in known)
+
+
 def quoted(value: str) -> str:
     """A value for a query string (RFC 3986 §2.1)."""
     return quote(value, safe="")

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import msgspec
 
 if TYPE_CHECKING:
     from corpid.protocol.records import SubjectMode
+
+
+class Packed(msgspec.Struct, frozen=True, kw_only=True):
+    """Both as the generation that packs its subject tells of them (R-12.2)."""
+
+    sub: str
+    """key=value, separated by commas; `uuid` is the user_id"""
+    told: Mapping[str, Mapping[str, str]]
+    """userInfo and entityInfo"""
 
 
 class Parties(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,15 +28,13 @@ class Parties(msgspec.Struct, frozen=True, kw_only=True):
     entity_id: str
     user_attributes: Mapping[str, str]
     entity_attributes: Mapping[str, str]
-
-
-def subject(parties: Parties, mode: SubjectMode) -> str:
-    """The `sub` that ID token, access token and userinfo carry alike (OpenID Connect Core §5.3.2, D1)."""
-    return parties.user_id if mode == "user" else parties.entity_id
+    packed: Packed | None = None
 
 
 def claims(parties: Parties, mode: SubjectMode, *, attributes: bool) -> dict[str, object]:
-    """sub, sub_type and the other party nested; with their attributes where asked (D2, D20)."""
+    """sub, sub_type and the other party nested; with what is told of them where asked (D1, D2, D20)."""
+    if parties.packed is not None:
+        return {"sub": parties.packed.sub, **(parties.packed.told if attributes else _acting_for(parties))}
     user: dict[str, object] = {"sub": parties.user_id, "sub_type": "user"}
     entity: dict[str, object] = {"sub": parties.entity_id, "sub_type": "entity"}
     if attributes and parties.user_attributes:
@@ -36,10 +44,20 @@ def claims(parties: Parties, mode: SubjectMode, *, attributes: bool) -> dict[str
     return {**user, "entity": entity} if mode == "user" else {**entity, "act": user}
 
 
+def _acting_for(parties: Parties) -> dict[str, object]:
+    return {"entity": {"sub": parties.entity_id, "sub_type": "entity"}}
+
+
+def _packed_user(sub: str) -> str:
+    return unquote(dict(part.partition("=")[::2] for part in sub.split(",")).get("uuid", ""))
+
+
 def read(claims_of_token: Mapping[str, object]) -> tuple[str, str] | None:
     """user_id and entity_id of an access token, whichever of them is its subject (D20)."""
     nested = claims_of_token.get("act") or claims_of_token.get("entity")
     sub = claims_of_token.get("sub")
     if not isinstance(nested, dict) or not isinstance(sub, str) or not isinstance(nested.get("sub"), str):
         return None
-    return (sub, nested["sub"]) if claims_of_token.get("sub_type") == "user" else (nested["sub"], sub)
+    if "sub_type" not in claims_of_token:
+        return _packed_user(sub), nested["sub"]
+    return (sub, nested["sub"]) if claims_of_token["sub_type"] == "user" else (nested["sub"], sub)

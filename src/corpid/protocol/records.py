@@ -29,9 +29,18 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """identifiers of the entity services whose roles this client may read"""
     generations: tuple[str, ...] = ()
     """empty: the pushed generation that the deployment serves"""
+    legacy_until: str | None = None
+    """the last day (YYYY-MM-DD, in the deployment's time zone) of the generation that ends"""
+    token_endpoint_audience_until: str | None = None
+    """the last day on which a legacy assertion may name the token endpoint instead of the issuer (D8)"""
     subject: SubjectMode = "user"
+    id_token_encryption_alg: str | None = None
+    """how content keys are wrapped; None: as the encryption key says (D21)"""
     id_token_encryption_enc: str = "A256CBC-HS512"
+    userinfo_signing_alg: str | None = None
+    """None: as the generation says"""
     userinfo_encryption_enc: str | None = None
+    """nests the signed answer in a JWE (D22)"""
     stringified_blocks: bool = False
     context_types: tuple[str, ...] = ("APP_AUTHENTICATION_DEFAULT",)
     assurance_level: int = 2
@@ -80,3 +89,5 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     auth_time: int
     amr: tuple[str, ...]
     acr: str
+    habits: tuple[str, ...] = ()
+    """what the successor of its generation would refuse of the request (`protocol.habits`)"""

@@ -10,20 +10,16 @@ from corpid.protocol.errors import InvalidScope
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from corpid.protocol.generations import Generation
     from corpid.protocol.records import Client
 
-IDENTITY_SCOPES: Final = (
-    "entity.identity",
-    "entity.basic_profile.name",
-    "entity.basic_profile.uen_status",
-    "user.identity",
-    "user.name",
-)
+ENTITY_SCOPES: Final = ("entity.identity", "entity.basic_profile.name", "entity.basic_profile.uen_status")
+IDENTITY_SCOPES: Final = (*ENTITY_SCOPES, "user.identity", "user.name")
 SCOPES: Final = ("openid", "authinfo", "tpauthinfo", *IDENTITY_SCOPES)
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*")
 
 
-def validate(text: str, client: Client) -> tuple[str, ...]:
+def validate(text: str, client: Client, generation: Generation) -> tuple[str, ...]:
     """The requested scopes, each once, in the order asked. Raises InvalidScope (RFC 6749 §3.3, Spec 4.1)."""
     if not text:
         raise InvalidScope("scope is missing: it must include openid")
@@ -32,7 +28,7 @@ def validate(text: str, client: Client) -> tuple[str, ...]:
     requested = tuple(dict.fromkeys(text.split(" ")))
     if "openid" not in requested:
         raise InvalidScope("scope must include openid")
-    refused = [scope for scope in requested if scope not in client.scopes]
+    refused = [scope for scope in requested if scope not in client.scopes or scope not in generation.scopes]
     if refused:
         raise InvalidScope(f"this client may not ask for scope {refused[0]}")
     return requested

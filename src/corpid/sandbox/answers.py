@@ -9,38 +9,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl
 
+from corpid.sandbox import certificates as certified
 from corpid.sandbox import jwt, verification
 
 if TYPE_CHECKING:
-    from urllib.parse import SplitResult
-
     import httpx
     from joserfc.jwk import KeySet
 
+    from corpid.sandbox.callback import Callback
+    from corpid.sandbox.interfaces import Interface
     from corpid.sandbox.verification import Checklist
 
 REQUEST_URI_PREFIX: Final = "urn:ietf:params:oauth:request_uri:"
-ENDPOINTS: Final = (
-    "authorization_endpoint",
-    "token_endpoint",
-    "pushed_authorization_request_endpoint",
-    "jwks_uri",
-    "userinfo_endpoint",
-)
-NEEDED: Final = {
-    "response_types_supported": "code",
-    "grant_types_supported": "authorization_code",
-    "code_challenge_methods_supported": "S256",
-    "token_endpoint_auth_methods_supported": "private_key_jwt",
-    "token_endpoint_auth_signing_alg_values_supported": "ES256",
-    "dpop_signing_alg_values_supported": "ES256",
-    "id_token_signing_alg_values_supported": "ES256",
-    "userinfo_signing_alg_values_supported": "ES256",
-    "scopes_supported": "openid",
-}
-"""what the metadata must list, since this relying party uses it (Spec 2.8, D41)"""
 
 
 class ProviderError(Exception):
@@ -71,20 +52,22 @@ class TokenAnswer:
         return str(self.raw["access_token"])
 
 
-def metadata(checks: Checklist, response: httpx.Response, *, issuer: str) -> dict[str, Any]:
-    """The discovery document (Spec 2.8)."""
+def metadata(checks: Checklist, response: httpx.Response, *, issuer: str, interface: Interface) -> dict[str, Any]:
+    """The discovery document, which must name what the interface uses; what else it says is not judged (Spec 2.8)."""
     what = "discovery"
     document = _public(checks, what, response, content_type="application/json")
     checks.equal(f"{what}: issuer", document.get("issuer"), issuer)
-    missing = [name for name in ENDPOINTS if not str(document.get(name, "")).startswith(f"{issuer}/")]
+    missing = [name for name in interface.endpoints if not str(document.get(name, "")).startswith(f"{issuer}/")]
     checks.that(f"{what}: endpoints", not missing, f"not under the issuer: {', '.join(missing)}", f"{issuer}/…")
-    lacking = [f"{name} lacks {value}" for name, value in NEEDED.items() if value not in document.get(name, [])]
+    lacking = [
+        f"{name} lacks {value}" for name, value in interface.lists.items() if value not in document.get(name, [])
+    ]
     checks.that(f"{what}: supports what we use", not lacking, "; ".join(lacking))
     return document
 
 
-def provider_keys(checks: Checklist, response: httpx.Response) -> KeySet:
-    """The provider's key set (Spec 2.9)."""
+def provider_keys(checks: Checklist, response: httpx.Response, *, certificates: bool = False) -> KeySet:
+    """The provider's key set (Spec 2.9); with `certificates` every key must carry its own."""
     what = "provider keys"
     document = _public(checks, what, response, content_type="application/jwk-set+json")
     entries = document.get("keys")
@@ -94,6 +77,8 @@ def provider_keys(checks: Checklist, response: httpx.Response) -> KeySet:
     checks.that(f"{what}: unique kids", len(set(kids)) == len(kids) and None not in kids, f"kids are {kids}", kids)
     private = [entry.get("kid") for entry in document["keys"] if {"d", "p", "q", "k"} & entry.keys()]
     checks.that(f"{what}: public members only", not private, f"private members in {private}")
+    problems = [problem for entry in document["keys"] if (problem := certified.fault(entry, needed=certificates))]
+    checks.that(f"{what}: certificates", not problems, "; ".join(problems))
     return jwt.key_set(document)
 
 
@@ -110,23 +95,30 @@ def pushed(checks: Checklist, response: httpx.Response) -> str:
     return request_uri
 
 
-def callback(checks: Checklist, url: SplitResult, *, redirect_uri: str, state: str, issuer: str | None) -> str:
-    """The code of a callback. `issuer` is what `iss` must be, None where the provider sends none (RFC 9207 §2.4)."""
+def callback(
+    checks: Checklist, arrived: Callback, *, mode: str, redirect_uri: str, state: str, issuer: str | None
+) -> str:
+    """The code of a callback that came in this response mode (Spec 4.2, D38).
+
+    `issuer` is what `iss` must be, None where the provider sends none (RFC 9207 §2.4).
+    """
     what = "callback"
-    arrived = f"{url.scheme}://{url.netloc}{url.path}"
-    checks.equal(f"{what}: redirect_uri", arrived, redirect_uri.partition("?")[0])
-    pairs = parse_qsl(url.query, keep_blank_values=True)
-    query = dict(pairs)
-    checks.that(f"{what}: nothing twice", len(pairs) == len(query), "a parameter is there twice")
-    checks.equal(f"{what}: state", query.get("state"), state)
-    checks.equal(f"{what}: iss", query.get("iss"), issuer)
-    if "error" in query:
-        raise ProviderError(what, query["error"], query.get("error_description", ""), 0)
-    checks.that(f"{what}: code", bool(query.get("code")), "has neither code nor error", query.get("code"))
-    return query["code"]
+    checks.equal(f"{what}: redirect_uri", arrived.address, redirect_uri.partition("?")[0])
+    carried = arrived.carried()
+    pairs = carried.pop(mode)
+    astray = {name for others in carried.values() for name, _ in others} & {"code", "state", "error", "iss"}
+    checks.that(f"{what}: response mode", not astray, f"{', '.join(sorted(astray))} did not come by {mode}", mode)
+    given = dict(pairs)
+    checks.that(f"{what}: nothing twice", len(pairs) == len(given), "a parameter is there twice")
+    checks.equal(f"{what}: state", given.get("state"), state)
+    checks.equal(f"{what}: iss", given.get("iss"), issuer)
+    if "error" in given:
+        raise ProviderError(what, given["error"], given.get("error_description", ""), 0)
+    checks.that(f"{what}: code", bool(given.get("code")), "has neither code nor error", given.get("code"))
+    return given["code"]
 
 
-def token(checks: Checklist, response: httpx.Response, *, asked: str) -> dict[str, Any]:
+def token(checks: Checklist, response: httpx.Response, *, asked: str, token_type: str) -> dict[str, Any]:
     """The members of a token answer (Spec 2.4); `asked` is the scope that was requested."""
     what = "token"
     _no_error(what, response)
@@ -135,7 +127,7 @@ def token(checks: Checklist, response: httpx.Response, *, asked: str) -> dict[st
     for name in ("access_token", "id_token", "scope"):
         text = isinstance(document.get(name), str)
         checks.that(f"{what}: {name}", text, f"expected a string, got {document.get(name)!r}", document.get(name))
-    checks.equal(f"{what}: token_type", document.get("token_type"), "DPoP")
+    checks.equal(f"{what}: token_type", document.get("token_type"), token_type)
     checks.equal(f"{what}: expires_in", document.get("expires_in"), verification.TOKEN_SECONDS)
     beyond = set(document["scope"].split()) - set(asked.split())
     checks.that(f"{what}: no scope that was not asked for", not beyond, f"got {sorted(beyond)} as well")
@@ -144,10 +136,14 @@ def token(checks: Checklist, response: httpx.Response, *, asked: str) -> dict[st
 
 def resource(checks: Checklist, what: str, response: httpx.Response) -> str:
     """The JWT that a resource answers with (Spec 2.5, D22, D24)."""
-    _no_error(what, response)
-    verification.answer(checks, what, response, status=200, content_type="application/jwt")
-    checks.that(f"{what}: no challenge", "www-authenticate" not in response.headers, "a challenge beside an answer")
+    _resource(checks, what, response, "application/jwt")
     return response.text
+
+
+def plain_resource(checks: Checklist, what: str, response: httpx.Response) -> dict[str, Any]:
+    """The JSON object that a resource answers with where nothing is to be signed (OpenID Connect Core §5.3.2)."""
+    _resource(checks, what, response, "application/json")
+    return verification.json_object(checks, what, response.content)
 
 
 def kid(token: str) -> object:
@@ -156,6 +152,12 @@ def kid(token: str) -> object:
         return jwt.peek(token)[0].get("kid")
     except ValueError:
         return None
+
+
+def _resource(checks: Checklist, what: str, response: httpx.Response, content_type: str) -> None:
+    _no_error(what, response)
+    verification.answer(checks, what, response, status=200, content_type=content_type)
+    checks.that(f"{what}: no challenge", "www-authenticate" not in response.headers, "a challenge beside an answer")
 
 
 def _public(checks: Checklist, what: str, response: httpx.Response, *, content_type: str) -> dict[str, Any]:

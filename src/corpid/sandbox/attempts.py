@@ -13,6 +13,7 @@ from corpid.sandbox.answers import ProviderError
 from corpid.sandbox.verification import CheckFailed
 
 if TYPE_CHECKING:
+    from corpid.sandbox.callback import Callback
     from corpid.sandbox.relying_party import RelyingParty
 
 KEPT: Final = 200
@@ -20,13 +21,16 @@ KEPT: Final = 200
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One sign-in of one browser, from the push to userinfo or to what went wrong."""
+    """One sign-in of one browser, from the request to userinfo or to what went wrong."""
 
     browser_id: str
     relying_party: RelyingParty
     attempt_id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     answered: bool = False
+    posted: Callback | None = None
+    """an answer that came as a form of another site, so without the cookie: it waits for its own browser"""
     userinfo: dict[str, Any] | None = None
+    entity_info: dict[str, Any] | None = None
     problem: Exception | None = None
 
     @property
@@ -35,20 +39,22 @@ class Attempt:
         return self.userinfo is not None
 
     async def begin(self) -> str | None:
-        """Push the request; the URL for the browser, None if it failed (then `problem` says why)."""
+        """Make the request, and push it where that is how; the URL for the browser, None if it failed (then `problem` says why)."""
         try:
             return await self.relying_party.begin()
         except (CheckFailed, ProviderError, httpx.HTTPError) as problem:
             self.problem = problem
             return None
 
-    async def finish(self, callback_url: str) -> None:
-        """Redeem the callback's code and ask userinfo, once; what fails is kept in `problem`."""
+    async def finish(self, callback: Callback) -> None:
+        """Redeem the callback's code and ask the resources, once; what fails is kept in `problem`."""
         if self.answered:
             return
         self.answered = True
         try:
-            await self.relying_party.redeem(callback_url)
+            tokens = await self.relying_party.redeem(callback)
+            if self.relying_party.interface.entity_info and "entity." in tokens.scope:
+                self.entity_info = await self.relying_party.entity_info()
             self.userinfo = await self.relying_party.userinfo()
         except (CheckFailed, ProviderError, httpx.HTTPError) as problem:
             self.problem = problem
@@ -73,12 +79,16 @@ class Attempts:
             raise KeyError(attempt_id)
         return attempt
 
-    def with_state(self, browser_id: str, state: str) -> Attempt:
-        """The attempt that sent this state. Raises KeyError if this browser began none such (Spec 4.2)."""
+    def with_state(self, state: str) -> Attempt:
+        """The attempt that sent this state, whoever began it. Raises KeyError."""
         for attempt in reversed(self._kept.values()):
-            if attempt.browser_id == browser_id and attempt.relying_party.sign_in.state == state:
+            if attempt.relying_party.sign_in.state == state:
                 return attempt
         raise KeyError(state)
+
+    def of_browser_with_state(self, browser_id: str, state: str) -> Attempt:
+        """The attempt that sent this state. Raises KeyError if this browser began none such (Spec 4.2)."""
+        return self.of_browser(browser_id, self.with_state(state).attempt_id)
 
     def forget(self, browser_id: str) -> None:
         """Forget everything of a browser."""

@@ -1,7 +1,7 @@
 """A small scripted browser: cookies, redirects, real forms, the headers a real one sends; no JavaScript.
 
-It walks the pages of the origins it was given. What leads elsewhere (the redirect to a relying party)
-is not followed: it is kept in `left`.
+It walks the pages of the origins it was given. What leads elsewhere (a redirect or a form for a relying party)
+is not followed: it is kept in `left`. Cookies are taken for SameSite=Lax: a form of another site sends none.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urldefrag, urlencode, urljoin, urlsplit
+from urllib.parse import parse_qsl, urldefrag, urlencode, urljoin, urlsplit
 
+from corpid.sandbox.callback import Callback
 from corpid.sandbox.html_page import Page, parse
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class Browser:
     url: str = ""
     page: Page = field(default_factory=Page)
     response: httpx.Response | None = None
-    left: str | None = None
-    """where the last redirect led, if it left the origins"""
+    left: Callback | None = None
+    """where the last redirect or form led, if it left the origins"""
 
     async def open(self, url: str, *, site: str = "cross-site") -> Page:
         """Go to a URL as if a link on a page of `site` (the Sec-Fetch-Site value) had been followed."""
@@ -76,6 +77,11 @@ class Browser:
             form.fill(name, value)
         return await self.submit(form, button)
 
+    def form_for_another_site(self) -> Form | None:
+        """The page's form that posts to another origin than the page's own, if it has one."""
+        own = _origin(self.url)
+        return next((form for form in self.page.forms if _origin(urljoin(self.url, form.action)) != own), None)
+
     def stranded(self, problem: str) -> StrandedError:
         """The exception that tells which page the browser shows and what is wrong with it."""
         status = self.response.status_code if self.response is not None else 0
@@ -94,9 +100,9 @@ class Browser:
         referrer = self.url
         for _ in range(HOPS):
             if _origin(url) not in self.origins:
-                self.left = url
+                self.left = Callback(url, None if content is None else parse_qsl(content, keep_blank_values=True))
                 return
-            response = await self._fetch(method, url, site=site, content=content, referrer=referrer)
+            response = await self._fetch(method, urldefrag(url).url, site=site, content=content, referrer=referrer)
             if response.status_code in REDIRECTS:
                 target = urljoin(url, response.headers["location"])
             else:
@@ -107,7 +113,7 @@ class Browser:
                 await asyncio.sleep(min(seconds, LONGEST_REFRESH_SECONDS))
                 target, site, referrer = urljoin(url, address), "same-origin", url
             site = site if _origin(target) == _origin(url) else "cross-site"
-            url = urldefrag(target).url
+            url = target
             if response.status_code not in (307, 308):
                 method, content = "GET", None
         raise self.stranded(f"more than {HOPS} redirects, the last to {url}")
@@ -126,6 +132,8 @@ class Browser:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
             headers["Origin"] = _origin(referrer)
         request = self.http.build_request(method, url, headers=headers, content=content)
+        if method == "POST" and site == "cross-site":
+            request.headers.pop("cookie", None)
         return await self.http.send(request, follow_redirects=False)
 
 

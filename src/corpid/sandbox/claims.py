@@ -1,21 +1,26 @@
-"""The claims of the three documents a relying party receives, checked one by one (Spec 2.5, D2, D20, D22, D23)."""
+"""The claims of the documents a relying party receives, checked one by one (Spec 2.5, 2.6, D2, D20, D22, D23, D26)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from corpid.sandbox import jwt
+from corpid.sandbox import jwt, packed
+from corpid.sandbox.blocks import assignments, objects, third_parties
 from corpid.sandbox.verification import CLOCK_LEEWAY_SECONDS, times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
+    from corpid.sandbox.interfaces import Reading
     from corpid.sandbox.verification import Checklist
 
 OTHER_PARTY = {"user": ("entity", "entity"), "entity": ("act", "user")}
 """sub_type → the claim that holds the other party, and its sub_type (D2)"""
-BLOCKS = {"authinfo": "auth_info", "tpauthinfo": "tp_auth_info"}
+SHAPES = {"authinfo": assignments, "tpauthinfo": third_parties}
+"""scope → the check of the block that it grants"""
+ALWAYS = frozenset({"authinfo"})
+"""the scopes whose block is there even without rows (D23)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,23 +30,29 @@ class Expected:
     issuer: str
     client_id: str
     now: float
+    packed_subject: bool = False
+    """`sub` packs the person; userInfo and entityInfo tell the rest (R-12.2)"""
 
 
 def id_token(
     checks: Checklist, claims: Mapping[str, Any], expected: Expected, *, nonce: str | None, access_token: str
 ) -> None:
-    """The claims of an ID token (OpenID Connect Core §3.1.3.7, D2). Raises CheckFailed."""
+    """The claims of an ID token (OpenID Connect Core §3.1.3.7, D2, R-12.2). Raises CheckFailed."""
     what = "ID token"
     checks.equal(f"{what}: iss", claims.get("iss"), expected.issuer)
     checks.equal(f"{what}: aud", claims.get("aud"), expected.client_id)
     times(checks, what, claims, now=expected.now)
     checks.equal(f"{what}: nonce", claims.get("nonce"), nonce)
     checks.equal(f"{what}: at_hash", claims.get("at_hash"), jwt.half_digest(access_token))
-    _authentication(checks, what, claims, now=expected.now)
+    _auth_time(checks, what, claims, now=expected.now)
     amr = claims.get("amr")
     strings = isinstance(amr, list) and bool(amr) and all(isinstance(one, str) for one in amr)
     checks.that(f"{what}: amr", strings, f"expected a list of methods, got {amr!r}", amr)
-    _parties(checks, what, claims)
+    if expected.packed_subject:
+        packed.parties(checks, what, claims)
+    else:
+        _acr(checks, what, claims)
+        _parties(checks, what, claims)
 
 
 def access_token(
@@ -50,53 +61,82 @@ def access_token(
     expected: Expected,
     *,
     scope: str,
-    jkt: str,
-    resource: str,
+    jkt: str | None,
+    resources: Sequence[str],
     identity: Mapping[str, Any],
 ) -> None:
-    """The claims of an access token (RFC 9068 §2.2, RFC 9449 §6.1, D20); `identity` are the ID token's claims.
+    """The claims of an access token (RFC 9068 §2.2, RFC 9449 §6.1, D20).
 
-    Raises CheckFailed.
+    `jkt` is the thumbprint of the key it is bound to, None if it is bound to none; `identity` are the ID
+    token's claims. Raises CheckFailed.
     """
     what = "access token"
     checks.equal(f"{what}: iss", claims.get("iss"), expected.issuer)
     audience = claims.get("aud")
-    names_it = isinstance(audience, list) and resource in audience
-    checks.that(f"{what}: aud", names_it, f"expected a list with {resource}, got {audience!r}", audience)
+    names_them = isinstance(audience, list) and set(resources) <= set(audience)
+    checks.that(f"{what}: aud", names_them, f"expected a list with {', '.join(resources)}, got {audience!r}", audience)
     checks.equal(f"{what}: client_id", claims.get("client_id"), expected.client_id)
     checks.equal(f"{what}: scope", claims.get("scope"), scope)
     times(checks, what, claims, now=expected.now)
     jti = claims.get("jti")
     checks.that(f"{what}: jti", isinstance(jti, str) and bool(jti), f"expected a string, got {jti!r}", jti)
-    bound = claims.get("cnf")
-    checks.equal(f"{what}: cnf.jkt", bound.get("jkt") if isinstance(bound, dict) else None, jkt)
-    _authentication(checks, what, claims, now=expected.now)
+    if jkt is None:
+        checks.that(f"{what}: bound to no key", "cnf" not in claims, "it has a cnf, but is a bearer token")
+    else:
+        bound = claims.get("cnf")
+        checks.equal(f"{what}: cnf.jkt", bound.get("jkt") if isinstance(bound, dict) else None, jkt)
+    _acr(checks, what, claims)
+    _auth_time(checks, what, claims, now=expected.now)
     checks.equal(f"{what}: sub as in the ID token", claims.get("sub"), identity.get("sub"))
-    other, kind = OTHER_PARTY[str(identity["sub_type"])]
-    checks.equal(
-        f"{what}: {other} as in the ID token", claims.get(other), {"sub": identity[other]["sub"], "sub_type": kind}
-    )
+    if expected.packed_subject:
+        other, party = "entity", {"sub": identity["entityInfo"]["CPEntID"], "sub_type": "entity"}
+    else:
+        other, kind = OTHER_PARTY[str(identity["sub_type"])]
+        party = {"sub": identity[other]["sub"], "sub_type": kind}
+    checks.equal(f"{what}: {other} as in the ID token", claims.get(other), party)
 
 
-def userinfo(checks: Checklist, claims: Mapping[str, Any], expected: Expected, *, sub: str, scope: str) -> None:
-    """The claims of a userinfo answer (Spec 2.5, D22, D23). Raises CheckFailed."""
-    what = "userinfo"
+def envelope(checks: Checklist, what: str, claims: Mapping[str, Any], expected: Expected) -> None:
+    """What every signed answer of a resource says, whatever it is about (Spec 2.5, 2.6, D26). Raises CheckFailed."""
     checks.equal(f"{what}: iss", claims.get("iss"), expected.issuer)
     checks.equal(f"{what}: aud", claims.get("aud"), expected.client_id)
-    checks.equal(f"{what}: sub as in the ID token", claims.get("sub"), sub)
     times(checks, what, claims, now=expected.now)
+
+
+def userinfo(
+    checks: Checklist, claims: Mapping[str, Any], reading: Reading, *, sub: str, scope: str, stringified: bool
+) -> dict[str, Any]:
+    """The claims of a userinfo answer, its blocks as objects (Spec 2.5, 2.6, D22, D23). Raises CheckFailed.
+
+    `stringified` says that this client registered blocks that are texts.
+    """
+    what = reading.name
+    checks.equal(f"{what}: sub as in the ID token", claims.get("sub"), sub)
     granted = scope.split()
-    for name, block in BLOCKS.items():
+    for name, block in reading.blocks.items():
         checks.that(f"{what}: no {block} without {name}", name in granted or block not in claims, "is there unasked")
-    if "authinfo" in granted:
-        _services(checks, f"{what}: auth_info", claims.get("auth_info"), _assignments)
-    if "tp_auth_info" in claims:
-        _services(checks, f"{what}: tp_auth_info", claims["tp_auth_info"], _third_parties)
+    told = dict(claims)
+    for name, block in reading.blocks.items():
+        if block in claims or name in ALWAYS.intersection(granted):
+            told[block] = objects(checks, f"{what}: {block}", claims.get(block), stringified=stringified)
+            SHAPES[name](checks, f"{what}: {block}", told[block])
+    return told
 
 
-def _authentication(checks: Checklist, what: str, claims: Mapping[str, Any], *, now: float) -> None:
-    acr, auth_time = claims.get("acr"), claims.get("auth_time")
+def entity_info(checks: Checklist, claims: Mapping[str, Any], what: str, *, identity: Mapping[str, Any]) -> None:
+    """The claims of an entity-info answer; `identity` are the ID token's claims (D26). Raises CheckFailed."""
+    checks.equal(f"{what}: sub as in the ID token", claims.get("sub"), identity.get("sub"))
+    entity = identity if identity["sub_type"] == "entity" else identity["entity"]
+    checks.equal(f"{what}: entity_info as in the ID token", claims.get("entity_info"), entity.get("sub_attributes", {}))
+
+
+def _acr(checks: Checklist, what: str, claims: Mapping[str, Any]) -> None:
+    acr = claims.get("acr")
     checks.that(f"{what}: acr", isinstance(acr, str) and bool(acr), f"expected a URN, got {acr!r}", acr)
+
+
+def _auth_time(checks: Checklist, what: str, claims: Mapping[str, Any], *, now: float) -> None:
+    auth_time = claims.get("auth_time")
     known = isinstance(auth_time, int) and not isinstance(auth_time, bool) and auth_time <= now + CLOCK_LEEWAY_SECONDS
     checks.that(f"{what}: auth_time", known, f"expected a moment in the past, got {auth_time!r}", auth_time)
 
@@ -109,39 +149,3 @@ def _parties(checks: Checklist, what: str, claims: Mapping[str, Any]) -> None:
     party = claims.get(name)
     shaped = isinstance(party, dict) and isinstance(party.get("sub"), str) and party.get("sub_type") == kind
     checks.that(f"{what}: {name}", shaped, f"expected an object with sub and sub_type {kind}, got {party!r}", party)
-
-
-def _services(checks: Checklist, what: str, block: Any, rows_of: Callable[[Mapping[str, Any]], str]) -> None:
-    try:
-        result_set = block["Result_Set"]
-        services = result_set["ESrvc_Result"]
-        counted = result_set["ESrvc_Row_Count"] == len(services)
-        problem = "" if counted else f"ESrvc_Row_Count is {result_set['ESrvc_Row_Count']}, not {len(services)}"
-        for service in services:
-            problem = problem or rows_of(service)
-    except (KeyError, TypeError) as error:
-        raise checks.failed(f"{what}: shape", f"is not as Spec 2.6 says ({error!r})") from error
-    checks.that(f"{what}: shape and counts", not problem, problem, f"{len(services)} services")
-
-
-def _assignments(service: Mapping[str, Any]) -> str:
-    return _rows(service["CPESrvcID"], service["Auth_Result_Set"], "CPEntID_SUB")
-
-
-def _third_parties(service: Mapping[str, Any]) -> str:
-    chains = service["Auth_Set"]["TP_Auth"]
-    if service["Auth_Set"]["ENT_ROW_COUNT"] != len(chains):
-        return f"{service['CPESrvcID']}: ENT_ROW_COUNT does not count TP_Auth"
-    problems = (
-        _rows(f"{chain['CP_Clnt_ID']} {chain['CP_ClntEnt_TYPE']}", chain["Auth_Result_Set"], "CP_ClntEnt_SUB")
-        for chain in chains
-    )
-    return next(filter(None, problems), "")
-
-
-def _rows(name: str, result_set: Mapping[str, Any], sub_entity: str) -> str:
-    rows = result_set["Row"]
-    if result_set["Row_Count"] != len(rows):
-        return f"{name}: Row_Count does not count Row"
-    members = {sub_entity, "CPRole", "StartDate", "EndDate", "Parameter"}
-    return next((f"{name}: a row has {sorted(row)}, not {sorted(members)}" for row in rows if set(row) != members), "")

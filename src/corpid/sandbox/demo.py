@@ -7,6 +7,7 @@ import time
 import uuid
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import httpx
@@ -15,10 +16,12 @@ from corpid import app, settings
 from corpid.directory.access import Operator
 from corpid.flows.administration.applying import apply
 from corpid.sandbox import example_directory
-from corpid.sandbox.demo_rp import CLIENT_ID, SCOPES, DemoRP, Registration
+from corpid.sandbox.demo_rp import CLIENT_ID, DemoRP, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.free_ports import FIRST_PORT, next_free
+from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from corpid.settings.presets import client_rules
 from corpid.web import access_log
 from corpid.web.server import Server
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from corpid.flows.provider import Provider
+    from corpid.protocol.registration import Rules
     from corpid.settings import Settings
 
 PROVIDER_HOST: Final = "localhost"  # passkeys refuse an address (D34)
@@ -39,6 +43,8 @@ LOG: Final = "demo.log"
 """in the data directory: a line for each request of this run (D48)"""
 DRAIN_SECONDS: Final = 1.0
 BACK_CHANNEL_SECONDS: Final = 10.0
+LEGACY_DAYS: Final = 365
+"""for which the demo's client is registered with a generation that ends"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +68,10 @@ class Demo:
 
 
 @asynccontextmanager
-async def running(data_directory: Path, *, first_port: int = FIRST_PORT) -> AsyncIterator[Demo]:
-    """Provider and demo RP, answering; both stop when the context is left.
+async def running(
+    data_directory: Path, *, first_port: int = FIRST_PORT, interface: Interface = CURRENT
+) -> AsyncIterator[Demo]:
+    """Provider and demo RP in one generation, answering; both stop when the context is left.
 
     `first_port` is the first port that is tried, 0 means any free one. Raises DemoError, and what the
     provider raises where it cannot start.
@@ -76,12 +84,14 @@ async def running(data_directory: Path, *, first_port: int = FIRST_PORT) -> Asyn
         url=f"http://{RELYING_PARTY_HOST}:{own_port}",
         keys=RelyingPartyKeys.kept_in(data_directory / "demo-rp-keys.json"),
         persons=directory.persons(),
+        interface=interface,
     )
     async with AsyncExitStack() as stack:
         log = stack.enter_context((data_directory / LOG).open("wb", buffering=0))
         access_log.configure(clock=time.time, stream=log)
-        composed = await stack.enter_async_context(app.create(_settings(registration.issuer, port, data_directory)))
-        await _apply(composed.provider, registration, directory)
+        chosen = _settings(registration, port, data_directory)
+        composed = await stack.enter_async_context(app.create(chosen))
+        await _apply(composed.provider, client_rules(chosen), registration, directory)
         await stack.enter_async_context(_served(composed.asgi, provider_sockets))
         http = await stack.enter_async_context(httpx.AsyncClient(timeout=BACK_CHANNEL_SECONDS, trust_env=False))
         website = DemoRP(registration, http, time.time)
@@ -94,17 +104,19 @@ async def running(data_directory: Path, *, first_port: int = FIRST_PORT) -> Asyn
         )
 
 
-def _settings(issuer: str, port: int, data_directory: Path) -> Settings:
+def _settings(registration: Registration, port: int, data_directory: Path) -> Settings:
     """The operator's own settings do not reach the demo, whatever the environment or a file says of these."""
     return settings.load(
-        base_url=issuer,
+        base_url=registration.issuer,
         host=PROVIDER_HOST,
         port=port,
         data_dir=data_directory / "provider",
         database_url="",
-        generations=("current",),
+        preset="",
+        generations=(registration.interface.name,),
         return_iss=None,
         dpop_nonces=False,
+        dpop_mismatch_error="invalid_grant",
         trusted_proxies=(),
         allowed_hosts=(),
         tls_certificate=None,
@@ -115,13 +127,17 @@ def _settings(issuer: str, port: int, data_directory: Path) -> Settings:
     )
 
 
-async def _apply(provider: Provider, registration: Registration, directory: ExampleDirectory) -> None:
+async def _apply(provider: Provider, rules: Rules, registration: Registration, directory: ExampleDirectory) -> None:
+    interface = registration.interface
+    last_day = datetime.fromtimestamp(time.time(), provider.policy.timezone).date() + timedelta(days=LEGACY_DAYS)
     client = {
         "name": "Demo RP",
         "redirect_uris": [registration.redirect_uri],
         "jwks": registration.keys.public(),
-        "scopes": ["openid", *SCOPES],
+        "scopes": ["openid", *interface.scopes],
         "services": directory.services(),
+        "generations": [interface.name],
+        "legacy_until": last_day.isoformat() if interface.ends else "none",
         "enabled": "true",
     }
     files = {
@@ -136,7 +152,7 @@ async def _apply(provider: Provider, registration: Registration, directory: Exam
             file=name,
             actor=Operator(),
             new_user_id=lambda: str(uuid.uuid4()),
-            developer_mode=True,
+            rules=rules,
             plain_passwords=True,
         )
 

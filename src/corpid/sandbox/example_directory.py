@@ -86,6 +86,28 @@ class ExampleDirectory:
             "entity": {name: value for name, value in of_entity.items() if value},
         }
 
+    def packed_parties(self, person: Person, entity_id: str) -> dict[str, dict[str, str]]:
+        """userInfo, entityInfo and the unpacked subject that an ID token must carry where `sub` is packed (R-12.2)."""
+        user, entity = self.sections["users"][person.user_name], self.sections["entities"][entity_id]
+        foreign, number = entity["type"] != "UEN", user.get("identity_number", "")
+        status = {"Deregistered": "De-Registered"}.get(entity.get("status", ""), entity.get("status", ""))
+        return {
+            "sub": {"s": number, "uuid": user["id"], "u": entity_id + number, "c": user.get("identity_country", "")},
+            "userInfo": {
+                "CPAccType": "User",
+                "CPUID_FullName": user.get("name", ""),
+                "ISSPHOLDER": "YES" if user.get("account_type", "standard") == "standard" else "NO",
+            },
+            "entityInfo": {
+                "CPEntID": entity_id,
+                "CPEnt_TYPE": entity["type"],
+                "CPEnt_Status": "" if entity["type"] == "NON-UEN" else status,
+                "CPNonUEN_Country": entity.get("country", "") if foreign else "",
+                "CPNonUEN_RegNo": entity.get("registration_number", "") if foreign else "",
+                "CPNonUEN_Name": entity.get("name", "") if foreign else "",
+            },
+        }
+
     def usable(self, person: Person) -> list[str]:
         """The entities that a person can choose at a client which has every service (R-20)."""
         return [entity_id for entity_id in person.entities if self._accepted(self.sections["entities"][entity_id])]
@@ -160,16 +182,16 @@ class ExampleDirectory:
         return list(self.sections.get("third_party", {}).get(part, []))
 
 
-def told(claims: Mapping[str, Any]) -> tuple[list[Role], list[Role]]:
-    """What userinfo claims say, as `roles` and `third_party_roles` say it."""
+def told(claims: Mapping[str, Any], *, own_block: str, others_block: str) -> tuple[list[Role], list[Role]]:
+    """What userinfo claims say in these blocks, as `roles` and `third_party_roles` say it."""
     own = [
         role
-        for service in _services(claims, "auth_info")
+        for service in _services(claims, own_block)
         for role in _told_rows("", service["CPESrvcID"], service["Auth_Result_Set"], "CPEntID_SUB")
     ]
     others = [
         role
-        for service in _services(claims, "tp_auth_info")
+        for service in _services(claims, others_block)
         for chain in service["Auth_Set"]["TP_Auth"]
         for role in _told_rows(chain["CP_Clnt_ID"], service["CPESrvcID"], chain["Auth_Result_Set"], "CP_ClntEnt_SUB")
     ]

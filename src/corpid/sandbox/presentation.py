@@ -25,6 +25,9 @@ MEANINGS: Final = {
     "at_hash": "ties it to the access token",
     "amr": "how the person proved it",
     "acr": "the assurance level reached",
+    "userInfo": "the person who acts",
+    "entityInfo": "whom the person acts for",
+    "entity_info": "what the granted scopes tell of the entity",
     "entity": "whom the person acts for",
     "act": "the person who acts",
     "client_id": "the relying party it was issued to",
@@ -36,6 +39,8 @@ MEANINGS: Final = {
     "enc": "the content encryption",
     "kid": "which key",
 }
+OWN_BLOCKS: Final = ("auth_info", "AuthInfo")
+OTHERS_BLOCKS: Final = ("tp_auth_info", "TPAuthInfo")
 TIMES: Final = frozenset({"iat", "exp", "auth_time"})
 
 ADVICE: Final = {
@@ -84,29 +89,49 @@ class RoleTable:
     rows: tuple[Row, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Parties:
+    """Who signed in, and for whom: names, or where none was told, identifiers."""
+
+    person: str
+    entity: str
+
+
+def parties(claims: Mapping[str, Any]) -> Parties:
+    """The two parties of an ID token, however its generation tells them (D2, R-12.2)."""
+    if "entityInfo" in claims:
+        person, entity = claims["userInfo"], claims["entityInfo"]
+        return Parties(person["CPUID_FullName"] or claims["sub"], entity["CPNonUEN_Name"] or entity["CPEntID"])
+    person, entity = (claims, claims["entity"]) if claims["sub_type"] == "user" else (claims["act"], claims)
+    return Parties(
+        person.get("sub_attributes", {}).get("name") or person["sub"],
+        entity.get("sub_attributes", {}).get("entity_name") or entity["sub"],
+    )
+
+
 def facts(claims: Mapping[str, Any]) -> list[Fact]:
     """Claims as flat facts, nested ones by their path; blocks with tables of their own are left out."""
-    plain = {name: value for name, value in claims.items() if name not in ("auth_info", "tp_auth_info")}
+    plain = {name: value for name, value in claims.items() if name not in OWN_BLOCKS + OTHERS_BLOCKS}
     return [Fact(path, _words(path, value), _meaning(path)) for path, value in _flat(plain, "")]
 
 
 def role_tables(claims: Mapping[str, Any]) -> list[RoleTable]:
-    """The services of `auth_info`."""
+    """The services of `auth_info`, or `AuthInfo`."""
     return [
         RoleTable(service["CPESrvcID"], "", _rows(service["Auth_Result_Set"], "CPEntID_SUB"))
-        for service in _services(claims, "auth_info")
+        for service in _services(claims, OWN_BLOCKS)
     ]
 
 
 def third_party_tables(claims: Mapping[str, Any]) -> list[RoleTable]:
-    """The client entities of `tp_auth_info`."""
+    """The client entities of `tp_auth_info`, or `TPAuthInfo`."""
     return [
         RoleTable(
             service["CPESrvcID"],
             f"{chain['CP_Clnt_ID']} ({chain['CP_ClntEnt_TYPE']})",
             _rows(chain["Auth_Result_Set"], "CP_ClntEnt_SUB"),
         )
-        for service in _services(claims, "tp_auth_info")
+        for service in _services(claims, OTHERS_BLOCKS)
         for chain in service["Auth_Set"]["TP_Auth"]
     ]
 
@@ -140,8 +165,8 @@ def advice(error: str) -> str:
     return ADVICE.get(error, "")
 
 
-def _services(claims: Mapping[str, Any], block: str) -> list[Mapping[str, Any]]:
-    return list(claims[block]["Result_Set"]["ESrvc_Result"]) if block in claims else []
+def _services(claims: Mapping[str, Any], names: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    return [service for name in names if name in claims for service in claims[name]["Result_Set"]["ESrvc_Result"]]
 
 
 def _rows(result_set: Mapping[str, Any], sub_entity: str) -> tuple[Row, ...]:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.sandbox.browser import Browser
+    from corpid.sandbox.callback import Callback
     from corpid.sandbox.person import Person
 
 PAGES: Final = 12
@@ -22,8 +23,8 @@ async def sign_in(
     *,
     agree: bool = True,
     now: Callable[[], float] = time.time,
-) -> str:
-    """Sign this person in and choose an entity (None: the first usable); the callback URL.
+) -> Callback:
+    """Sign this person in and choose an entity (None: the first usable); the callback, as URL or posted form.
 
     Without `agree` the person cancels where consent is asked. Raises StrandedError where the pages lead nowhere.
     """
@@ -38,8 +39,8 @@ async def finish(
     *,
     agree: bool = True,
     now: Callable[[], float] = time.time,
-) -> str:
-    """From whichever sign-in page the browser shows to the callback URL. Raises StrandedError."""
+) -> Callback:
+    """From whichever sign-in page the browser shows to the callback. Raises StrandedError."""
     answered: str | None = None
     for _ in range(PAGES):
         if browser.left is not None:
@@ -64,20 +65,24 @@ async def answer_page(
     await _answers(browser, person, entity, agree=agree, now=now)[step_of(browser)]()
 
 
-async def cancel(browser: Browser) -> str:
-    """Press Cancel; the callback URL. Raises StrandedError."""
+async def cancel(browser: Browser) -> Callback:
+    """Press Cancel; the callback. Raises StrandedError."""
     form = next((form for form in browser.page.forms if any(b.label == "Cancel" for b in form.buttons)), None)
     if form is None:
         raise browser.stranded("there is no Cancel")
     await browser.submit(form, "Cancel")
+    if browser.left is None and (posting := browser.form_for_another_site()) is not None:
+        await browser.submit(posting)
     if browser.left is None:
         raise browser.stranded("Cancel did not lead back")
     return browser.left
 
 
 def step_of(browser: Browser) -> str:
-    """Which page the browser shows: sign_in, code, entity, decision or return. Raises StrandedError."""
+    """Which page the browser shows: sign_in, code, entity, decision, return or post. Raises StrandedError."""
     page = browser.page
+    if browser.form_for_another_site() is not None:
+        return "post"
     known = {"sign_in": ("user_name", "password"), "code": ("code",), "decision": ("decision",), "entity": ("entity",)}
     if page.form_with("entity"):
         return "entity"
@@ -111,7 +116,12 @@ def _answers(
         form = next(form for form in browser.page.forms if any(b.label.startswith("Return to") for b in form.buttons))
         return await browser.submit(form)
 
-    return {"sign_in": password, "code": code, "entity": choice, "decision": decision, "return": back}
+    async def post() -> object:
+        form = browser.form_for_another_site()
+        return await browser.submit(form) if form is not None else None
+
+    steps = {"sign_in": password, "code": code, "entity": choice, "decision": decision, "return": back}
+    return {**steps, "post": post}
 
 
 async def _choose(browser: Browser, entity: str | None) -> object:

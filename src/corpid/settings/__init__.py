@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from corpid.settings.fields import PREFIX, Settings, SettingsError
+from corpid.settings.presets import PRESETS
 
 __all__ = ["Settings", "SettingsError", "documentation", "load"]
 
@@ -24,13 +26,16 @@ SECRET: Final = "key_encryption_key"
 def load(**overrides: Any) -> Settings:  # noqa: ANN401
     """The settings: `overrides` win over the environment, which wins over corpid.toml (or CORPID_CONFIG).
 
-    Raises SettingsError.
+    Below all of them lies the preset that they name. Raises SettingsError.
     """
     path, written = _read_file()
-    environment = {name.upper() for name, value in os.environ.items() if value}
+    environment = {name.upper(): value for name, value in os.environ.items() if value}
     from_file = {name: value for name, value in written.items() if PREFIX + name.upper() not in environment}
+    named = {"preset": environment.get(f"{PREFIX}PRESET", ""), **from_file, **overrides}["preset"]
+    preset = PRESETS[named].settings if isinstance(named, str) and named in PRESETS else {}
+    lowest = {name: value for name, value in preset.items() if PREFIX + name.upper() not in environment}
     try:
-        return Settings(**{**from_file, **overrides})
+        return Settings(**{**lowest, **from_file, **overrides})
     except ValidationError as errors:
         error = errors.errors()[0]
         name = str(error["loc"][0]) if error["loc"] else ""
@@ -53,7 +58,30 @@ def documentation() -> str:
     for name, field in Settings.model_fields.items():
         default = "" if field.default_factory else _shown(field.default)
         lines.append(f"| `{name}` | `{PREFIX}{name.upper()}` | {default} | {field.description} |")
+    for name in PRESETS:
+        lines += _preset_lines(name)
     return "\n".join(lines) + "\n"
+
+
+def _preset_lines(name: str) -> list[str]:
+    preset = PRESETS[name]
+    return [
+        "",
+        f"## The preset `{name}`",
+        "",
+        *textwrap.wrap(f"{preset.purpose} With `{PREFIX}PRESET={name}` these are the defaults:", 120),
+        "",
+        "| Setting | Value |",
+        "|---|---|",
+        *(f"| `{setting}` | {_shown(value)} |" for setting, value in preset.settings.items()),
+        "",
+        "A client that is registered from then on gets this where its file or command says nothing; one that is there",
+        "already keeps what it has.",
+        "",
+        "| Key of a client | Value |",
+        "|---|---|",
+        *(f"| `{member}` | {_shown(value)} |" for member, value in preset.new_client.items()),
+    ]
 
 
 def _shown(default: object) -> str:

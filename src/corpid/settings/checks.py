@@ -73,13 +73,26 @@ def base_url(value: str) -> str:
 
 
 def generations(value: tuple[str, ...]) -> tuple[str, ...]:
-    """Generations that may be served together: exactly one that pushes."""
-    served = ", ".join(GENERATIONS)
+    """Generations that may be served together: one that pushes, one that does not, or one of each."""
     for name in value:
         if name not in GENERATIONS:
-            raise ValueError(f"{name} is not a generation that CorpID serves: choose from {served}")
-    if sum(GENERATIONS[name].pushed for name in value) != 1 or len(set(value)) < len(value):
-        raise ValueError(f"name exactly one generation that pushes its requests, of: {served}")
+            raise ValueError(f"{name} is not a generation that CorpID serves: choose from {', '.join(GENERATIONS)}")
+    if not value:
+        raise ValueError(f"no generation is named: write at least one of {', '.join(GENERATIONS)}")
+    twice = [name for name in dict.fromkeys(value) if value.count(name) > 1]
+    if twice:
+        raise ValueError(f"{twice[0]} is named more than once: write it once")
+    alone = [name for name in value if GENERATIONS[name].stands_alone]
+    others = ",".join(name for name in value if name not in alone)
+    if alone and others:
+        raise ValueError(f"{alone[0]} is served alone, not together with {others}: write {alone[0]} or {others}")
+    pushed = [name for name in value if GENERATIONS[name].pushed]
+    for way, alike in (
+        ("pushed requests", pushed),
+        ("query parameters", [name for name in value if name not in pushed]),
+    ):
+        if len(alike) > 1:
+            raise ValueError(f"{' and '.join(alike)} both take {way}, and only one such is served: write one of them")
     return value
 
 

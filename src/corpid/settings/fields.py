@@ -63,11 +63,18 @@ class Settings(BaseSettings):
         validate_default=True,
         description="sqlite:///PATH. Empty: corpid.sqlite in data_dir. Only SQLite is supported so far.",
     )
+    preset: Literal["", "public-service"] = Field(
+        default="", description="Settings that belong together, see below; every one that is set itself wins."
+    )
     generations: Annotated[List[str], AfterValidator(checks.generations)] = Field(
-        default=("current",), description="Generations of the interface that are served, separated by commas."
+        default=("current",),
+        description="Generations of the interface that are served, separated by commas: legacy, intermediate, current, "
+        "fapi2. At most one with pushed requests, and legacy beside it or alone; fapi2 is served alone.",
     )
     return_iss: bool | None = Field(
-        default=None, description="Whether callbacks carry iss (RFC 9207). Empty: as the generation says."
+        default=None,
+        description="Whether callbacks carry iss (RFC 9207), in every generation. Empty: as the generation says "
+        "that the discovery document describes (of two, the one with pushed requests).",
     )
     session_seconds: int = Field(
         default=0,
@@ -86,6 +93,11 @@ class Settings(BaseSettings):
         description="What stands before the assurance level in acr.",
     )
     dpop_nonces: bool = Field(default=False, description="Whether DPoP proofs must carry a nonce of this server.")
+    dpop_mismatch_error: Literal["invalid_grant", "invalid_dpop_proof"] = Field(
+        default="invalid_grant",
+        description="Error of a code that is redeemed with another DPoP key than the one bound to it: invalid_grant "
+        "or invalid_dpop_proof.",
+    )
     trusted_proxies: List[Annotated[checks.Network, BeforeValidator(checks.network)]] = Field(
         default=(),
         description="Addresses or networks of the proxies in front, separated by commas. Only their "

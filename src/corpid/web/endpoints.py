@@ -9,19 +9,23 @@ import msgspec
 from starlette.responses import Response
 
 from corpid.flows import authorize, push, resource, token
-from corpid.flows.authorize import AUTHORIZATION_PARAMETERS, Answered
+from corpid.flows.arrival import Answered
+from corpid.flows.authorize import AUTHORIZATION_PARAMETERS
 from corpid.protocol import metadata, parameters
-from corpid.protocol.authorization_request import PUSHED_PARAMETERS
+from corpid.protocol.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS
 from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.protocol.grant import TOKEN_PARAMETERS
 from corpid.protocol.limits import METADATA_CACHE_SECONDS
 from corpid.web import errors
+from corpid.web.middleware import FORM_POST_POLICY
 from corpid.web.requests import caller, cookie, cookie_name, form_bytes, headers, may_complete
+from corpid.web.views import FormPost, Frame
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.flows.provider import Provider
+    from corpid.protocol.authorization_response import AuthorizationResponse
     from corpid.protocol.generations import Generation, Resource
     from corpid.web.rendering import Renderer
 
@@ -65,7 +69,7 @@ async def discovery(request: Request, desk: Desk) -> Response:  # noqa: ARG001 -
     """The discovery document (Spec 4.6)."""
     policy = desk.provider.policy
     document = metadata.discovery(
-        policy.pushed,
+        policy.served,
         base_url=policy.base_url,
         name=policy.name,
         acr_prefix=policy.acr_prefix,
@@ -80,7 +84,7 @@ async def jwks(request: Request, desk: Desk) -> Response:  # noqa: ARG001 - ever
     return Response(ring.public_key_set, 200, _PUBLIC, "application/jwk-set+json; charset=utf-8")
 
 
-async def pushed_authorization_request(request: Request, desk: Desk) -> Response:
+async def pushed_authorization_request(request: Request, desk: Desk, generation: Generation) -> Response:
     """PAR (Spec 4.1)."""
     provider = desk.provider
     now = provider.clock()
@@ -91,6 +95,7 @@ async def pushed_authorization_request(request: Request, desk: Desk) -> Response
         parameters.parse(body, PUSHED_PARAMETERS),
         authorization=headers(request, b"authorization"),
         proofs=headers(request, b"dpop"),
+        generation=generation,
         now=now,
         request_id=request.scope["state"]["request_id"],
     )
@@ -128,7 +133,7 @@ async def resource_endpoint(request: Request, desk: Desk, generation: Generation
     provider = desk.provider
     now = provider.clock()
     await open_for_requests(provider, now)
-    answer, client_id = await resource.read(
+    answer = await resource.read(
         provider,
         generation,
         which,
@@ -138,8 +143,8 @@ async def resource_endpoint(request: Request, desk: Desk, generation: Generation
         now=now,
         request_id=request.scope["state"]["request_id"],
     )
-    request.scope["state"]["log"]["client_id"] = client_id
-    return _Plain(answer.encode("ascii"), 200, _JWT)
+    request.scope["state"]["log"]["client_id"] = answer.client_id
+    return _Plain(answer.content, 200, _JWT if answer.signed else _JSON)
 
 
 async def authorization(request: Request, desk: Desk) -> Response:
@@ -152,14 +157,14 @@ async def authorization(request: Request, desk: Desk) -> Response:
     arrived = await authorize.arrive(
         provider,
         who,
-        parameters.parse(request.scope["query_string"], AUTHORIZATION_PARAMETERS),
+        request.scope["query_string"],
         cookie=cookie(request, provider),
         may_complete=may_complete(request),
     )
     if isinstance(arrived, Answered):
         if arrived.failure is not None:
             errors.record(request, errors.as_oauth_error(arrived.failure))
-        return _Plain(b"", 302, (_NO_STORE, (b"location", arrived.response.url.encode("latin-1"))))
+        return leave(desk, arrived.response)
     where = f"{desk.base_path}/sign-in/{arrived.interaction_id}"
     answer = Response(b"", 303, {**errors.NO_STORE, "Location": where})
     if arrived.cookie is not None:
@@ -168,12 +173,21 @@ async def authorization(request: Request, desk: Desk) -> Response:
 
 
 async def _to_get(request: Request, desk: Desk) -> Response:
-    sent = parameters.parse(await form_bytes(request), AUTHORIZATION_PARAMETERS)
-    query = "&".join(f"{name}={parameters.quoted(value)}" for name, value in sent.items())
+    known = REQUEST_PARAMETERS if desk.provider.policy.query is not None else AUTHORIZATION_PARAMETERS
+    query = parameters.requoted(await form_bytes(request), known)
     if not query:
-        raise InvalidRequest("parameters client_id and request_uri are missing")
+        raise InvalidRequest("the parameters of the authorization request are missing")
     where = f"{desk.base_path}{metadata.AUTHORIZATION_PATH}?{query}"
     return Response(b"", 303, {**errors.NO_STORE, "Location": where})
+
+
+def leave(desk: Desk, response: AuthorizationResponse) -> Response:
+    """The hop to the relying party: a redirect, or a page whose form carries the answer (D37, D38)."""
+    if not response.posted:
+        return _Plain(b"", 302, (_NO_STORE, (b"location", response.url.encode("latin-1"))))
+    view = FormPost(frame=Frame(), action=response.redirect_uri, fields=tuple(response.parameters.items()))
+    headers = {**errors.NO_STORE, "Content-Security-Policy": FORM_POST_POLICY}
+    return Response(desk.renderer.render(view), 200, headers, "text/html")
 
 
 def set_cookie(answer: Response, provider: Provider, value: str) -> None:

@@ -99,11 +99,11 @@ def _add_error_headers(answer: Response, error: OAuthError) -> None:
         answer.headers["Retry-After"] = str(error.retry_after)
 
 
-def as_challenge(request: Request, raised: Exception, generation: Generation) -> Response:
+def as_challenge(request: Request, raised: Exception, generation: Generation, issuer: str) -> Response:
     """An error of a resource: exactly one challenge, and the same in JSON (Spec 7.4, D24)."""
     error = as_oauth_error(raised)
     reference = record(request, error)
-    challenge = f'{generation.scheme} algs="{" ".join(generation.proof_algorithms)}"'
+    challenge = _challenge(generation, issuer)
     if isinstance(error, CredentialsRequired):
         return Response(b"", error.status, {**NOT_CACHED, "WWW-Authenticate": challenge})
     description = public_description(error, reference)
@@ -117,6 +117,12 @@ def as_challenge(request: Request, raised: Exception, generation: Generation) ->
         answer.headers["WWW-Authenticate"] = challenge
     _add_error_headers(answer, error)
     return answer
+
+
+def _challenge(generation: Generation, issuer: str) -> str:
+    if generation.sender_constrained:
+        return f'{generation.scheme} algs="{" ".join(generation.proof_algorithms)}"'
+    return f'{generation.scheme} realm="{issuer}"'
 
 
 def as_page(request: Request, raised: Exception, renderer: Renderer) -> Response:

@@ -30,6 +30,8 @@ CONTENT_SECURITY_POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
     b"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+FORM_POST_POLICY: Final = CONTENT_SECURITY_POLICY.replace(b"form-action 'self'; ", b"").decode()
+"""of the one page whose form goes to a relying party: browsers apply form-action to its redirects, too (D37)"""
 NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
 PAGE_HEADERS: Final = (
     (b"content-security-policy", CONTENT_SECURITY_POLICY),

@@ -17,7 +17,7 @@ from corpid.web.signin.endpoints import interaction
 from corpid.web.signin.sign_out import SIGN_OUT_PATH, sign_out
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from starlette.types import Receive, Scope, Send
 
@@ -32,20 +32,20 @@ SIGN_IN_PATH: Final = "/sign-in/{rest}"
 
 
 def _as_json(request: Request, error: Exception, desk: Desk) -> Response:
-    return errors.as_json(request, error, desk.provider.policy.pushed)
+    return errors.as_json(request, error, desk.provider.policy.served[0])
 
 
 def _as_json_with_state(request: Request, error: Exception, desk: Desk) -> Response:
     body: bytes = request.scope["state"].get("form", b"")
-    return errors.as_json(request, error, desk.provider.policy.pushed, body)
+    return errors.as_json(request, error, desk.provider.policy.served[0], body)
 
 
 def _as_page(request: Request, error: Exception, desk: Desk) -> Response:
     return errors.as_page(request, error, desk.renderer)
 
 
-def _as_challenge(generation: Generation, request: Request, error: Exception, _: Desk) -> Response:
-    return errors.as_challenge(request, error, generation)
+def _as_challenge(generation: Generation, request: Request, error: Exception, desk: Desk) -> Response:
+    return errors.as_challenge(request, error, generation, desk.provider.policy.base_url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +60,19 @@ class Route:
     """a POST must come from our own page (D35)"""
 
 
-def table(generation: Generation) -> tuple[Route, ...]:
-    """Every route; resources come from the generation's record (Spec 2.1)."""
+def table(served: Sequence[Generation]) -> tuple[Route, ...]:
+    """Every route; PAR and resources come from the records of the generations served (Spec 2.1)."""
     get, post, both = ("GET",), ("POST",), ("GET", "POST")
+    pushing = tuple(
+        Route(
+            path=metadata.PAR_PATH,
+            methods=post,
+            endpoint=partial(endpoints.pushed_authorization_request, generation=generation),
+            fails=_as_json_with_state,
+        )
+        for generation in served
+        if generation.pushed
+    )
     resources = tuple(
         Route(
             path=resource.path,
@@ -70,12 +80,12 @@ def table(generation: Generation) -> tuple[Route, ...]:
             endpoint=partial(endpoints.resource_endpoint, generation=generation, which=resource),
             fails=partial(_as_challenge, generation),
         )
+        for generation in served
         for resource in generation.resources
     )
-    push, authorize = endpoints.pushed_authorization_request, endpoints.authorization
     return (
-        Route(path=metadata.PAR_PATH, methods=post, endpoint=push, fails=_as_json_with_state),
-        Route(path=metadata.AUTHORIZATION_PATH, methods=both, endpoint=authorize, fails=_as_page),
+        *pushing,
+        Route(path=metadata.AUTHORIZATION_PATH, methods=both, endpoint=endpoints.authorization, fails=_as_page),
         Route(path=metadata.TOKEN_PATH, methods=post, endpoint=endpoints.token_endpoint, fails=_as_json),
         *resources,
         Route(path=metadata.DISCOVERY_PATH, methods=get, endpoint=endpoints.discovery, fails=_as_json),
@@ -92,7 +102,7 @@ class Router:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        routes = [(desk.base_path + route.path, route) for route in table(desk.provider.policy.pushed)]
+        routes = [(desk.base_path + route.path, route) for route in table(desk.provider.policy.served)]
         self._exact = dict(routes)
         self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
         if desk.base_path:

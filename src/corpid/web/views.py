@@ -181,6 +181,19 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FormPost:
+    """The page whose form carries the answer to the RP; a script sends it (OAuth 2.0 Form Post Response Mode §2, D37)."""
+
+    template: ClassVar[str] = "form_post.html"
+    heading: ClassVar[str] = "Taking you back"
+
+    frame: Frame
+    action: str
+    """the redirect URI"""
+    fields: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
     """A completion is being written elsewhere; asks again at `url` after a second (D15)."""
 
@@ -267,6 +280,7 @@ View = (
     | Consent
     | Confirm
     | Leave
+    | FormPost
     | Wait
     | Problem
     | Explain

@@ -10,8 +10,10 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import ECKey
 
-from corpid.jose import compact, key_ring
+from corpid.jose import certificates, compact, key_ring
+from corpid.jose.certificates import CertificateRefused
 from corpid.jose.errors import BadSignature
+from tests.certificates import Authority
 from tests.unit.jose.signed import REGISTRY, b64, key, sign
 
 if TYPE_CHECKING:
@@ -51,6 +53,55 @@ def test_a_new_key_is_a_p_256_key_named_by_its_thumbprint() -> None:
     assert made.is_private
     assert (made.curve_name, made.kid) == ("P-256", made.thumbprint())
     assert kid(0) != kid(1)
+
+
+def opened(number: int, *, certificate_chain: str | None = None) -> SigningKey:
+    return key_ring.open_signing_key(
+        private_jwk(number),
+        active_from=NOW,
+        retired_at=None,
+        revoked_at=None,
+        created_at=NOW - 7200,
+        certificate_chain=certificate_chain,
+    )
+
+
+def test_every_published_key_carries_its_certificate_where_certificates_are_wanted() -> None:
+    """Spec 2.9: x5c, x5t, x5t#S256; keys of a rotation each have their own."""
+    keys = [opened(0), opened(1)]
+    built = key_ring.build(keys, now=NOW, kept_seconds=KEPT, with_certificates=True)
+    jwks = json.loads(built.public_key_set)["keys"]
+    assert {jwk["kid"] for jwk in jwks} == {kid(0), kid(1)}
+    for jwk in jwks:
+        (signing,) = [key for key in keys if key.kid == jwk["kid"]]
+        made = certificates.self_signed(signing.private, kid=signing.kid, created_at=NOW - 7200)
+        assert jwk == {**signing.public_jwk, **certificates.members([made])}
+
+
+def test_an_operators_chain_takes_the_place_of_the_default() -> None:
+    root = Authority("Root")
+    chain = (root.certify(opened(0).public, begin=NOW, seconds=60), *root.chain)
+    key = opened(0, certificate_chain=certificates.pem(chain))
+    built = key_ring.build([key], now=NOW, kept_seconds=KEPT, with_certificates=True)
+    (jwk,) = json.loads(built.public_key_set)["keys"]
+    assert jwk == {**key.public_jwk, **certificates.members(chain)}
+
+
+def test_no_certificate_is_published_where_none_is_wanted_even_if_one_is_stored() -> None:
+    """decisions.md, "Generations": x5c, x5t, x5t#S256 only while LEGACY is served; nothing reads what is stored."""
+    for key in (opened(0), opened(0, certificate_chain="not even a certificate")):
+        (jwk,) = json.loads(ring(key).public_key_set)["keys"]
+        assert jwk == key.public_jwk
+
+
+def test_a_stored_chain_that_was_changed_is_not_published() -> None:
+    with pytest.raises(CertificateRefused, match="no certificate in PEM form"):
+        key_ring.build([opened(0, certificate_chain="")], now=NOW, kept_seconds=KEPT, with_certificates=True)
+
+
+def test_a_key_of_unknown_age_has_a_certificate_from_its_first_use_on() -> None:
+    (made,) = key_ring.certificate_chain(signing_key(0))
+    assert made.not_valid_before_utc.timestamp() == NOW
 
 
 @pytest.mark.parametrize("typ", ["JWT", "at+jwt"])

@@ -205,6 +205,30 @@ CHOSEN = {
 }
 
 
+FOR_A128 = {
+    "the key that names it": ([enc(alg=A256), enc(number=1, alg=A128)], "P-256-1"),
+    "a key that names none": ([enc(alg=A256), enc(number=1)], "P-256-1"),
+    "the strongest curve of both": ([enc(alg=A128), enc("P-384"), enc("P-521", alg=A256)], "P-384-0"),
+    "the first of equals": ([enc(number=1), enc(alg=A128)], "P-256-1"),
+}
+
+
+@pytest.mark.parametrize(("given", "kid"), FOR_A128.values(), ids=FOR_A128.keys())
+def test_a_registered_alg_takes_the_strongest_key_that_has_it_or_none(given: list[dict[str, Any]], kid: str) -> None:
+    """D21: and the key is used with that alg."""
+    chosen = parse_client_key_set(key_set(*given)).encryption_for(A128)
+    assert chosen is not None
+    assert (chosen.kid, chosen.wrap) == (kid, A128)
+
+
+def test_without_a_registered_alg_the_default_key_is_used() -> None:
+    """D21."""
+    prepared = parse_client_key_set(key_set(enc(alg=A128), enc("P-384", alg=A192)))
+    assert prepared.encryption_for(None) is prepared.encryption
+    assert prepared.encryption_for(A256) is None
+    assert parse_client_key_set(key_set(sig())).encryption_for(None) is None
+
+
 @pytest.mark.parametrize(("given", "kid"), CHOSEN.values(), ids=CHOSEN.keys())
 def test_the_encryption_key_is_chosen_by_curve_then_wrap_then_order(given: list[dict[str, Any]], kid: str) -> None:
     """D21."""

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpid.jose.encoding import base64url
+from corpid.protocol.generations import CURRENT
 from corpid.protocol.records import Client
-from corpid.protocol.registration import RegistrationError, public_key_set, register
+from corpid.protocol.registration import RegistrationError, Rules, public_key_set, register
 
 
 def jwk(use: str, kid: str | None, **members: str) -> dict[str, str]:
@@ -33,14 +34,14 @@ CLIENT = Client(
 
 def faults(*, developer_mode: bool = False, **members: object) -> set[str]:
     try:
-        register(msgspec.structs.replace(CLIENT, **members), developer_mode=developer_mode)
+        register(msgspec.structs.replace(CLIENT, **members), Rules(developer_mode=developer_mode, pushed=CURRENT))
     except RegistrationError as error:
         return {fault.member for fault in error.faults}
     return set()
 
 
 def test_an_ordinary_client_is_registered_without_remarks() -> None:
-    assert register(CLIENT, developer_mode=False) == ()
+    assert register(CLIENT, Rules(pushed=CURRENT)) == ()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,8 @@ def test_private_members_are_never_stored() -> None:
 
 
 @pytest.mark.parametrize(("member", "value"), [
-    ("scopes", ("openid", "profile")), ("scopes", ("authinfo",)), ("generations", ("future",)), ("context_types", ("ANYTHING",)),
+    ("scopes", ("openid", "profile")), ("scopes", ("authinfo",)), ("generations", ("future",)), ("id_token_encryption_alg", "ECDH-ES"), ("userinfo_signing_alg", "ES384"),
+    ("context_types", ("ANYTHING",)),
     ("context_types", ()), ("id_token_encryption_enc", "A128GCM"), ("userinfo_encryption_enc", "none"), ("assurance_level", 3),
     ("redirect_uris", ()),
 ])  # fmt: skip

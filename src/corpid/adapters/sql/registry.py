@@ -12,6 +12,7 @@ from corpid.adapters.sql.directory import SqlDirectory
 from corpid.adapters.sql.keys import SqlKeys
 from corpid.adapters.sql.kinds import kinds
 from corpid.adapters.sql.sessions import SqlSessions
+from corpid.adapters.sql.usage import SqlUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,7 @@ class SqlRegistry:
     directory: SqlDirectory
     keys: SqlKeys
     sessions: SqlSessions
+    usage: SqlUsage
     audit: SqlAudit
     deployment: SqlDeployment
 
@@ -41,6 +43,7 @@ def sql_registry(database: Database, sealer: Sealer, clock: Clock, check: Callab
         directory=SqlDirectory(database, audit, kinds(database, sealer)),
         keys=SqlKeys(database, sealer, audit),
         sessions=SqlSessions(database, audit, clock),
+        usage=SqlUsage(database),
         audit=audit,
         deployment=SqlDeployment(database, audit, check),
     )

@@ -72,6 +72,15 @@ fetched_key_sets: Final = _table(
     _integer("fetched_at"),
 )
 
+generation_use: Final = _table(
+    "generation_use",
+    _key("client_id", _to("clients.client_id")),
+    _key("generation"),
+    _key("habit"),
+    _integer("count"),
+    _integer("last_at"),
+)
+
 entities: Final = _table(
     "entities",
     _key("entity_id"),
@@ -171,6 +180,7 @@ keys: Final = _table(
     _integer("active_from"),
     _integer("retired_at", null=True),
     _integer("revoked_at", null=True),
+    _text("certificate_chain", null=True),
 )
 
 sessions: Final = _table(

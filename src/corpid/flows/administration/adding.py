@@ -13,11 +13,13 @@ from corpid.directory.problems import DirectoryError
 from corpid.directory.sections import SECTIONS
 from corpid.flows.administration.preparing import prepare
 from corpid.flows.administration.writing import Refused
+from corpid.protocol.registration import PLAIN_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.ports import Passwords, Registry
+    from corpid.protocol.registration import Rules
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -39,16 +41,17 @@ async def addition(
     members: Mapping[str, object],
     *,
     new_user_id: Callable[[], str],
-    developer_mode: bool = False,
+    rules: Rules = PLAIN_RULES,
 ) -> Addition[R]:
-    """What adding a record changes; `members` are keys of its section, None for those not given.
+    """What adding a record changes; `members` are keys of its section, None for those not given; `rules`
+    are those of clients.
 
     Raises writing.Refused when it exists already or breaks a rule. Source: docs/directory.md
     """
     kind = SECTIONS[section].kind
     try:
         document = parse(one_entry(section, key, members), "")
-        prepared = await prepare(registry, passwords, document, new_user_id=new_user_id, developer_mode=developer_mode)
+        prepared = await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules)
     except DirectoryError as error:
         raise Refused("; ".join(problem.reason for problem in error.problems)) from None
     added = [change.becomes for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]

@@ -11,11 +11,13 @@ from corpid.directory.plan import Change
 from corpid.flows.administration.adding import addition
 from corpid.flows.administration.writing import Refused, audit_event, switched, write
 from corpid.protocol.records import Client
+from corpid.protocol.registration import PLAIN_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.ports import Passwords, Registry
+    from corpid.protocol.registration import Rules
 
 
 async def add_client(
@@ -25,15 +27,13 @@ async def add_client(
     members: Mapping[str, object],
     *,
     actor: Actor,
-    developer_mode: bool = False,
+    rules: Rules = PLAIN_RULES,
 ) -> tuple[Client, tuple[str, ...]]:
-    """Register a client; `members` as in a directory file. Returns it with remarks on its keys and name.
+    """Register a client; `members` as in a directory file, `rules` of the deployment. Returns it with remarks on its keys and name.
 
     Raises writing.Refused with every fault, access.Forbidden, StoreUnavailable. Spec 1, D27, D38
     """
-    adding = await addition(
-        registry, passwords, Client, "clients", client_id, members, new_user_id=str, developer_mode=developer_mode
-    )
+    adding = await addition(registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules)
     await write(registry, actor, adding.changes, audit_event(actor, "client.add", client_id))
     return adding.record, adding.remarks
 

@@ -14,7 +14,7 @@ from corpid.directory.problems import DirectoryError, Problem
 from corpid.directory.records import Credentials, ThirdPartyGrant, User
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.protocol.records import Client
-from corpid.protocol.registration import RegistrationError, public_key_set, register
+from corpid.protocol.registration import PLAIN_RULES, RegistrationError, Rules, public_key_set, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,13 +40,14 @@ async def prepare(
     document: Document,
     *,
     new_user_id: Callable[[], str],
-    developer_mode: bool = False,
+    rules: Rules = PLAIN_RULES,
     prune: bool = False,
 ) -> Prepared:
     """Plan a document against the directory; nothing is written.
 
     `new_user_id` gives a UUID for each user that is new. Plain passwords are hashed, unless the stored
-    hash is theirs already. Raises DirectoryError, StoreUnavailable, PasswordsBusy. D44, D51.
+    hash is theirs already. A new client gets what `rules` say of new ones where the document says nothing.
+    Raises DirectoryError, StoreUnavailable, PasswordsBusy. D44, D51.
     """
     needed = references(document)
     by_name, by_id = await _users(registry, needed)
@@ -54,10 +55,11 @@ async def prepare(
     ids = user_ids(document, by_name, by_id, fresh)
     records = await (_everything(registry) if prune else _named(registry, document, needed, ids))
     current = Current(records=records)
-    hashed = await _with_hashes(_with_public_keys(document), current, ids, passwords)
+    complete = _with_public_keys(_with_what_new_clients_get(document, current, rules))
+    hashed = await _with_hashes(complete, current, ids, passwords)
 
     def check_client(client: msgspec.Struct) -> Iterable[tuple[str, str]]:
-        return _faults(client, developer_mode=developer_mode)
+        return _faults(client, rules)
 
     made = plan(hashed, current, ids, client_record=Client, check_client=check_client, prune=prune)
     warnings = sorted({*made.warnings, *_key_remarks(document)})
@@ -108,6 +110,16 @@ def _user_known(entry: Entry, ids: Mapping[str, str]) -> bool:
     return entry.kind in {"service", "entity", "grant"} or entry.key[0] in ids
 
 
+def _with_what_new_clients_get(document: Document, current: Current, rules: Rules) -> Document:
+    clients = {
+        key: entry
+        if key in current.of("client")
+        else msgspec.structs.replace(entry, fields={**rules.new_client, **entry.fields})
+        for key, entry in document.of("client").items()
+    }
+    return msgspec.structs.replace(document, entries={**document.entries, "client": clients})
+
+
 def _with_public_keys(document: Document) -> Document:
     clients = {
         key: msgspec.structs.replace(entry, fields={**entry.fields, "jwks": public_key_set(str(entry.fields["jwks"]))})
@@ -131,11 +143,11 @@ def _key_remarks(document: Document) -> list[Problem]:
     return remarks
 
 
-def _faults(client: msgspec.Struct, *, developer_mode: bool) -> Iterable[tuple[str, str]]:
+def _faults(client: msgspec.Struct, rules: Rules) -> Iterable[tuple[str, str]]:
     if not isinstance(client, Client):
         raise TypeError("the record of a client is a Client")
     try:
-        register(client, developer_mode=developer_mode)
+        register(client, rules)
     except RegistrationError as error:
         return [(fault.member, fault.reason) for fault in error.faults]
     return []

@@ -21,7 +21,7 @@ from corpid.flows.throttle import Throttled
 from corpid.protocol import parameters
 from corpid.protocol.errors import AccessDenied, InvalidRequest
 from corpid.web import errors
-from corpid.web.endpoints import open_for_requests, set_cookie
+from corpid.web.endpoints import leave, open_for_requests, set_cookie
 from corpid.web.requests import caller, cookie, form_bytes
 from corpid.web.signin import pages
 
@@ -169,8 +169,7 @@ async def _old_form(request: Request, desk: Desk, who: Caller, interaction_id: s
 async def _get(request: Request, desk: Desk, who: Caller, visit: Visit, action: str) -> Response:
     looked_at = visit.interaction
     if action == "leave" and (looked_at.outcome is not None or who.now >= looked_at.expires_at):
-        answer = await completion.leave(desk.provider, who, looked_at)
-        return Response(b"", 302, {**errors.NO_STORE, "Location": answer.url})
+        return leave(desk, await completion.leave(desk.provider, who, looked_at))
     if action == "return" and looked_at.outcome is not None:
         return _page(desk, pages.leaving(desk, visit))
     if action:

@@ -1,0 +1,163 @@
+"""`corpid client add`: registering a relying party, and what it is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corpid import settings
+from corpid.app import open_registry
+from corpid.cli import output
+from corpid.directory.access import OPERATOR
+from corpid.flows.administration import clients
+from corpid.protocol.metadata import DISCOVERY_PATH
+from corpid.protocol.registration import used
+from corpid.protocol.scopes import SCOPES
+from corpid.settings.presets import client_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from corpid.protocol.generations import Generation
+    from corpid.protocol.records import Client
+    from corpid.settings import Settings
+
+# The options below are named like the keys of a client in a directory file; their order here is the order of --help.
+Name = Annotated[str, typer.Option(help="The name that people see when they sign in.")]
+RedirectUri = Annotated[list[str], typer.Option(help="Where browsers are sent back to; repeat for several.")]
+Jwks = Annotated[Path | None, typer.Option(help="A file with the client's public JSON Web Key Set.")]
+JwksUri = Annotated[str | None, typer.Option(help="Or the https URL where the client publishes it.")]
+Scope = Annotated[list[str] | None, typer.Option(help="A scope it may ask for; repeat. Default: all of them.")]
+Service = Annotated[list[str] | None, typer.Option(help="An entity service it may read; repeat.")]
+Generations = Annotated[
+    list[str] | None,
+    typer.Option(help="A generation of the interface it may use; repeat. Default: the one with pushed requests."),
+]
+LegacyUntil = Annotated[str | None, typer.Option(metavar="DATE", help="Its last day with legacy, YYYY-MM-DD.")]
+AudienceUntil = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DATE",
+        help="Last day on which its assertions at legacy may name the token endpoint as aud, YYYY-MM-DD.",
+    ),
+]
+Subject = Annotated[str | None, typer.Option(help="Whom sub names: user (default) or entity.")]
+IdTokenAlg = Annotated[
+    str | None,
+    typer.Option(help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW. Default: as its key says."),
+]
+IdTokenEnc = Annotated[
+    str | None, typer.Option(help="How ID tokens are encrypted: A256CBC-HS512 (default) or A256GCM.")
+]
+UserinfoSigning = Annotated[str | None, typer.Option(help="How userinfo is signed where it need not be: ES256.")]
+UserinfoEnc = Annotated[str | None, typer.Option(help="Encrypt userinfo too: A256GCM or A256CBC-HS512.")]
+Stringified = Annotated[
+    bool | None,
+    typer.Option("--stringified-blocks/--no-stringified-blocks", help="Blocks of userinfo are strings that hold JSON."),
+]
+ContextType = Annotated[list[str] | None, typer.Option(help="An authentication_context_type it may send; repeat.")]
+AssuranceLevel = Annotated[int | None, typer.Option(help="The level of assurance where it asks for none: 2.")]
+Sector = Annotated[str | None, typer.Option(help="private (default; consent is asked) or government.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def add(
+    client_id: Annotated[str, typer.Argument(help="The client's identifier.")],
+    *,
+    name: Name,
+    redirect_uri: RedirectUri,
+    jwks: Jwks = None,
+    jwks_uri: JwksUri = None,
+    scope: Scope = None,
+    service: Service = None,
+    generation: Generations = None,
+    legacy_until: LegacyUntil = None,
+    token_endpoint_audience_until: AudienceUntil = None,
+    subject: Subject = None,
+    id_token_encryption_alg: IdTokenAlg = None,
+    id_token_encryption_enc: IdTokenEnc = None,
+    userinfo_signing_alg: UserinfoSigning = None,
+    userinfo_encryption_enc: UserinfoEnc = None,
+    stringified_blocks: Stringified = None,
+    context_type: ContextType = None,
+    assurance_level: AssuranceLevel = None,
+    sector: Sector = None,
+    json: AsJson = False,
+) -> None:
+    """Register a relying party."""
+    members: dict[str, object] = {
+        "name": name, "redirect_uris": redirect_uri, "jwks": _text(jwks) if jwks else None, "jwks_uri": jwks_uri,
+        "scopes": scope or None, "services": service or None, "generations": generation or None,
+        "legacy_until": legacy_until, "token_endpoint_audience_until": token_endpoint_audience_until,
+        "subject": subject, "id_token_encryption_alg": id_token_encryption_alg,
+        "id_token_encryption_enc": id_token_encryption_enc, "userinfo_signing_alg": userinfo_signing_alg,
+        "userinfo_encryption_enc": userinfo_encryption_enc, "stringified_blocks": stringified_blocks,
+        "context_types": context_type or None, "assurance_level": assurance_level, "sector": sector,
+    }  # fmt: skip
+    client, remarks, chosen = output.run(_add(client_id, members))
+    for remark in remarks:
+        output.warn(remark)
+    if json:
+        output.as_json(client)
+        return
+    told = _for_the_relying_party(client, chosen)
+    output.members(f"Registered {client.client_id}. Configure the relying party with:", told)
+
+
+async def _add(client_id: str, members: dict[str, object]) -> tuple[Client, tuple[str, ...], Settings]:
+    chosen = settings.load()
+    rules = client_rules(chosen)
+    rules = replace(rules, new_client={"scopes": SCOPES, **rules.new_client})
+    async with open_registry(chosen) as opened:
+        client, remarks = await clients.add_client(
+            opened.registry, opened.passwords, client_id, members, actor=OPERATOR, rules=rules
+        )
+    return client, remarks, chosen
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        output.fail(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}")
+
+
+def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str]:
+    generations = used(client, client_rules(chosen))
+    if not any(generation.name in chosen.generations for generation in generations):
+        output.warn(
+            "It cannot be used so far: none of its generations is served here. CORPID_GENERATIONS names "
+            f"{', '.join(chosen.generations)}; which are the client's says --generation, or a file later."
+        )
+    return {
+        "Issuer": chosen.base_url,
+        "Discovery": chosen.base_url + DISCOVERY_PATH,
+        "client_id": client.client_id,
+        "Redirect URIs": "\n".join(client.redirect_uris),
+        "Client authentication": "private_key_jwt; aud is the issuer",
+        **{f"With {each.name}": "\n".join(_interface(client, each, chosen)) for each in generations},
+        "Keys": client.jwks_uri or "as registered; replace them with `corpid apply`",
+    }
+
+
+def _interface(client: Client, generation: Generation, chosen: Settings) -> Iterator[str]:
+    if generation.name not in chosen.generations:
+        yield "not served here so far: CORPID_GENERATIONS does not name it"
+    if generation.ends:
+        yield f"until the end of {client.legacy_until} ({chosen.timezone})"
+    if generation.token_endpoint_audience and client.token_endpoint_audience_until:
+        yield f"until the end of {client.token_endpoint_audience_until} the token endpoint is accepted as aud, too"
+    yield f"scopes are {' '.join(scope for scope in client.scopes if scope in generation.scopes)}"
+    yield f"requests are {'pushed (PAR)' if generation.pushed else 'query parameters of authorize'}"
+    yield f"tokens are {generation.scheme}{', bound to its key' if generation.sender_constrained else ''}"
+    is_encrypted = generation.id_token_encrypted or client.id_token_encryption_alg
+    wrapped = [client.id_token_encryption_alg] if client.id_token_encryption_alg else []
+    with_what = f", encrypted with {', '.join([*wrapped, client.id_token_encryption_enc])}"
+    yield f"ID tokens are signed{with_what if is_encrypted else ''}"
+    for resource in generation.resources:
+        enc = client.userinfo_encryption_enc if resource.encryptable else None
+        is_signed = generation.userinfo_signed or client.userinfo_signing_alg or enc
+        yield f"{resource.name} is {'signed' if is_signed else 'JSON'}{f', encrypted with {enc}' if enc else ''}"

@@ -1,0 +1,72 @@
+"""`corpid client migration`: who still uses a generation that ends, and what each has to change."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from corpid import settings
+from corpid.app import open_registry
+from corpid.cli import output
+from corpid.directory.access import OPERATOR
+from corpid.flows.administration.migration import report
+from corpid.protocol.generations import GENERATIONS
+
+if TYPE_CHECKING:
+    from corpid.flows.administration.migration import ClientUse
+
+_HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends on", "Days left", "What to change")
+
+
+def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show who still uses LEGACY, until when they may, and what CURRENT would refuse of what they do.
+
+    Servers count sign-ins and habits and write them every few seconds; no request is stored.
+    """
+    found = output.run(_report())
+    if json:
+        output.as_json(found)
+        return
+    names = ", ".join(each.name for each in GENERATIONS.values() if each.ends)
+    if not found:
+        output.say(f"No client may use {names}, and none has used it: it can be switched off.")
+        return
+    output.table("Clients of a generation that ends", _HEADINGS, [_row(each) for each in found])
+    if not any(each.uses for each in found):
+        output.say(f"None of them has used {names} yet, as far as was counted.")
+
+
+def _row(use: ClientUse) -> tuple[str, ...]:
+    return (
+        f"{use.client_id}\n{use.name}",
+        use.generation,
+        _moment(use.last_at),
+        str(use.uses),
+        _ends_on(use),
+        "" if use.days_left is None else "passed" if use.passed else str(use.days_left),
+        "\n".join(_to_change(use)),
+    )
+
+
+def _to_change(use: ClientUse) -> list[str]:
+    lines = [f"{one.refused} ({one.count} times, last {_moment(one.last_at)})" for one in use.habits]
+    if not use.lists_successor:
+        lines.append(f"its record does not name {use.successor} among its generations")
+    return lines
+
+
+def _ends_on(use: ClientUse) -> str:
+    return (use.last_day or "no day set, so refused") if use.allowed else "may not use it any more"
+
+
+def _moment(at: int | None) -> str:
+    return "never" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
+
+
+async def _report() -> list[ClientUse]:
+    chosen = settings.load()
+    async with open_registry(chosen) as stores:
+        today = datetime.fromtimestamp(stores.clock(), chosen.timezone).date().isoformat()
+        return await report(stores.registry, actor=OPERATOR, generations=GENERATIONS, today=today)

@@ -1,0 +1,181 @@
+"""A browser at an authorization request whose redirect URI is proven: answered at once, or led to a page (D15, D30)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.flows import browsers, choices, completion, interactions, kinds
+from corpid.flows.browsers import Browser
+from corpid.flows.interactions import Interaction
+from corpid.ports import StoreUnavailable
+from corpid.protocol import authorization_response, single_sign_on
+from corpid.protocol.authorization_response import AuthorizationResponse
+from corpid.protocol.errors import (
+    AccessDenied,
+    ConsentRequired,
+    InteractionRequired,
+    InvalidRequest,
+    InvalidRequestURI,
+    LoginRequired,
+    OAuthError,
+    ServerError,
+    TemporarilyUnavailable,
+)
+from corpid.protocol.records import AuthorizationRequest, Client
+from corpid.protocol.scopes import needs_consent
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.ports import TransientUnit
+    from corpid.protocol.authorization_response import ReturnAddress
+
+
+class Entered(msgspec.Struct, frozen=True, kw_only=True):
+    """The browser goes to the interaction's page; `cookie` is a new value for it, if it needs one."""
+
+    interaction_id: str
+    cookie: str | None
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """The browser goes straight back to the client; `failure` tells the log why, if it is one."""
+
+    response: AuthorizationResponse
+    failure: Exception | None = None
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """A browser at a request whose redirect URI is proven."""
+
+    client: Client
+    request: AuthorizationRequest
+    reference: str
+    """names the request among those of its client"""
+    mark: str
+    """what this browser asked with: with the same again it comes to the same interaction"""
+    browser: Browser | None
+    may_complete: bool
+
+
+class Prospect(msgspec.Struct, frozen=True, kw_only=True):
+    """The interaction that an arrival would begin, and why it could not be completed at once, if it could not."""
+
+    interaction: Interaction
+    obstacle: OAuthError | None
+
+
+async def answered(
+    caller: Caller, address: ReturnAddress, entering: Awaitable[Entered | Answered]
+) -> Entered | Answered:
+    """What `entering` comes to; its errors are the client's to know.
+
+    Raises InvalidRequest, which becomes a page, where another browser has claimed the request.
+    Source: Spec 4.2, D15, D16
+    """
+    try:
+        return await entering
+    except completion.OtherBrowser:
+        raise InvalidRequest(
+            "this sign-in goes on in another browser, where it was begun",
+            sentence="This sign-in goes on in another browser, where it was begun.",
+        ) from None
+    except OAuthError as error:
+        return _failure(caller, address, error, error)
+    except StoreUnavailable as cause:
+        return _failure(caller, address, TemporarilyUnavailable("please try again in a moment"), cause)
+    except Exception as cause:  # noqa: BLE001 - the client is told server_error, the log the cause
+        return _failure(caller, address, ServerError("something unforeseen went wrong"), cause)
+
+
+def _failure(caller: Caller, address: ReturnAddress, error: OAuthError, cause: Exception) -> Answered:
+    return Answered(response=authorization_response.failure(address, error, reference=caller.request_id), failure=cause)
+
+
+async def refuse_maintenance(provider: Provider, now: float) -> None:
+    """Raises TemporarilyUnavailable while an operator has maintenance on (Spec 7.2)."""
+    if await provider.live.maintenance(now):
+        raise TemporarilyUnavailable("the provider is under maintenance: try again later")
+
+
+async def before(
+    provider: Provider, client_id: str, mark: str, browser: Browser | None, now: float
+) -> Interaction | None:
+    """The interaction that this browser began with the same request; None where there is none (D15)."""
+    if browser is None:
+        return None
+    key = interactions.request_key(provider, kinds.ARRIVAL, client_id, mark, browser.browser_id)
+    value = await provider.transient.get(kinds.ARRIVAL.name, key, now=now)
+    return None if value is None else await interactions.load(provider, value.decode(), now=now)
+
+
+async def prospect(provider: Provider, arrival: Arrival, now: float) -> Prospect:
+    """What single sign-on makes of an arrival (D30)."""
+    session = await browsers.session_of(provider, arrival.browser, now=now)
+    interaction = Interaction(
+        interaction_id=provider.new_id(),
+        browser_id=arrival.browser.browser_id if arrival.browser else provider.new_id(),
+        reference=arrival.reference,
+        request=arrival.request,
+        expires_at=interactions.fresh_expiry(now),
+    )
+    if session is None or not browsers.suffices(provider, session, arrival.request, now=now):
+        refusal = LoginRequired("nobody is signed in, or the sign-in does not suffice, and prompt is none")
+        return Prospect(interaction=interaction, obstacle=refusal)
+    only = ""
+    if not single_sign_on.asks_choice(arrival.request):
+        only = await choices.only_usable(provider, session.user_id, arrival.client, now=now)
+    known = msgspec.structs.replace(
+        interaction,
+        user_id=session.user_id,
+        amr=session.amr,
+        auth_time=session.auth_time,
+        level=session.level,
+        session_id=session.session_id,
+        entity_id=only,
+    )
+    return Prospect(interaction=known, obstacle=await _obstacle(provider, arrival, known, now))
+
+
+async def _obstacle(provider: Provider, arrival: Arrival, interaction: Interaction, now: float) -> OAuthError | None:
+    """Which page has to be shown to somebody who is signed in, as the error of prompt=none."""
+    request = arrival.request
+    if single_sign_on.asks_consent(request) or needs_consent(arrival.client, request.scopes):
+        return ConsentRequired("consent has to be asked, and prompt is none")
+    if not interaction.entity_id:
+        return InteractionRequired("the entity has to be chosen, and prompt is none")
+    if await provider.live.acting(interaction.user_id, interaction.entity_id, now) is None:
+        return AccessDenied("this person may not act for this entity")
+    return None
+
+
+def refuse_silence(request: AuthorizationRequest, obstacle: OAuthError | None) -> None:
+    """Raises what keeps a request with prompt=none from being answered (OpenID Connect Core §3.1.2.6, D40)."""
+    if single_sign_on.silent(request):
+        raise obstacle or InteractionRequired("a page has to be shown, and prompt is none")
+
+
+async def complete_at_once(provider: Provider, caller: Caller, client: Client, interaction: Interaction) -> Answered:
+    """Answer with a code, without a page. Raises AccessDenied, InvalidRequestURI, OtherBrowser (D30, D50)."""
+    await completion.still_allowed(provider, client, interaction, caller.now)
+    await provider.own_keys.ring(caller.now)
+    try:
+        async with provider.transient.unit(caller.now) as unit:
+            code = await completion.write_code(provider, unit, caller, interaction)
+    except completion.AlreadyCompleted:
+        raise InvalidRequestURI("this request was already completed: push a new one") from None
+    address = authorization_response.of_request(interaction.request, iss=provider.policy.iss_of_callback)
+    return Answered(response=authorization_response.success(address, code=code))
+
+
+async def welcome(provider: Provider, unit: TransientUnit, arrival: Arrival, interaction: Interaction) -> Entered:
+    """Keep a new interaction, and give a browser that is new a cookie (D15, D34)."""
+    cookie = None
+    if arrival.browser is None:
+        cookie = await browsers.welcome(provider, unit, Browser(browser_id=interaction.browser_id))
+    await interactions.keep(provider, unit, interaction)
+    return Entered(interaction_id=interaction.interaction_id, cookie=cookie)

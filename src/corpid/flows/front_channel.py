@@ -1,0 +1,115 @@
+"""A browser arrives with the authorization request itself in the query (RFC 6749 §4.1.1, R-10.2, decisions "order").
+
+Only a client that is registered for such requests gets here. As in `authorize`, trust is a position.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from corpid.flows import arrival, browsers, interactions, kinds
+from corpid.flows.arrival import Arrival, Entered
+from corpid.flows.id_token_key import id_token_key
+from corpid.jose.encoding import base64url
+from corpid.ports import KeySetUnavailable
+from corpid.protocol import authorization_request, parameters
+from corpid.protocol.authorization_request import REQUEST_PARAMETERS
+from corpid.protocol.authorization_response import ReturnAddress
+from corpid.protocol.errors import InvalidRequest, ServerError
+from corpid.protocol.limits import STATE_CHARACTERS
+from corpid.protocol.parameters import required
+
+if TYPE_CHECKING:
+    from corpid.flows.arrival import Answered
+    from corpid.flows.browsers import Browser
+    from corpid.flows.caller import Caller
+    from corpid.flows.interactions import Interaction
+    from corpid.flows.provider import Provider
+    from corpid.protocol.generations import Generation
+    from corpid.protocol.records import AuthorizationRequest, Client
+
+
+async def arrive(
+    provider: Provider,
+    caller: Caller,
+    client: Client,
+    query: bytes,
+    *,
+    generation: Generation,
+    cookie: str | None,
+    may_complete: bool,
+) -> Entered | Answered:
+    """Answer the request that the query holds, in the response mode that it asks for.
+
+    Raises InvalidRequest, which becomes a page, until the redirect URI is proven. Source: R-10.2, D14, D16
+    """
+    redirect_uri = required(parameters.parse(query, {"redirect_uri"}), "redirect_uri")
+    if redirect_uri not in client.redirect_uris:
+        raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
+    # The redirect URI is proven: from here on errors are the client's to know.
+    address = ReturnAddress(
+        redirect_uri=redirect_uri,
+        mode=authorization_request.mode_of_answer(query, generation),
+        state=parameters.lone(query, "state", longest=STATE_CHARACTERS),
+        iss=provider.policy.iss_of_callback,
+    )
+    browser = await browsers.recognise(provider, cookie, now=caller.now)
+    entering = _enter(provider, caller, client, query, generation=generation, browser=browser, visible=may_complete)
+    return await arrival.answered(caller, address, entering)
+
+
+async def _enter(
+    provider: Provider,
+    caller: Caller,
+    client: Client,
+    query: bytes,
+    *,
+    generation: Generation,
+    browser: Browser | None,
+    visible: bool,
+) -> Entered | Answered:
+    await arrival.refuse_maintenance(provider, caller.now)
+    request = _validated(provider, client, query, generation)
+    await _key_at_hand(provider, caller, client, generation)
+    arriving = Arrival(
+        client=client,
+        request=request,
+        reference=provider.new_id(),
+        mark=base64url(sha256(query).digest()),
+        browser=browser,
+        may_complete=visible,
+    )
+    prospect = await arrival.prospect(provider, arriving, caller.now)
+    if prospect.obstacle is None and visible:
+        return await arrival.complete_at_once(provider, caller, client, prospect.interaction)
+    before = await arrival.before(provider, client.client_id, arriving.mark, browser, caller.now)
+    if before is not None and before.outcome is None and caller.now < before.expires_at:
+        return Entered(interaction_id=before.interaction_id, cookie=None)
+    arrival.refuse_silence(request, prospect.obstacle)
+    return await _open(provider, caller, arriving, prospect.interaction)
+
+
+def _validated(provider: Provider, client: Client, query: bytes, generation: Generation) -> AuthorizationRequest:
+    sent = parameters.parse(query, REQUEST_PARAMETERS)
+    authorization_request.refuse_objects(sent)
+    return authorization_request.validate(sent, client, generation, jkt=None, acr_prefix=provider.policy.acr_prefix)
+
+
+async def _key_at_hand(provider: Provider, caller: Caller, client: Client, generation: Generation) -> None:
+    """An ID token that could not be encrypted is refused before anybody signs in (D27)."""
+    try:
+        keys = await provider.client_keys.current(client, now=caller.now)
+    except KeySetUnavailable as error:
+        raise ServerError("the key set of this client cannot be fetched or read", detail=str(error)) from None
+    id_token_key(client, generation, keys, refusal=InvalidRequest)
+
+
+async def _open(provider: Provider, caller: Caller, arriving: Arrival, interaction: Interaction) -> Entered:
+    mark = interactions.request_key(
+        provider, kinds.ARRIVAL, arriving.client.client_id, arriving.mark, interaction.browser_id
+    )
+    async with provider.transient.unit(caller.now) as unit:
+        # The same query may come again after its sign-in has ended, and begins another one then.
+        await unit.put(kinds.ARRIVAL.name, mark, interaction.interaction_id.encode(), kinds.ARRIVAL.seconds)
+        return await arrival.welcome(provider, unit, arriving, interaction)

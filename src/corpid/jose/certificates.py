@@ -1,0 +1,157 @@
+"""Certificates of the provider's own signing keys: made from the key itself, or an operator's chain.
+
+A relying party of an older generation reads them in the key set (x5c, x5t, x5t#S256). The signature vouches
+for nothing more than the key does: who trusts the key set trusts the key.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from corpid.jose.encoding import base64url
+from corpid.jose.errors import JoseError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+_LIFETIME: Final = timedelta(days=3652)
+"""ten years"""
+_SERIAL_BYTES: Final = 16
+_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
+_USES: Final = (
+    "digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+    "key_cert_sign", "crl_sign", "encipher_only", "decipher_only",
+)  # fmt: skip
+
+
+class CertificateRefused(JoseError):
+    """Not a certificate chain of this key, or not a subject of one; the text says what is wrong."""
+
+
+def self_signed(private: ec.EllipticCurvePrivateKey, *, kid: str, created_at: int) -> x509.Certificate:
+    """The default certificate of a key, valid for ten years from `created_at` (epoch seconds).
+
+    The same bytes in every process and after every restart: nothing in it is drawn at random, the signature
+    included (RFC 6979). Source: RFC 5280 §4.1, Spec 2.9
+    """
+    name = _name(f"CorpID {kid}")
+    begin = datetime.fromtimestamp(created_at, UTC)
+    serial = int.from_bytes(hashlib.sha256(kid.encode()).digest()[:_SERIAL_BYTES]) | 1
+    builder = x509.CertificateBuilder(issuer_name=name, subject_name=name, public_key=private.public_key())
+    builder = builder.serial_number(serial).not_valid_before(begin).not_valid_after(begin + _LIFETIME)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(_signing_only(), critical=True)
+    return builder.sign(private, hashes.SHA256(), ecdsa_deterministic=True)
+
+
+def signing_request(private: ec.EllipticCurvePrivateKey, *, subject_name: str) -> str:
+    """A request, PEM, with which a certification authority certifies the key under this common name.
+
+    Raises CertificateRefused for a name that no certificate can hold. Source: RFC 2986 §4
+    """
+    builder = x509.CertificateSigningRequestBuilder(subject_name=_name(subject_name))
+    builder = builder.add_extension(_signing_only(), critical=True)
+    return builder.sign(private, hashes.SHA256(), ecdsa_deterministic=True).public_bytes(Encoding.PEM).decode()
+
+
+def parse_chain(text: str) -> tuple[x509.Certificate, ...]:
+    """The certificates of a PEM text, in their order; what stands between the blocks is ignored.
+
+    Raises CertificateRefused for a text without a certificate, with something else in it, or with a
+    certificate that cannot be read. Source: RFC 7468 §5
+    """
+    blocks = list(_BLOCK.finditer(text))
+    if not blocks:
+        raise CertificateRefused("no certificate in PEM form is in it: one begins with -----BEGIN CERTIFICATE-----")
+    for block in blocks:
+        if block[1] != "CERTIFICATE":
+            raise CertificateRefused(f"besides certificates it holds something else ({block[1]}): take that out")
+    if "-----BEGIN " in _BLOCK.sub("", text):
+        raise CertificateRefused("a certificate in it has no line -----END CERTIFICATE-----: it is cut off")
+    return tuple(_certificate(block[0], number) for number, block in enumerate(blocks, start=1))
+
+
+def check_chain(chain: Sequence[x509.Certificate], public: ec.EllipticCurvePublicKey, *, now: float) -> None:
+    """Return if the first certificate is this key's and valid at `now`, and each next one issued the one before.
+
+    Raises CertificateRefused. Whether anybody trusts the last issuer is not asked. Source: RFC 7517 §4.7
+    """
+    leaf = chain[0]
+    if not _certifies(leaf, public):
+        raise CertificateRefused(
+            "the first certificate is not of this key: the key's own comes first, then its issuers"
+        )
+    begin, end = leaf.not_valid_before_utc, leaf.not_valid_after_utc
+    if now < begin.timestamp():
+        raise CertificateRefused(f"the first certificate is valid only from {begin:%Y-%m-%d %H:%M:%S} UTC on")
+    if now > end.timestamp():
+        raise CertificateRefused(f"the first certificate expired at {end:%Y-%m-%d %H:%M:%S} UTC")
+    for number, (issued, issuer) in enumerate(pairwise(chain), start=1):
+        try:
+            issued.verify_directly_issued_by(issuer)
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+            raise CertificateRefused(
+                f"certificate {number + 1} did not issue certificate {number}: after the key's own comes its issuer, "
+                "then that one's"
+            ) from None
+
+
+def pem(chain: Sequence[x509.Certificate]) -> str:
+    """The certificates and nothing else, as PEM text (RFC 7468 §5)."""
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in chain)
+
+
+def fingerprint(certificate: x509.Certificate) -> str:
+    """The x5t#S256 of a certificate: base64url of SHA-256 over its DER (RFC 7517 §4.9)."""
+    return base64url(certificate.fingerprint(hashes.SHA256()))
+
+
+def members(chain: Sequence[x509.Certificate]) -> dict[str, object]:
+    """x5c, x5t and x5t#S256 of a JWK; the first certificate is the key's own.
+
+    Source: RFC 7517 §4.7-4.9, Spec 2.9
+    """
+    der = [certificate.public_bytes(Encoding.DER) for certificate in chain]
+    return {
+        "x5c": [base64.b64encode(each).decode() for each in der],
+        "x5t": base64url(chain[0].fingerprint(hashes.SHA1())),  # noqa: S303 - the member is defined so
+        "x5t#S256": fingerprint(chain[0]),
+    }
+
+
+def _certificate(block: str, number: int) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(block.encode())
+    except ValueError:
+        raise CertificateRefused(f"certificate {number} cannot be read: it is cut off or was changed") from None
+
+
+def _certifies(certificate: x509.Certificate, public: ec.EllipticCurvePublicKey) -> bool:
+    try:
+        return certificate.public_key() == public
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+
+
+def _name(common_name: str) -> x509.Name:
+    try:
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    except ValueError:
+        raise CertificateRefused("the subject name of a certificate has 1 to 64 characters") from None
+
+
+def _signing_only() -> x509.KeyUsage:
+    return x509.KeyUsage(**{use: use == "digital_signature" for use in _USES})

@@ -1,0 +1,47 @@
+"""What the flows need from the world.
+
+Registry holds what lasts, TransientStore what lives for minutes. A port exists only where the
+world can differ. Times are epoch seconds, lifetimes seconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from corpid.ports.client_keys import ClientKeys
+from corpid.ports.failures import (
+    Conflict,
+    KeySetUnavailable,
+    MissingReference,
+    NameRefused,
+    NameTaken,
+    PasswordsBusy,
+    SecretUnreadable,
+    StoreUnavailable,
+)
+from corpid.ports.passwords import Passwords
+from corpid.ports.records import (
+    AuditEntry,
+    AuditEvent,
+    Change,
+    Delete,
+    FetchedKeySet,
+    SealedKey,
+    Session,
+    Upsert,
+    UseCount,
+)
+from corpid.ports.registry import Audit, Clients, Deployment, Directory, Keys, R, Registry, Sessions, Usage
+from corpid.ports.transient import TransientStore, TransientUnit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Clock: TypeAlias = "Callable[[], float]"
+
+__all__ = [
+    "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock", "Conflict", "Delete", "Deployment",
+    "Directory", "FetchedKeySet", "KeySetUnavailable", "Keys", "MissingReference", "NameRefused", "NameTaken",
+    "Passwords", "PasswordsBusy", "R", "Registry", "SealedKey", "SecretUnreadable", "Session", "Sessions",
+    "StoreUnavailable", "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount",
+]  # fmt: skip

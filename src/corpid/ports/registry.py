@@ -1,0 +1,143 @@
+"""What lasts: clients, the directory, keys, sessions, usage, audit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from corpid.directory.choice import Form
+    from corpid.directory.records import (
+        Acting,
+        Assignment,
+        Credentials,
+        Entity,
+        Membership,
+        Record,
+        Service,
+        ThirdPartyRow,
+        User,
+    )
+    from corpid.ports.records import AuditEntry, AuditEvent, Change, FetchedKeySet, SealedKey, Session, UseCount
+    from corpid.protocol.records import Client
+
+R = TypeVar("R", bound="Record")
+
+
+class Clients(Protocol):
+    """Registered clients."""
+
+    async def get(self, client_id: str) -> Client | None: ...
+    async def all(self) -> list[Client]: ...
+    async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None: ...
+    async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None: ...
+    async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None: ...
+
+
+class Directory(Protocol):
+    """Entities, users and what ties them. Reads of the request path are single statements on an index."""
+
+    async def acting(self, user_id: str, entity_id: str) -> Acting | None: ...
+    async def user(self, user_id: str) -> User | None: ...
+    async def user_by_name(self, user_name: str) -> User | None:
+        """By user name, compared after PRECIS mapping (D51)."""
+
+    async def credentials(self, user_id: str) -> Credentials | None: ...
+    async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[str]:
+        """At most two entities that a person can act for: enabled in every link, of these types and statuses."""
+
+    async def choices(
+        self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int
+    ) -> tuple[list[tuple[Entity, Membership]], int]:
+        """The first so many memberships of a person whose entity matches every word (`choice.search_words`), and
+        how many do: usable ones (of these `first`) before the others, then by name."""
+
+    async def services(self, service_ids: Sequence[str]) -> list[Service]: ...
+    async def assignments(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[Assignment]: ...
+    async def third_party_rows(
+        self, user_id: str, entity_id: str, service_ids: Sequence[str]
+    ) -> list[ThirdPartyRow]: ...
+
+    async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
+        """Raise the last accepted step in one conditional statement; False if it was not lower (D45)."""
+
+    async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> None:
+        """Replace a password hash by a stronger one of the same password, if it is still the old one."""
+
+    async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
+        """The records with these keys; those that do not exist are left out."""
+
+    def scan(self, kind: type[R]) -> AsyncIterator[R]:
+        """Every record of a kind, by key."""
+
+    async def write(self, changes: Sequence[Change], event: AuditEvent) -> None:
+        """Write changes, many of them in several short transactions; the event goes with the last. Raises Conflict."""
+
+
+class Keys(Protocol):
+    """The provider's own keys, sealed at rest (D42, D43)."""
+
+    async def all(self) -> list[SealedKey]: ...
+    async def add(self, key: SealedKey, event: AuditEvent) -> None: ...
+    async def add_first(self, keys: Sequence[SealedKey]) -> bool:
+        """Store the first keys of a deployment; False if there are keys already."""
+
+    async def update(self, key: SealedKey, event: AuditEvent) -> None: ...
+
+
+class Sessions(Protocol):
+    """Signed-in browsers; listed and ended."""
+
+    async def get(self, session_id: str, *, now: float) -> Session | None: ...
+    async def put(self, session: Session) -> None: ...
+    async def end(self, session_id: str, event: AuditEvent) -> None: ...
+    async def end_all(self, user_id: str, event: AuditEvent) -> None:
+        """End every session of a person: who held one has to sign in anew."""
+
+
+class Usage(Protocol):
+    """Counters of what clients still use; nothing of their requests is kept."""
+
+    async def add(self, counts: Sequence[UseCount]) -> None:
+        """Add to the counters and keep the later moment of each, in one short transaction; what a client
+        that does not exist counted is dropped."""
+
+    async def all(self) -> list[UseCount]: ...
+
+
+class Audit(Protocol):
+    """The append-only audit table."""
+
+    async def write(self, event: AuditEvent, *, now: float) -> None: ...
+    async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]: ...
+
+
+class Deployment(Protocol):
+    """Switches that all processes see."""
+
+    async def ready(self) -> None:
+        """Raise StoreUnavailable unless the store answers."""
+
+    async def maintenance(self) -> bool: ...
+    async def set_maintenance(self, on: bool, event: AuditEvent) -> None: ...
+
+
+class Registry(Protocol):
+    """What lasts."""
+
+    @property
+    def clients(self) -> Clients: ...
+    @property
+    def directory(self) -> Directory: ...
+    @property
+    def keys(self) -> Keys: ...
+    @property
+    def sessions(self) -> Sessions: ...
+    @property
+    def usage(self) -> Usage: ...
+    @property
+    def audit(self) -> Audit: ...
+    @property
+    def deployment(self) -> Deployment: ...

@@ -1,0 +1,73 @@
+"""Bundled presets, as data: settings that belong together, and what a new client gets.
+
+A preset is the lowest layer: whatever the environment, corpid.toml or an override says wins over it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from corpid.protocol.generations import GENERATIONS
+from corpid.protocol.registration import Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.settings.fields import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A deployment of one kind."""
+
+    purpose: str
+    """one sentence for docs/settings.md"""
+    settings: Mapping[str, object]
+    new_client: Mapping[str, object]
+    """member of a client's record → what a new client gets where nothing was said"""
+
+
+PUBLIC_SERVICE: Final = Preset(
+    purpose="The wire shape of the public service that the specification was written from, so that a relying party "
+    "of that service can be tested by changing one URL.",
+    settings=MappingProxyType(
+        {
+            "generations": ("current", "legacy"),
+            "return_iss": True,  # R-0.10
+            "acr_prefix": "urn:singpass:authentication:loa:",  # D10, R-0.12
+            "dpop_mismatch_error": "invalid_dpop_proof",  # D6, R-0.13
+            "timezone": "Asia/Singapore",
+        }
+    ),
+    new_client=MappingProxyType(
+        {
+            "subject": "entity",  # D1, R-12.4
+            "userinfo_encryption_enc": "A256GCM",  # D22, R-0.11
+            "stringified_blocks": True,  # R-0.6
+            "scopes": (
+                "openid",
+                "authinfo",
+                "tpauthinfo",
+                "entity.identity",
+                "entity.basic_profile.name",
+                "entity.basic_profile.uen_status",
+                "user.identity",
+                "user.name",
+            ),  # R-4.2
+        }
+    ),
+)
+PRESETS: Final[Mapping[str, Preset]] = MappingProxyType({"public-service": PUBLIC_SERVICE})
+
+
+def client_rules(settings: Settings) -> Rules:
+    """The rules of registration that follow from the settings (D27, D38; decisions.md, "Generations")."""
+    served = (GENERATIONS[name] for name in settings.generations)
+    preset = PRESETS.get(settings.preset)
+    return Rules(
+        developer_mode=settings.developer_mode,
+        pushed=next((generation for generation in served if generation.pushed), None),
+        new_client=preset.new_client if preset else {},
+    )

@@ -1,0 +1,125 @@
+"""Counters of what clients use of a generation that ends (decisions.md, "Generations")."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.ports import Delete, StoreUnavailable, Upsert, UseCount
+from corpid.protocol.records import Client
+from tests.adapters.opened import EVENT, program, race, sqlite
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from corpid.adapters.sql.stores import SqlStores
+
+RP = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), jwks='{"keys":[]}')
+OTHER = Client(client_id="other", name="Other", redirect_uris=("https://o.example/cb",), jwks='{"keys":[]}')
+
+COUNTER = """
+async def main():
+    stores = await opened()
+    go()
+    for _ in range(20):
+        await stores.registry.usage.add([
+            UseCount(client_id="rp", generation="legacy", habit=habit, count=1, last_at=int(sys.argv[2]))
+            for habit in ("", "without_state")
+        ])
+    await stores.close()
+asyncio.run(main())
+"""
+
+HOLDER = """
+import sqlite3
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+go()
+connection.rollback()
+"""
+
+
+def use(client_id: str = "rp", habit: str = "", count: int = 1, last_at: int = 100) -> UseCount:
+    return UseCount(client_id=client_id, generation="legacy", habit=habit, count=count, last_at=last_at)
+
+
+def run(path: Path, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
+    async def opened() -> None:
+        async with sqlite(path) as stores:
+            await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
+            await scenario(stores)
+
+    asyncio.run(opened())
+
+
+def test_counts_are_added_and_the_latest_moment_stays(tmp_path: Path) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        usage = stores.registry.usage
+        assert await usage.all() == []
+        await usage.add([use(count=2, last_at=200), use(habit="without_state")])
+        await usage.add([use(count=3, last_at=150), use(habit="without_state", last_at=300), use(client_id="other")])
+        assert await usage.all() == [
+            use(client_id="other"),
+            use(count=5, last_at=200),
+            use(habit="without_state", count=2, last_at=300),
+        ]
+
+    run(tmp_path, scenario)
+
+
+def test_what_a_client_that_is_gone_counted_is_dropped_and_the_rest_is_kept(tmp_path: Path) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await stores.registry.usage.add([use(client_id="nobody"), use()])
+        assert await stores.registry.usage.all() == [use()]
+
+    run(tmp_path, scenario)
+
+
+def test_a_client_that_is_removed_takes_its_counters_along(tmp_path: Path) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await stores.registry.usage.add([use(), use(client_id="other")])
+        await stores.registry.directory.write([Delete(RP)], EVENT)
+        assert await stores.registry.usage.all() == [use(client_id="other")]
+
+    run(tmp_path, scenario)
+
+
+def test_a_client_that_is_changed_keeps_its_counters(tmp_path: Path) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await stores.registry.usage.add([use()])
+        await stores.registry.directory.write([Upsert(RP)], EVENT)
+        assert await stores.registry.usage.all() == [use()]
+
+    run(tmp_path, scenario)
+
+
+def test_counters_of_several_processes_add_up(tmp_path: Path) -> None:
+    async def nothing(_stores: SqlStores) -> None:
+        pass
+
+    run(tmp_path, nothing)
+    race(tmp_path, COUNTER, processes=3)
+
+    async def scenario(stores: SqlStores) -> None:
+        assert await stores.registry.usage.all() == [
+            use(count=60, last_at=2),
+            use(habit="without_state", count=60, last_at=2),
+        ]
+
+    run(tmp_path, scenario)
+
+
+def test_counts_are_written_all_or_not_at_all(tmp_path: Path) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        holder = program(tmp_path, HOLDER)
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "ready\n"
+        with pytest.raises(StoreUnavailable):
+            await stores.registry.usage.add([use(), use(habit="without_state")])
+        holder.communicate("go\n", timeout=60)
+        assert await stores.registry.usage.all() == []
+
+    run(tmp_path, scenario)

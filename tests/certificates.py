@@ -1,0 +1,43 @@
+"""A certification authority for tests."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+_BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
+_END = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+class Authority:
+    """Certifies keys; `chain` is its own certificate and those above it."""
+
+    def __init__(self, name: str, above: Authority | None = None) -> None:
+        self._name = _name(name)
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        issuer = above or self
+        own = issuer._signed(self._name, self._key.public_key(), _BEGIN, _END)
+        self.chain: tuple[x509.Certificate, ...] = (own, *(above.chain if above else ()))
+
+    def authority(self, name: str) -> Authority:
+        return Authority(name, above=self)
+
+    def certify(self, public: ec.EllipticCurvePublicKey, *, begin: int, seconds: int) -> x509.Certificate:
+        """The key's own certificate, valid from a moment (epoch seconds) on."""
+        start = datetime.fromtimestamp(begin, UTC)
+        return self._signed(_name("Provider"), public, start, start + timedelta(seconds=seconds))
+
+    def _signed(
+        self, subject: x509.Name, public: ec.EllipticCurvePublicKey, begin: datetime, end: datetime
+    ) -> x509.Certificate:
+        builder = x509.CertificateBuilder(issuer_name=self._name, subject_name=subject, public_key=public)
+        builder = builder.serial_number(x509.random_serial_number()).not_valid_before(begin).not_valid_after(end)
+        return builder.sign(self._key, hashes.SHA256())

@@ -1,0 +1,111 @@
+"""Which generations a client is registered for, until when, and which keys that needs (decisions.md, "Generations")."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from corpid.jose.keys import WRAPS
+from corpid.protocol.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY, Generation
+from corpid.protocol.registration import RegistrationError, Rules, register, serves, used
+from tests.unit.protocol.test_registration import CLIENT, ENCRYPTION, SIGNING, jwk
+
+LAST_DAY = "2027-03-31"
+ONLY_SIGNING = json.dumps({"keys": [SIGNING]})
+ENDING: dict[str, Any] = {"generations": ("current", "legacy"), "legacy_until": LAST_DAY}
+
+
+def reasons(pushed: Generation | None = CURRENT, **members: object) -> list[str]:
+    try:
+        register(msgspec.structs.replace(CLIENT, **members), Rules(pushed=pushed))
+    except RegistrationError as error:
+        return [f"{fault.member}: {fault.reason}" for fault in error.faults]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("members", "faults"),
+    [
+        (ENDING, []),
+        ({**ENDING, "generations": ("legacy",), "token_endpoint_audience_until": "2026-12-31"}, []),
+        ({**ENDING, "legacy_until": None}, [
+            "legacy_until: legacy is served until an end date only: name its last day, YYYY-MM-DD"]),
+        ({**ENDING, "legacy_until": "2027-02-30"}, [
+            "legacy_until: '2027-02-30' is no date: write a day that exists, YYYY-MM-DD"]),
+        ({**ENDING, "legacy_until": "20270331"}, [
+            "legacy_until: '20270331' is no date: write a day that exists, YYYY-MM-DD"]),
+        ({**ENDING, "token_endpoint_audience_until": "tomorrow"}, [
+            "token_endpoint_audience_until: 'tomorrow' is no date: write a day that exists, YYYY-MM-DD"]),
+        ({"legacy_until": LAST_DAY}, [
+            "legacy_until: no generation of this client has such a day: name legacy among them, or write none"]),
+        ({"generations": ("intermediate",), "token_endpoint_audience_until": LAST_DAY}, [
+            "token_endpoint_audience_until: no generation of this client has such a day: name legacy among them, "
+            "or write none"]),
+    ],
+)  # fmt: skip
+def test_a_generation_that_ends_is_named_with_its_last_day(members: dict[str, Any], faults: list[str]) -> None:
+    """D8; decisions.md, "No downgrade": LEGACY is named per client, with an end date."""
+    assert reasons(**members) == faults
+
+
+def test_the_last_day_is_served_and_the_next_is_not() -> None:
+    client = msgspec.structs.replace(CLIENT, **ENDING)
+    assert serves(client, LEGACY, LAST_DAY)
+    assert not serves(client, LEGACY, "2027-04-01")
+    assert serves(client, CURRENT, "2027-04-01")
+
+
+@pytest.mark.parametrize("generation", GENERATIONS.values(), ids=str)
+def test_who_names_no_generation_uses_the_pushed_one_alone(generation: Generation) -> None:
+    assert serves(CLIENT, generation, LAST_DAY) is generation.pushed
+    assert used(CLIENT, Rules(pushed=FAPI2)) == (FAPI2,)
+    assert used(CLIENT, Rules()) == ()
+    assert used(msgspec.structs.replace(CLIENT, **ENDING), Rules(pushed=INTERMEDIATE)) == (LEGACY, CURRENT)
+
+
+@pytest.mark.parametrize(
+    ("pushed", "members"),
+    [
+        (CURRENT, {}),
+        (FAPI2, {"generations": ("fapi2", "current")}),
+        (None, {"generations": ("legacy",), "legacy_until": LAST_DAY}),
+        (FAPI2, {"id_token_encryption_alg": WRAPS[2]}),
+    ],
+)
+def test_a_client_whose_id_tokens_are_encrypted_needs_a_key_for_it(
+    pushed: Generation | None, members: dict[str, Any]
+) -> None:
+    """D21, D27."""
+    [reason] = reasons(pushed, jwks=ONLY_SIGNING, **members)
+    assert reason.startswith("jwks: no usable encryption key for ID tokens: an EC key with use enc")
+
+
+def test_no_encryption_key_is_needed_where_nothing_is_encrypted() -> None:
+    """decisions.md, "Generations": a signed-only ID token unless the client registered an algorithm."""
+    assert reasons(FAPI2, jwks=ONLY_SIGNING) == []
+    assert reasons(CURRENT, jwks=ONLY_SIGNING, generations=("fapi2",)) == []
+    assert reasons(FAPI2, jwks=ONLY_SIGNING, userinfo_signing_alg="ES256") == []
+    assert reasons(FAPI2, jwks=ONLY_SIGNING, userinfo_encryption_enc="A256GCM") == [
+        "jwks: no usable encryption key for userinfo: an EC key with use enc and a kid"
+    ]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_a_registered_wrap_needs_a_key_that_has_it_or_names_none(wrap: str) -> None:
+    """D21."""
+    other = next(each for each in WRAPS if each != wrap)
+    fitting, unfit = jwk("enc", "e", alg=wrap), jwk("enc", "e", alg=other)
+    for key in (fitting, ENCRYPTION):
+        assert reasons(jwks=json.dumps({"keys": [SIGNING, key]}), id_token_encryption_alg=wrap) == []
+    assert reasons(jwks=json.dumps({"keys": [SIGNING, unfit]}), id_token_encryption_alg=wrap) == [
+        f"jwks: no usable encryption key for ID tokens: an EC key with use enc, a kid, and the alg {wrap} or none"
+    ]
+
+
+def test_what_a_key_set_behind_a_url_holds_is_not_known_at_registration() -> None:
+    """D27: it is looked at when it is fetched."""
+    members: dict[str, Any] = {"jwks": None, "jwks_uri": "https://rp.example/jwks"}
+    assert reasons(CURRENT, **members, id_token_encryption_alg=WRAPS[0]) == []

@@ -1,0 +1,91 @@
+"""What a client does that the next generation would refuse (D8, D13; decisions.md, "Generations")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from corpid.protocol import habits
+from corpid.protocol.generations import CURRENT, FAPI2, GENERATIONS, LEGACY
+from tests.unit.protocol.given import request
+
+PLAIN = {"state": "s", "nonce": "n", "response_mode": "query"}
+
+
+@pytest.mark.parametrize(
+    ("members", "shown"),
+    [
+        ({}, ()),
+        ({"response_mode": "fragment"}, ("response_mode",)),
+        ({"response_mode": "form_post"}, ("response_mode",)),
+        ({"state": None}, ("without_state",)),
+        ({"nonce": None}, ("without_nonce",)),
+        (
+            {"response_mode": "form_post", "state": None, "nonce": None},
+            ("response_mode", "without_state", "without_nonce"),
+        ),
+    ],
+)
+def test_a_requests_habits_are_what_the_successor_does_not_accept(
+    members: dict[str, str | None], shown: tuple[str, ...]
+) -> None:
+    made = request(**(PLAIN | members))
+    assert habits.of_request(made, CURRENT) == shown
+    assert habits.of_request(made, LEGACY) == ()
+
+
+def test_a_successor_that_asks_for_less_finds_fewer_habits() -> None:
+    """Only fields decide: FAPI2 needs neither state nor nonce."""
+    bare = request(state=None, nonce=None)
+    assert habits.of_request(bare, FAPI2) == ()
+    only_state = replace(CURRENT, required_parameters=frozenset({"state"}))
+    assert habits.of_request(bare, only_state) == ("without_state",)
+
+
+@pytest.mark.parametrize(
+    ("lifetime", "has_jti", "names_token_endpoint", "shown"),
+    [
+        (120, True, False, ()),
+        (120.5, True, False, ("assertion_lifetime",)),
+        (60, False, False, ("assertion_without_jti",)),
+        (60, True, True, ("token_endpoint_audience",)),
+        (600, False, True, ("assertion_lifetime", "assertion_without_jti", "token_endpoint_audience")),
+    ],
+)
+def test_an_assertions_habits_are_what_the_successor_does_not_accept(
+    lifetime: float, *, has_jti: bool, names_token_endpoint: bool, shown: tuple[str, ...]
+) -> None:
+    """D8; a lifetime of exactly what is allowed is none."""
+
+    def of(successor: str) -> tuple[str, ...]:
+        return habits.of_assertion(
+            lifetime=lifetime,
+            has_jti=has_jti,
+            names_token_endpoint=names_token_endpoint,
+            successor=GENERATIONS[successor],
+        )
+
+    assert of("current") == shown
+    assert of("legacy") == ()
+
+
+def test_every_habit_has_a_sentence_that_says_what_the_successor_expects() -> None:
+    sentences = [habits.sentence(habit, CURRENT) for habit in habits.HABITS]
+    assert len(set(sentences)) == len(sentences)
+    assert "client assertions live longer than 120 s" in sentences
+    assert "response_mode is not query" in sentences
+    assert not any("{" in sentence for sentence in sentences)
+
+
+def test_a_habit_that_another_version_counted_is_shown_as_it_is() -> None:
+    assert habits.sentence("of_tomorrow {x}", CURRENT) == "of_tomorrow {x}"
+
+
+def test_every_habit_of_a_request_and_an_assertion_is_known() -> None:
+    bare = request(state=None, nonce=None, response_mode="fragment")
+    found = habits.of_request(bare, CURRENT) + habits.of_assertion(
+        lifetime=601, has_jti=False, names_token_endpoint=True, successor=CURRENT
+    )
+    assert sorted(found) == sorted(habits.HABITS)
+    assert habits.SIGN_IN not in habits.HABITS
