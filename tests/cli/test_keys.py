@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 import typer
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.cli import output
+from corpid.jose.certificates import pem
 from corpid.ports import FetchedKeySet, NameTaken, SealedKey, Session
+from tests.certificates import Authority
 from tests.machine import key_file
 
 if TYPE_CHECKING:
@@ -57,6 +62,41 @@ def test_rewrapping_moves_every_secret_to_the_present_key(terminal: Terminal, mo
     monkeypatch.delenv("CORPID_OLD_KEY_ENCRYPTION_KEY_FILES")
     assert terminal.look(own_keys) == before
     assert [event.action for event in terminal.look(events)][-2:] == ["key.rewrap"] * 2
+
+
+def test_a_key_is_certified_by_an_authority_and_goes_back_to_its_own_certificate(terminal: Terminal) -> None:
+    """Spec 2.9: an operator's own, asked for with a request, since the private key is sealed."""
+    [kid] = listed(terminal)
+    request = x509.load_pem_x509_csr(terminal.done("key", "request-certificate", kid).encode())
+    assert request.subject.rfc4514_string() == "CN=localhost"
+    root, public = Authority("Root of the nation"), request.public_key()
+    assert isinstance(public, ec.EllipticCurvePublicKey)
+    leaf = root.certify(public, begin=int(time.time()) - 60, seconds=3600)
+    file = terminal.file(pem([leaf, *root.chain]), "chain.pem")
+    assert "issued by CN=Root of the nation, until" in terminal.done("key", "certify", kid, file)
+    (key,) = json.loads(terminal.done("key", "list", "--json"))
+    assert key["certificate"].startswith("issued by CN=Root of the nation")
+    event = terminal.look(events)[-1]
+    assert (event.action, event.object, event.actor) == ("key.certify", kid, "operator")
+    assert "self-signed" in terminal.done("key", "certify", kid, "--remove")
+    assert "no certificate is stored" in terminal.refused("key", "certify", kid, "--remove")
+
+
+def test_a_certificate_request_has_the_name_that_is_asked_for(terminal: Terminal) -> None:
+    [kid] = listed(terminal)
+    text = terminal.done("key", "request-certificate", kid, "--subject-name", "login.example")
+    assert x509.load_pem_x509_csr(text.encode()).subject.rfc4514_string() == "CN=login.example"
+    assert "--subject-name" in terminal.refused("key", "request-certificate", kid, "--subject-name", "a" * 65)
+    assert "no signing key with the kid nothing" in terminal.refused("key", "request-certificate", "nothing")
+
+
+def test_what_is_no_chain_of_the_key_is_refused_with_the_reason(terminal: Terminal) -> None:
+    [kid] = listed(terminal)
+    stranger = terminal.file(pem(Authority("Root").chain), "chain.pem")
+    assert "is not of this key" in terminal.refused("key", "certify", kid, stranger)
+    assert "missing.pem cannot be read: No such file" in terminal.refused("key", "certify", kid, "missing.pem")
+    for arguments in ((), (stranger, "--remove")):
+        assert "either the file" in terminal.refused("key", "certify", kid, *arguments)
 
 
 def test_what_the_database_refuses_is_one_clear_sentence(capsys: pytest.CaptureFixture[str]) -> None:

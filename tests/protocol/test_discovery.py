@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from cryptography import x509
+from joserfc.jwk import ECKey
 
 from tests.protocol.deployment import ISSUER
-from tests.protocol.provider import World
+from tests.protocol.provider import World, Worlds
 
 if TYPE_CHECKING:
     import httpx
 
 DISCOVERY = f"{ISSUER}/.well-known/openid-configuration"
 KEYS = f"{ISSUER}/.well-known/keys"
-GOLDEN = Path(__file__).parent / "golden" / "current.json"
+GOLDEN = Path(__file__).parent / "golden"
+GENERATIONS = ("legacy", "intermediate", "current", "fapi2")
 TYPES = {DISCOVERY: "application/json; charset=utf-8", KEYS: "application/jwk-set+json; charset=utf-8"}
 
 
-def golden() -> dict[str, object]:
-    return dict(json.loads(GOLDEN.read_text()))
+def golden(generation: str = "current", base: str = ISSUER) -> dict[str, object]:
+    """Written by hand from the specification, never from an answer."""
+    return dict(json.loads((GOLDEN / f"{generation}.json").read_text().replace(ISSUER, base)))
 
 
 def fetched(world: World, url: str) -> httpx.Response:
@@ -30,9 +36,24 @@ def fetched(world: World, url: str) -> httpx.Response:
     return answer
 
 
-def test_the_discovery_document_is_the_golden_one(shared: World) -> None:
-    """Spec 2.8, D41; decisions "Generations". Whoever changes the golden file changes the published interface."""
-    assert json.loads(fetched(shared, DISCOVERY).content) == golden()
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_the_discovery_document_is_the_golden_one(generation: str, worlds: Worlds) -> None:
+    """Spec 2.8, D41; decisions "Generations". Whoever changes a golden file changes the published interface."""
+    world = worlds.fresh(generations=(generation,))
+    assert json.loads(fetched(world, DISCOVERY).content) == golden(generation)
+
+
+@pytest.mark.parametrize("generation", ["current", "intermediate"])
+def test_beside_legacy_the_document_is_the_pushed_one_and_where_authorization_info_is(
+    generation: str, worlds: Worlds
+) -> None:
+    """Decisions "Side by side", D41: pushing is no longer required of everybody; one iss flag governs both."""
+    world = worlds.fresh(generations=(generation, "legacy"))
+    changed = {
+        "authorization-info_endpoint": f"{ISSUER}/authorization-info",
+        "require_pushed_authorization_requests": False,
+    }
+    assert json.loads(fetched(world, DISCOVERY).content) == {**golden(generation), **changed}
 
 
 def test_every_field_that_the_specification_names_for_current_is_there(shared: World) -> None:
@@ -51,12 +72,12 @@ def test_every_field_that_the_specification_names_for_current_is_there(shared: W
 
 
 @pytest.mark.parametrize("base", ["https://op.example/corp/id", "https://op.example:8443", "http://localhost:8080"])
-def test_under_any_base_url_only_the_urls_differ(base: str) -> None:
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_under_any_base_url_only_the_urls_differ(generation: str, base: str) -> None:
     """D32: exactly the paths of Spec 2.1, under base_url; nothing is read from Host."""
-    with World(base_url=base) as world:
+    with World(base_url=base, generations=(generation,)) as world:
         answer = fetched(world, f"{base}/.well-known/openid-configuration")
-        expected = json.loads(GOLDEN.read_text().replace(ISSUER, base))
-        assert json.loads(answer.content) == expected
+        assert json.loads(answer.content) == golden(generation, base)
         assert fetched(world, f"{base}/.well-known/keys").status_code == 200
 
 
@@ -121,6 +142,27 @@ def test_the_key_set_holds_one_public_signing_key(shared: World) -> None:
     assert len(key["kid"]) == len(key["x"]) == len(key["y"]) == 43
 
 
+@pytest.mark.parametrize("generations", [("legacy",), ("current", "legacy")])
+def test_where_legacy_is_served_every_key_carries_a_certificate_of_its_own(
+    generations: tuple[str, ...], worlds: Worlds
+) -> None:
+    """Spec 2.9, R-3: x5c in plain base64, its thumbprints base64url; the same bytes after a restart."""
+    world = worlds.fresh(generations=generations)
+    (key,) = json.loads(fetched(world, KEYS).content)["keys"]
+    (encoded,) = key["x5c"]
+    der = base64.b64decode(encoded, validate=True)
+    certified = x509.load_der_x509_certificate(der).public_key()
+    assert certified == ECKey.import_key({name: key[name] for name in ("kty", "crv", "x", "y")}).public_key
+    assert key["x5t"] == _digest(hashlib.sha1(der, usedforsecurity=False).digest())
+    assert key["x5t#S256"] == _digest(hashlib.sha256(der).digest())
+    with World(at=world.directory, clock=world.clock, generations=generations) as again:
+        assert fetched(again, KEYS).content == fetched(world, KEYS).content
+
+
+def _digest(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -137,3 +179,22 @@ def test_what_this_generation_does_not_serve_is_404(shared: World, path: str) ->
     """D32; decisions "Generations": LEGACY's and INTERMEDIATE's endpoints."""
     assert shared.run(shared.http.get(f"{ISSUER}{path}")).status_code == 404
     assert shared.run(shared.http.post(f"{ISSUER}{path}")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("generation", "path"),
+    [
+        ("legacy", "/request"),
+        ("legacy", "/userinfo"),
+        ("legacy", "/entity-info"),
+        ("intermediate", "/authorization-info"),
+        ("fapi2", "/entity-info"),
+        ("fapi2", "/authorization-info"),
+    ],
+)
+def test_what_another_generation_has_is_404(generation: str, path: str, worlds: Worlds) -> None:
+    """Decisions "Generations": PAR where only LEGACY is served, and every resource of another generation."""
+    world = worlds.fresh(generations=(generation,))
+    for method in ("GET", "POST"):
+        answer = world.run(world.http.request(method, f"{ISSUER}{path}"))
+        assert (answer.status_code, answer.json()["error"]) == (404, "invalid_request")

@@ -23,12 +23,14 @@ from corpid.sandbox import demo_directory
 from corpid.sandbox.demo import LOG, running
 from corpid.sandbox.demo_directory import DemoError
 from corpid.sandbox.free_ports import FIRST_PORT
+from corpid.sandbox.interfaces import CURRENT, INTERFACES
 from corpid.settings import SettingsError
 from corpid.web.server import ListenError
 
 if TYPE_CHECKING:
-    from corpid.sandbox.check import Outcome
+    from corpid.sandbox.inspection import Outcome
     from corpid.sandbox.demo import Demo
+    from corpid.sandbox.interfaces import Interface
 
 
 def demo(
@@ -36,6 +38,9 @@ def demo(
     check: Annotated[
         bool, typer.Option("--check", help="Sign in without a person, verify everything, and end.")
     ] = False,
+    generation: Annotated[
+        str, typer.Option(help=f"Generation of the interface: {', '.join(INTERFACES)}.")
+    ] = CURRENT.name,
     as_json: Annotated[bool, typer.Option("--json", help="With --check: print one JSON object.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over: delete what an earlier demo left.")] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Where the demo keeps its data.")] = None,
@@ -43,8 +48,14 @@ def demo(
 ) -> None:
     """Run a provider and a demo relying party on this machine, with example data. Ctrl-C stops both."""
     console = Console(stderr=as_json)
+    if generation not in INTERFACES:
+        raise typer.BadParameter(f"choose from {', '.join(INTERFACES)}", param_hint="--generation")
+    spoken = INTERFACES[generation]
     try:
-        code = _check(console, data_dir, as_json=as_json) if check else _run(console, data_dir, port, fresh=fresh)
+        if check:
+            code = _check(console, spoken, data_dir, as_json=as_json)
+        else:
+            code = _run(console, spoken, data_dir, port, fresh=fresh)
     except (DemoError, StartError, SettingsError, DirectoryError, ListenError) as error:
         Console(stderr=True).print(f"[bold red]The demo cannot start:[/] {escape(str(error))}", soft_wrap=True)
         if as_json:
@@ -53,17 +64,17 @@ def demo(
     raise typer.Exit(code)
 
 
-def _run(console: Console, data_dir: Path | None, port: int, *, fresh: bool) -> int:
+def _run(console: Console, interface: Interface, data_dir: Path | None, port: int, *, fresh: bool) -> int:
     with demo_directory.held(data_dir or demo_directory.default(), fresh=fresh) as path:
-        asyncio.run(_until_stopped(console, path, port))
+        asyncio.run(_until_stopped(console, interface, path, port))
     return 0
 
 
-async def _until_stopped(console: Console, path: Path, port: int) -> None:
+async def _until_stopped(console: Console, interface: Interface, path: Path, port: int) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with running(path, first_port=port) as demo:
+    async with running(path, first_port=port, interface=interface) as demo:
         _welcome(console, demo)
         await stopped.wait()
         console.print("Stopping.")
@@ -80,7 +91,7 @@ def _welcome(console: Console, demo: Demo) -> None:
     console.print()
     console.print("[bold]CorpID demo[/]")
     console.print(f"Open       [bold link={demo.relying_party_url}]{demo.relying_party_url}[/]")
-    console.print(f"Provider   {demo.issuer}")
+    console.print(f"Provider   {demo.issuer} (generation {demo.registration.interface.name})")
     console.print(f"Data       {escape(str(demo.data_directory))} (log: {LOG})", soft_wrap=True)
     console.print()
     console.print(table)
@@ -89,28 +100,28 @@ def _welcome(console: Console, demo: Demo) -> None:
     console.file.flush()
 
 
-def _check(console: Console, data_dir: Path | None, *, as_json: bool) -> int:
+def _check(console: Console, interface: Interface, data_dir: Path | None, *, as_json: bool) -> int:
     with ExitStack() as stack:
         wanted = data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corpid-demo-")))
         path = stack.enter_context(demo_directory.held(wanted, fresh=False))
-        report, outcomes = asyncio.run(_checked(path))
+        report, outcomes = asyncio.run(_checked(path, interface))
         if not report["ok"]:
             Console(stderr=True).print((path / LOG).read_text(), markup=False, highlight=False, soft_wrap=True)
     if as_json:
         print(json.dumps(report))
     else:
-        _summary(console, report["issuer"], outcomes)
+        _summary(console, f"{report['issuer']}, generation {interface.name}", outcomes)
     return 0 if report["ok"] else 1
 
 
-async def _checked(path: Path) -> tuple[dict[str, object], list[Outcome]]:
-    async with running(path, first_port=0) as demo:
+async def _checked(path: Path, interface: Interface) -> tuple[dict[str, object], list[Outcome]]:
+    async with running(path, first_port=0, interface=interface) as demo:
         outcomes = await checking.run(demo)
         return checking.report(demo, outcomes), outcomes
 
 
-def _summary(console: Console, issuer: object, outcomes: list[Outcome]) -> None:
-    table = Table(title=f"Checked {issuer}", title_justify="left", title_style="bold")
+def _summary(console: Console, what: str, outcomes: list[Outcome]) -> None:
+    table = Table(title=f"Checked {what}", title_justify="left", title_style="bold")
     for heading in ("Scenario", "Person", "Entity", "Checks", "Result"):
         table.add_column(heading)
     for outcome in outcomes:

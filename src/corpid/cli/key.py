@@ -16,6 +16,7 @@ from corpid.directory.access import OPERATOR
 from corpid.flows import certificates, key_rotation
 from corpid.flows.own_keys import KEPT_SECONDS
 from corpid.jose.certificates import parse_chain
+from corpid.protocol.generations import GENERATIONS
 
 if TYPE_CHECKING:
     from corpid.ports import SealedKey
@@ -94,6 +95,8 @@ def certify(
         output.fail("name either the file with the certificate chain, or --remove")
     key = output.run(_give_up(kid) if chain is None else _certify(kid, _text(chain)))
     output.say(f"Key {kid} has the certificate: {_certificate(key)}. A running server follows within 5 seconds.")
+    if not any(GENERATIONS[name].certificates for name in settings.load().generations):
+        output.warn("None of the served generations publishes certificates; this one shows once such a one is served.")
 
 
 @app.command()
@@ -129,9 +132,9 @@ def _text(file: Path) -> str:
 
 def _certificate(key: SealedKey) -> str:
     if key.certificate_chain is None:
-        return "signed by the key itself"
+        return "self-signed"
     own = parse_chain(key.certificate_chain)[0]
-    return f"issued by {own.issuer.rfc4514_string()}, until {own.not_valid_after_utc:%Y-%m-%d %H:%M:%S} UTC"
+    return f"issued by {own.issuer.rfc4514_string()}, until {own.not_valid_after_utc:%Y-%m-%d}"
 
 
 async def _all() -> tuple[list[SealedKey], float]:

@@ -17,7 +17,7 @@ from corpid.protocol.generations import GENERATIONS
 if TYPE_CHECKING:
     from corpid.flows.administration.migration import ClientUse
 
-_HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends on", "Days left", "What to change")
+_HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends on", "Days left")
 
 
 def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -34,6 +34,8 @@ def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
         output.say(f"No client may use {names}, and none has used it: it can be switched off.")
         return
     output.table("Clients of a generation that ends", _HEADINGS, [_row(each) for each in found])
+    for use in found:
+        _say_what_to_change(use)
     if not any(each.uses for each in found):
         output.say(f"None of them has used {names} yet, as far as was counted.")
 
@@ -46,15 +48,15 @@ def _row(use: ClientUse) -> tuple[str, ...]:
         str(use.uses),
         _ends_on(use),
         "" if use.days_left is None else "passed" if use.passed else str(use.days_left),
-        "\n".join(_to_change(use)),
     )
 
 
-def _to_change(use: ClientUse) -> list[str]:
-    lines = [f"{one.refused} ({one.count} times, last {_moment(one.last_at)})" for one in use.habits]
+def _say_what_to_change(use: ClientUse) -> None:
+    refused = {one.refused: f"{one.count} times, last {_moment(one.last_at)}" for one in use.habits}
     if not use.lists_successor:
-        lines.append(f"its record does not name {use.successor} among its generations")
-    return lines
+        refused[f"its record does not name {use.successor}"] = "add it to its generations"
+    if refused:
+        output.members(f"{use.client_id}: {use.successor} would refuse this", refused)
 
 
 def _ends_on(use: ClientUse) -> str:

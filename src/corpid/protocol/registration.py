@@ -167,7 +167,9 @@ def _ending_faults(client: Client, rules: Rules) -> Iterator[Fault]:
         if day is not None and not _is_day(day):
             yield Fault(member, f"{shown(day)!r} is no date: write a day that exists, YYYY-MM-DD")
         if day is not None and not any(getattr(generation, concern) for generation in used(client, rules)):
-            yield Fault(member, f"no generation of this client has such a day: name {able} among them, or write none")
+            yield Fault(
+                member, f"no generation of this client has such a day: name {able} among them, or take it away (none)"
+            )
 
 
 def _is_day(text: str) -> bool:

@@ -1,206 +1,165 @@
 """`corpid demo --check`: people's sign-ins without people, through the real pages and over real sockets.
 
-Each scenario is a sign-in of its own. Nothing the provider says is believed: tokens and userinfo are
-verified by the relying party in code, and compared with the directory file that was applied.
+Each scenario is a sign-in of its own, and runs whether or not one before it failed.
 """
 
 from __future__ import annotations
 
-import time
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import httpx
 
 from corpid.sandbox import walk
 from corpid.sandbox.answers import ProviderError
-from corpid.sandbox.browser import Browser, StrandedError
-from corpid.sandbox.demo_rp import CLIENT_ID, SCOPES
-from corpid.sandbox.example_directory import told
-from corpid.sandbox.relying_party import RelyingParty
-from corpid.sandbox.verification import CheckFailed, Checklist
+from corpid.sandbox.browser import StrandedError
+from corpid.sandbox.inspection import TIMEOUT_SECONDS, Inspector, Outcome
+from corpid.sandbox.verification import CheckFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from datetime import date
+    from collections.abc import Awaitable, Callable
 
     from corpid.sandbox.demo import Demo
-    from corpid.sandbox.person import Person
+    from corpid.sandbox.interfaces import Interface
+    from corpid.sandbox.relying_party import RelyingParty
 
-SCOPE: Final = " ".join(["openid", *SCOPES])
-TIMEOUT_SECONDS: Final = 30.0
+    Scenario: TypeAlias = Callable[[Inspector, Outcome], Awaitable[None]]
+
 FAILURES: Final = (CheckFailed, ProviderError, StrandedError, httpx.HTTPError, LookupError, ValueError, RuntimeError)
 """what a scenario may end with that is a finding, not a fault of the check"""
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What one scenario came to; `problem` is empty if everything checked out."""
+async def published(inspector: Inspector, outcome: Outcome) -> None:
+    """The discovery document of a generation that is served alone, and what stands beside the keys (Spec 2.8, 2.9)."""
+    checks, interface = outcome.checks, inspector.interface
+    relying_party = inspector.relying_party(outcome)
+    document = await relying_party.discover()
+    for name, expected in interface.alone.items():
+        checks.equal(f"discovery: {name}", _unordered(document.get(name)), _unordered(expected))
+    reading = document[interface.userinfo.endpoint]
+    checks.equal("discovery: userinfo_endpoint", document.get("userinfo_endpoint"), reading)
+    certified = {key.get("x5c") is not None for key in await relying_party.fetch_provider_keys()}
+    checks.equal("provider keys: certificates only where they belong", certified, {interface.certificates})
 
-    scenario: str
-    person: str = ""
-    entity: str = ""
-    problem: str = ""
-    checks: Checklist = field(default_factory=Checklist)
+
+async def one_entity(inspector: Inspector, outcome: Outcome) -> None:
+    """The only usable entity is not asked for; another scheme is not served; a spent code kills its token (D18, D24)."""
+    directory, today = inspector.demo.directory, inspector.today()
+    person = inspector.person(
+        lambda one, usable: len(usable) == 1 and directory.roles(one, usable[0], today),
+    )
+    relying_party = await inspector.signed_in(outcome, person, directory.usable(person)[0], choose=None)
+    await _another_scheme(relying_party)
+    again = await relying_party.token(relying_party.sign_in.code)
+    outcome.checks.equal("code used again: refused", again.json().get("error"), "invalid_grant")
+    dead = await relying_party.resource()
+    outcome.checks.equal("code used again: its token is dead", dead.status_code, 401)
 
 
-@dataclass(slots=True)
-class Inspector:
-    """Runs the scenarios against a running demo; each person is used once, so that no code is met twice."""
+async def several_entities(inspector: Inspector, outcome: Outcome) -> None:
+    """Whoever acts for the most entities chooses the last of them, through the search where it is not shown."""
+    usable = inspector.demo.directory.usable
+    most = max(inspector.unused(), key=lambda one: len(usable(one)))
+    person = inspector.person(lambda one, _: one is most)
+    outcome.checks.that("directory: has a person with several entities", len(usable(person)) > 1, "has none")
+    entity = usable(person)[-1]
+    await inspector.signed_in(outcome, person, entity, choose=entity)
 
-    demo: Demo
-    http: httpx.AsyncClient
-    used: list[str] = field(default_factory=list)
 
-    async def scenarios(self) -> list[Outcome]:
-        """Every scenario, whether or not one before it failed."""
-        outcomes = []
-        for name, scenario in (
-            ("one entity, every claim", self.one_entity),
-            ("one of several entities", self.several_entities),
-            ("third party", self.third_party),
-            ("cancel", self.cancelled),
-            ("the demo RP's own pages", self.own_pages),
-        ):
-            outcomes.append(await self._outcome(name, scenario))
-        return outcomes
+async def third_party(inspector: Inspector, outcome: Outcome) -> None:
+    """Roles for other entities arrive, by the other method too."""
+    directory, today = inspector.demo.directory, inspector.today()
+    chains = {
+        person.user_name: entity
+        for person in inspector.unused()
+        for entity in directory.usable(person)
+        if directory.third_party_roles(person, entity, today)
+    }
+    outcome.checks.that("directory: has a third-party chain", bool(chains), "nobody acts for a third party")
+    person = inspector.person(lambda one, _: one.user_name in chains)
+    entity = chains[person.user_name]
+    relying_party = await inspector.signed_in(outcome, person, entity, choose=entity)
+    reading = inspector.interface.userinfo
+    other = "GET" if reading.method == "POST" else "POST"
+    block = reading.blocks["tpauthinfo"]
+    outcome.checks.that(
+        f"{reading.name} by {other}: {block}", block in await relying_party.userinfo(other), "is absent"
+    )
 
-    async def one_entity(self, outcome: Outcome) -> None:
-        """The only usable entity is not asked for; a spent code kills its token (D18)."""
-        person = self._person(lambda one, usable: len(usable) == 1 and self._roles(one, usable[0]))
-        entity = self.demo.directory.usable(person)[0]
-        relying_party = await self._signed_in(outcome, person, entity, choose=None)
-        again = await relying_party.token(relying_party.sign_in.code)
-        outcome.checks.equal("code used again: refused", again.json().get("error"), "invalid_grant")
-        dead = await relying_party.resource()
-        outcome.checks.equal("code used again: its token is dead", dead.status_code, 401)
 
-    async def several_entities(self, outcome: Outcome) -> None:
-        """Whoever acts for the most entities chooses the last of them, through the search where it is not shown."""
-        usable = self.demo.directory.usable
-        person = max(self._unused(), key=lambda one: len(usable(one)))
-        self.used.append(person.user_name)
-        outcome.checks.that("directory: has a person with several entities", len(usable(person)) > 1, "has none")
-        entity = usable(person)[-1]
-        await self._signed_in(outcome, person, entity, choose=entity)
+async def cancelled(inspector: Inspector, outcome: Outcome, *, response_mode: str | None = None) -> None:
+    """Cancel leads back with access_denied and the state (D17)."""
+    relying_party = inspector.relying_party(outcome, response_mode=response_mode)
+    async with inspector.browser() as browser:
+        await browser.open(await relying_party.begin())
+        callback = await walk.cancel(browser)
+    try:
+        relying_party.callback(callback)
+    except ProviderError as refusal:
+        outcome.checks.equal("cancel: error", refusal.error, "access_denied")
+        return
+    raise outcome.checks.failed("cancel: error", "the callback carries a code")
 
-    async def third_party(self, outcome: Outcome) -> None:
-        """Roles for other entities arrive in tp_auth_info."""
-        directory, today = self.demo.directory, self._today()
-        chains = [
-            (person, entity)
-            for person in self._unused()
-            for entity in directory.usable(person)
-            if directory.third_party_roles(person, entity, today)
-        ]
-        outcome.checks.that("directory: has a third-party chain", bool(chains), "nobody acts for a third party")
-        person, entity = chains[0]
-        self.used.append(person.user_name)
-        relying_party = await self._signed_in(outcome, person, entity, choose=entity)
-        claims = await relying_party.userinfo("POST")
-        outcome.checks.that("userinfo by POST: tp_auth_info", "tp_auth_info" in claims, "is absent")
 
-    async def cancelled(self, outcome: Outcome) -> None:
-        """Cancel leads back with access_denied and the state (D17)."""
-        relying_party = self._relying_party(outcome)
-        async with self._browser() as browser:
-            await browser.open(await relying_party.begin())
-            callback_url = await walk.cancel(browser)
-        try:
-            relying_party.callback(callback_url)
-        except ProviderError as refusal:
-            outcome.checks.equal("cancel: error", refusal.error, "access_denied")
-            return
-        raise outcome.checks.failed("cancel: error", "the callback carries a code")
+async def in_mode(inspector: Inspector, outcome: Outcome, *, response_mode: str) -> None:
+    """The answer comes back the way that was asked for (D37, D38)."""
+    person = inspector.person()
+    entity = inspector.demo.directory.usable(person)[0]
+    await inspector.signed_in(outcome, person, entity, choose=entity, response_mode=response_mode)
 
-    async def own_pages(self, outcome: Outcome) -> None:
-        """From the start page of the demo RP to its page of results."""
-        person = self._person(lambda _, usable: bool(usable))
-        entity = self.demo.directory.usable(person)[0]
-        outcome.person, outcome.entity = person.user_name, entity
-        async with self._browser(self.demo.relying_party_url) as browser:
-            await browser.open(self.demo.relying_party_url + "/", site="none")
-            outcome.checks.that("start page: Log in", bool(browser.page.forms), "has no form")
-            await browser.submit(browser.page.forms[0], "Log in")
-            while browser.url.startswith(self.demo.issuer):
-                await walk.answer_page(browser, person, entity)
-            outcome.checks.equal("result page: status", browser.response and browser.response.status_code, 200)
-            outcome.checks.equal("result page: heading", browser.page.heading, "You are signed in")
 
-    async def _signed_in(self, outcome: Outcome, person: Person, entity: str, *, choose: str | None) -> RelyingParty:
-        outcome.person, outcome.entity = person.user_name, entity
-        relying_party = self._relying_party(outcome)
-        async with self._browser() as browser:
-            callback_url = await walk.sign_in(browser, await relying_party.begin(), person, choose)
-        tokens = await relying_party.redeem(callback_url)
-        outcome.checks.equal("directory: everything asked for was granted", tokens.scope, SCOPE)
-        self._compare_identity(outcome, tokens.id_token, person, entity)
-        self._compare_roles(outcome, await relying_party.userinfo(), person, entity)
-        return relying_party
+async def proof_beside_a_code(inspector: Inspector, outcome: Outcome) -> None:
+    """A DPoP proof at the token endpoint is refused where codes are for bearer tokens (decisions.md, "Generations")."""
+    person = inspector.person()
+    outcome.person, outcome.entity = person.user_name, inspector.demo.directory.usable(person)[0]
+    relying_party = inspector.relying_party(outcome)
+    async with inspector.browser() as browser:
+        callback = await walk.sign_in(browser, await relying_party.begin(), person, outcome.entity)
+    proof = relying_party.proof("POST", relying_party.metadata["token_endpoint"])
+    refused = await relying_party.token(relying_party.callback(callback), headers={"DPoP": proof})
+    outcome.checks.equal("proof beside the code: status", refused.status_code, 400)
+    outcome.checks.equal("proof beside the code: error", refused.json().get("error"), "invalid_grant")
 
-    def _compare_identity(self, outcome: Outcome, claims: dict[str, Any], person: Person, entity: str) -> None:
-        expected = self.demo.directory.id_token_attributes(person, entity)
-        outcome.checks.equal("directory: acts for the chosen entity", claims["entity"]["sub"], entity)
-        outcome.checks.equal("directory: the person's attributes", claims.get("sub_attributes"), expected["user"])
-        told_of_entity = claims["entity"].get("sub_attributes")
-        outcome.checks.equal("directory: the entity's attributes", told_of_entity, expected["entity"])
 
-    def _compare_roles(self, outcome: Outcome, claims: dict[str, Any], person: Person, entity: str) -> None:
-        own, others = told(claims)
-        directory, today = self.demo.directory, self._today()
-        outcome.checks.equal("directory: roles in auth_info", own, directory.roles(person, entity, today))
-        expected = directory.third_party_roles(person, entity, today)
-        outcome.checks.equal("directory: roles in tp_auth_info", others, expected)
-        outcome.checks.equal("directory: tp_auth_info only with rows", "tp_auth_info" in claims, bool(expected))
+async def own_pages(inspector: Inspector, outcome: Outcome) -> None:
+    """From the start page of the demo RP to its page of results."""
+    person = inspector.person()
+    entity = inspector.demo.directory.usable(person)[0]
+    outcome.person, outcome.entity = person.user_name, entity
+    async with inspector.browser(inspector.demo.relying_party_url) as browser:
+        await browser.open(inspector.demo.relying_party_url + "/", site="none")
+        outcome.checks.that("start page: Log in", bool(browser.page.forms), "has no form")
+        form = browser.page.forms[-1]
+        if form.choices("response_mode"):
+            form.fill("response_mode", inspector.interface.response_modes[-1])
+        await browser.submit(form)
+        while browser.url.startswith(inspector.demo.issuer):
+            await walk.answer_page(browser, person, entity)
+        outcome.checks.equal("result page: status", browser.response and browser.response.status_code, 200)
+        outcome.checks.equal("result page: heading", browser.page.heading, "You are signed in")
 
-    async def _outcome(self, name: str, scenario: Callable[[Outcome], Awaitable[None]]) -> Outcome:
-        outcome = Outcome(name)
-        try:
-            await scenario(outcome)
-        except FAILURES as failure:
-            outcome.problem = str(failure) or type(failure).__name__
-        return outcome
 
-    def _relying_party(self, outcome: Outcome) -> RelyingParty:
-        return RelyingParty(
-            client_id=CLIENT_ID,
-            issuer=self.demo.issuer,
-            http=self.http,
-            redirect_uri=self.demo.registration.redirect_uri,
-            scope=SCOPE,
-            parameters={"authentication_context_message": "A check of the demo"},
-            keys=self.demo.registration.keys,
-            checks=outcome.checks,
-        )
-
-    def _person(self, fits: Callable[[Person, list[str]], object]) -> Person:
-        for person in self._unused():
-            if fits(person, self.demo.directory.usable(person)):
-                self.used.append(person.user_name)
-                return person
-        raise LookupError("the directory has no person left for this scenario")
-
-    def _unused(self) -> list[Person]:
-        return [person for person in self.demo.registration.persons if person.user_name not in self.used]
-
-    def _roles(self, person: Person, entity: str) -> bool:
-        return bool(self.demo.directory.roles(person, entity, self._today()))
-
-    def _today(self) -> date:
-        return datetime.fromtimestamp(time.time(), self.demo.timezone).date()
-
-    @asynccontextmanager
-    async def _browser(self, *further_origins: str) -> AsyncIterator[Browser]:
-        async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:
-            yield Browser(http, frozenset({self.demo.issuer, *further_origins}))
+def scenarios(interface: Interface) -> dict[str, Scenario]:
+    """What is checked in a generation, by name."""
+    further = interface.response_modes[1:]
+    return {
+        "the discovery document": published,
+        "one entity, every claim": one_entity,
+        "one of several entities": several_entities,
+        "third party": third_party,
+        **{f"response mode {mode}": partial(in_mode, response_mode=mode) for mode in further},
+        **({} if interface.bound else {"a proof beside a code": proof_beside_a_code}),
+        "cancel": cancelled,
+        **{f"cancel, response mode {mode}": partial(cancelled, response_mode=mode) for mode in further},
+        "the demo RP's own pages": own_pages,
+    }
 
 
 async def run(demo: Demo) -> list[Outcome]:
     """Every scenario against a running demo."""
     async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:
-        return await Inspector(demo, http).scenarios()
+        inspector = Inspector(demo, http)
+        return [await _outcome(inspector, *named) for named in scenarios(inspector.interface).items()]
 
 
 def report(demo: Demo, outcomes: list[Outcome]) -> dict[str, Any]:
@@ -208,6 +167,7 @@ def report(demo: Demo, outcomes: list[Outcome]) -> dict[str, Any]:
     return {
         "ok": bool(outcomes) and not any(outcome.problem for outcome in outcomes),
         "issuer": demo.issuer,
+        "generation": demo.registration.interface.name,
         "scenarios": [
             {
                 "name": outcome.scenario,
@@ -222,3 +182,29 @@ def report(demo: Demo, outcomes: list[Outcome]) -> dict[str, Any]:
             for outcome in outcomes
         ],
     }
+
+
+async def _outcome(inspector: Inspector, name: str, scenario: Scenario) -> Outcome:
+    outcome = Outcome(name)
+    try:
+        await scenario(inspector, outcome)
+    except FAILURES as failure:
+        outcome.problem = str(failure) or type(failure).__name__
+    return outcome
+
+
+async def _another_scheme(relying_party: RelyingParty) -> None:
+    """The token under the scheme of other generations: a challenge, and no word more (Spec 7.4, D24)."""
+    checks, scheme = relying_party.checks, relying_party.interface.scheme
+    tokens = relying_party.sign_in.tokens
+    other = "Bearer" if relying_party.interface.bound else "DPoP"
+    answer = await relying_party.resource(headers={"Authorization": f"{other} {tokens.access_token if tokens else ''}"})
+    checks.equal(f"scheme {other}: status", answer.status_code, 401)
+    checks.equal(f"scheme {other}: no body", answer.text, "")
+    challenge = answer.headers.get("www-authenticate", "")
+    bare = challenge.startswith(f"{scheme} ") and "error" not in challenge
+    checks.that(f"scheme {other}: bare challenge", bare, f"got {challenge!r}", challenge)
+
+
+def _unordered(value: object) -> object:
+    return sorted(value) if isinstance(value, list | tuple) else value

@@ -9,7 +9,7 @@ import secrets
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 from jinja2 import PackageLoader
 from starlette.applications import Starlette
@@ -20,6 +20,8 @@ from corpid.protocol.totp import STEP_SECONDS
 from corpid.sandbox import presentation
 from corpid.sandbox.answers import ProviderError
 from corpid.sandbox.attempts import Attempt, Attempts
+from corpid.sandbox.callback import Callback
+from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.verification import CheckFailed
 from corpid.web.rendering import StaticFiles, packaged_static_files, page_environment
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 COOKIE: Final = "corpid-demo-rp"
 CLIENT_ID: Final = "demo-rp"
 CALLBACK_PATH: Final = "/callback"
+FRAGMENT_PATH: Final = "/callback/fragment"
 SCOPES: Final = {
     "authinfo": "what the person may do for the entity",
     "tpauthinfo": "what they may do for other entities, as a third party",
@@ -62,6 +65,7 @@ class Registration:
     url: str
     keys: RelyingPartyKeys
     persons: Sequence[Person]
+    interface: Interface = CURRENT
 
     @property
     def redirect_uri(self) -> str:
@@ -77,8 +81,8 @@ class DemoRP:
         self.http = http
         self.clock = clock
         self.attempts = Attempts()
-        own = files("corpid").joinpath("sandbox", "static", "options.css").read_bytes()
-        self.static = StaticFiles({**packaged_static_files(), "options.css": own})
+        own = {file.name: file.read_bytes() for file in files("corpid").joinpath("sandbox", "static").iterdir()}
+        self.static = StaticFiles({**packaged_static_files(), **own})
         self.pages = page_environment(PackageLoader("corpid", "sandbox/templates"), self.static)
         self.pages.globals.update(pretty=presentation.pretty, path_of=presentation.path_of)
         self.app = Starlette(
@@ -86,6 +90,8 @@ class DemoRP:
                 Route("/", self._protected(self.start)),
                 Route("/login", self._protected(self.login), methods=["POST"]),
                 Route(CALLBACK_PATH, self._protected(self.callback)),
+                Route(CALLBACK_PATH, self._protected(self.posted, from_anywhere=True), methods=["POST"]),
+                Route(FRAGMENT_PATH, self._protected(self.fragment), methods=["POST"]),
                 Route("/sign-ins/{attempt_id}", self._protected(self.show)),
                 Route("/logout", self._protected(self.logout), methods=["POST"]),
                 Route("/static/{name}", self.static_file),
@@ -99,12 +105,13 @@ class DemoRP:
             "start.html",
             persons=[(person, person.code(now)) for person in self.registration.persons],
             seconds_left=STEP_SECONDS - int(now) % STEP_SECONDS,
-            scopes=SCOPES,
+            scopes={name: meaning for name, meaning in SCOPES.items() if name in self.registration.interface.scopes},
+            generation=presentation.GENERATIONS[self.registration.interface.name],
             prompts=PROMPTS,
         )
 
     async def login(self, request: Request) -> Response:
-        """Push a request and send the browser to the provider."""
+        """Begin a sign-in and send the browser to the provider."""
         form = parse_qs((await request.body()).decode("utf-8", "replace"))
         browser_id = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
         attempt = Attempt(browser_id=browser_id, relying_party=self._relying_party(form))
@@ -115,13 +122,40 @@ class DemoRP:
         return response
 
     async def callback(self, request: Request) -> Response:
-        """Take the answer of a sign-in that this browser began, and show it at an address without a code."""
-        state = request.query_params.get("state", "")
+        """Take the answer of a sign-in that this browser began, and show it at an address without a code.
+
+        An answer behind the # never gets here: a page fetches it, which has a script for that.
+        """
+        if not request.url.query and "fragment" in self.registration.interface.response_modes:
+            return self._page("fragment.html", target=FRAGMENT_PATH)
+        return await self._answered(request, Callback(f"{self.registration.redirect_uri}?{request.url.query}"))
+
+    async def fragment(self, request: Request) -> Response:
+        """Take the answer that our own page found behind the #."""
+        found = await _form(request)
+        return await self._answered(
+            request, Callback(f"{self.registration.redirect_uri}#{dict(found).get('fragment', '')}")
+        )
+
+    async def posted(self, request: Request) -> Response:
+        """Keep an answer that the provider's page posts, until the browser asks for it.
+
+        A form of another site comes without our SameSite cookie, so whose it is shows in the next request only.
+        """
+        answer = Callback(self.registration.redirect_uri, await _form(request))
         try:
-            attempt = self.attempts.with_state(request.cookies.get(COOKIE, ""), state)
+            attempt = self.attempts.with_state(answer.state)
         except KeyError:
             return self._page("unknown.html", status=400)
-        await attempt.finish(self.registration.url + request.url.path + "?" + request.url.query)
+        attempt.posted = attempt.posted or answer
+        return RedirectResponse(f"/sign-ins/{attempt.attempt_id}", status_code=303)
+
+    async def _answered(self, request: Request, answer: Callback) -> Response:
+        try:
+            attempt = self.attempts.of_browser_with_state(request.cookies.get(COOKIE, ""), answer.state)
+        except KeyError:
+            return self._page("unknown.html", status=400)
+        await attempt.finish(answer)
         return RedirectResponse(f"/sign-ins/{attempt.attempt_id}", status_code=303)
 
     async def show(self, request: Request) -> Response:
@@ -130,13 +164,17 @@ class DemoRP:
             attempt = self.attempts.of_browser(request.cookies.get(COOKIE, ""), request.path_params["attempt_id"])
         except KeyError:
             return self._page("unknown.html", status=404)
+        if attempt.posted is not None:
+            await attempt.finish(attempt.posted)
         tokens, claims = attempt.relying_party.sign_in.tokens, attempt.userinfo or {}
         return self._page(
             "result.html",
             attempt=attempt,
             problem=_explained(attempt.problem),
             tokens=tokens,
+            parties=presentation.parties(tokens.id_token) if tokens else None,
             userinfo=claims,
+            entity_info=attempt.entity_info,
             facts=presentation.facts,
             role_tables=presentation.role_tables(claims),
             third_party_tables=presentation.third_party_tables(claims),
@@ -162,12 +200,16 @@ class DemoRP:
         return Response(content, headers=headers | {"X-Content-Type-Options": "nosniff"})
 
     def _relying_party(self, form: dict[str, list[str]]) -> RelyingParty:
-        chosen = {name: value for name in ("authentication_context_message", "prompt") for value in form.get(name, [])}
         known = self.registration
+        names = ("authentication_context_message", "prompt") if known.interface.message else ("prompt",)
+        chosen = {name: value for name in names for value in form.get(name, [])}
+        modes = [mode for mode in form.get("response_mode", []) if mode in known.interface.response_modes]
         return RelyingParty(
             client_id=CLIENT_ID,
             issuer=known.issuer,
             http=self.http,
+            interface=known.interface,
+            response_mode=next(iter(modes), None),
             redirect_uri=known.redirect_uri,
             scope=" ".join(["openid", *form.get("scope", [])]),
             parameters={name: value.strip() for name, value in chosen.items() if value.strip()},
@@ -180,7 +222,7 @@ class DemoRP:
         return HTMLResponse(text, status_code=status)
 
     def _protected(
-        self, endpoint: Callable[[Request], Awaitable[Response]]
+        self, endpoint: Callable[[Request], Awaitable[Response]], *, from_anywhere: bool = False
     ) -> Callable[[Request], Awaitable[Response]]:
         origin = "{0.scheme}://{0.netloc}".format(urlsplit(self.registration.issuer))
         own = urlsplit(self.registration.url).netloc
@@ -188,12 +230,13 @@ class DemoRP:
         async def answer(request: Request) -> Response:
             if request.headers.get("host") != own:
                 return Response("This is not the address of the demo.", status_code=421)
-            if request.method == "POST" and request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            own_form = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+            if request.method == "POST" and not (own_form or from_anywhere):
                 return Response("Please use the form on the start page.", status_code=403)
             response = await endpoint(request)
             response.headers["Content-Security-Policy"] = (
-                "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
-                f"form-action 'self' {origin}"
+                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; "
+                f"frame-ancestors 'none'; form-action 'self' {origin}"
             )
             response.headers["Cache-Control"] = "no-store"
             response.headers["Referrer-Policy"] = "same-origin"
@@ -201,6 +244,10 @@ class DemoRP:
             return response
 
         return answer
+
+
+async def _form(request: Request) -> list[tuple[str, str]]:
+    return parse_qsl((await request.body()).decode("utf-8", "replace"), keep_blank_values=True)
 
 
 def _explained(problem: Exception | None) -> dict[str, str] | None:

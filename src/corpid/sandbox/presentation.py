@@ -43,6 +43,14 @@ OWN_BLOCKS: Final = ("auth_info", "AuthInfo")
 OTHERS_BLOCKS: Final = ("tp_auth_info", "TPAuthInfo")
 TIMES: Final = frozenset({"iat", "exp", "auth_time"})
 
+GENERATIONS: Final = {
+    "legacy": "The request goes through the browser, and the access token is a bearer token.",
+    "intermediate": "The request is pushed, tokens are bound to a key, and there is an entity-info resource.",
+    "current": "The request is pushed, and tokens are bound to a key.",
+    "fapi2": "The FAPI 2.0 Security Profile, as stock libraries speak it.",
+}
+"""what sets each generation of the interface apart"""
+
 ADVICE: Final = {
     "access_denied": "The person pressed Cancel, refused consent, or has no entity that may use this service.",
     "login_required": "prompt=none was asked, and nobody is signed in at the provider in this browser.",

@@ -65,6 +65,29 @@ def test_any_value_of_any_key_gives_a_document_or_a_directory_error(place: tuple
     assert isinstance(outcome, Document) or outcome.lines()
 
 
+CLEARABLE = sorted(name for name, key in SECTIONS["clients"].keys.items() if key.clearable)
+
+
+@pytest.mark.parametrize("key", CLEARABLE)
+def test_none_takes_a_value_of_a_client_away(key: str) -> None:
+    """docs/directory.md: leaving the key out changes nothing."""
+    [entry] = parse(f"clients: {{rp: {{{key}: none}}}}".encode(), "f.yaml").of("client").values()
+    assert entry.fields == {key: None}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("legacy_until", "soon", "'soon' is no date: write YYYY-MM-DD, and 9999-12-31 for no end"),
+        ("legacy_until", "2027-02-30", "the date 2027-02-30 does not exist"),
+        ("id_token_encryption_alg", "RSA-OAEP", "'RSA-OAEP' is not one of ECDH-ES+A128KW, ECDH-ES+A192KW, ECDH-ES+A256KW"),
+        ("userinfo_signing_alg", "HS256", "'HS256' is not one of ES256; did you mean 'ES256'?"),
+    ],
+)  # fmt: skip
+def test_what_a_client_cannot_have_is_refused_where_it_stands(key: str, value: str, reason: str) -> None:
+    assert problems_of(f"clients:\n  rp:\n    {key}: {value}\n") == [f"f.yaml:3: {key}: {reason}"]
+
+
 def test_scalars_stay_text_so_norway_is_a_country() -> None:
     document = parse(b"entities:\n  12345: {country: NO, type: NON-UEN, name: On, registration_number: 007}", "f.yaml")
     assert document.of("entity")[("12345",)].fields == {

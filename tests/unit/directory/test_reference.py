@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from corpid.directory.document import parse
 from corpid.directory.sections import SECTIONS
+from corpid.jose.encryption import CONTENT_ENCRYPTIONS
+from corpid.jose.keys import WRAPS
+from corpid.protocol.generations import GENERATIONS
+from corpid.protocol.registration import USERINFO_SIGNING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 ROOT = Path(__file__).parents[3]
 REFERENCE = (ROOT / "docs" / "directory.md").read_text(encoding="utf-8").partition("## Reference")[2]
@@ -31,6 +39,25 @@ def test_the_reference_names_every_key_and_no_other(section: str) -> None:
 def test_the_reference_names_the_keys_of_third_parties(part: str) -> None:
     own = set(SECTIONS[part].keys) - set(SECTIONS["assignments"].keys)
     assert own <= documented("third_party")
+
+
+@pytest.mark.parametrize(
+    ("key", "known"),
+    [
+        ("generations", GENERATIONS),
+        ("id_token_encryption_alg", WRAPS),
+        ("id_token_encryption_enc", CONTENT_ENCRYPTIONS),
+        ("userinfo_signing_alg", USERINFO_SIGNING),
+        ("userinfo_encryption_enc", CONTENT_ENCRYPTIONS),
+    ],
+)
+def test_a_file_may_name_and_the_reference_names_all_that_can_be_registered(key: str, known: Collection[str]) -> None:
+    """D21, D22: the directory's law knows no cryptography, so these words stand there again."""
+    [row] = [line for line in REFERENCE.splitlines() if line.startswith(f"| `{key}`")]
+    for word in known:
+        assert f"`{word}`" in row
+        value = f"[{word}]" if key == "generations" else word
+        assert parse(f"clients: {{rp: {{{key}: {value}}}}}".encode(), "f.yaml").of("client")
 
 
 @pytest.mark.parametrize("name", ["directory.yaml", "many-entities.yaml"])

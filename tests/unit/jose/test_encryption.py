@@ -44,8 +44,8 @@ def test_each_token_has_its_own_ephemeral_key_and_holds_no_private_one() -> None
 
 
 def test_the_content_encryptions_are_those_that_are_registered_and_published() -> None:
-    """D21, Spec 2.8: three lists of one thing."""
-    for generation in GENERATIONS.values():
+    """D21, D41: three lists of one thing. What LEGACY publishes is given by Spec 2.8, and not all of it is offered."""
+    for generation in (each for each in GENERATIONS.values() if each.pushed):
         for what in ("id_token", "userinfo"):
             assert set(WRAPS) == set(generation.metadata[f"{what}_encryption_alg_values_supported"])  # type: ignore[call-overload]
             assert set(CONTENT_ENCRYPTIONS) == set(generation.metadata[f"{what}_encryption_enc_values_supported"])  # type: ignore[call-overload]

@@ -73,7 +73,7 @@ def test_every_published_key_carries_its_certificate_where_certificates_are_want
     jwks = json.loads(built.public_key_set)["keys"]
     assert {jwk["kid"] for jwk in jwks} == {kid(0), kid(1)}
     for jwk in jwks:
-        (signing,) = [key for key in keys if key.kid == jwk["kid"]]
+        (signing,) = [each for each in keys if each.kid == jwk["kid"]]
         made = certificates.self_signed(signing.private, kid=signing.kid, created_at=NOW - 7200)
         assert jwk == {**signing.public_jwk, **certificates.members([made])}
 
@@ -81,17 +81,18 @@ def test_every_published_key_carries_its_certificate_where_certificates_are_want
 def test_an_operators_chain_takes_the_place_of_the_default() -> None:
     root = Authority("Root")
     chain = (root.certify(opened(0).public, begin=NOW, seconds=60), *root.chain)
-    key = opened(0, certificate_chain=certificates.pem(chain))
-    built = key_ring.build([key], now=NOW, kept_seconds=KEPT, with_certificates=True)
+    signing = opened(0, certificate_chain=certificates.pem(chain))
+    built = key_ring.build([signing], now=NOW, kept_seconds=KEPT, with_certificates=True)
     (jwk,) = json.loads(built.public_key_set)["keys"]
-    assert jwk == {**key.public_jwk, **certificates.members(chain)}
+    assert jwk == {**signing.public_jwk, **certificates.members(chain)}
 
 
 def test_no_certificate_is_published_where_none_is_wanted_even_if_one_is_stored() -> None:
     """decisions.md, "Generations": x5c, x5t, x5t#S256 only while LEGACY is served; nothing reads what is stored."""
-    for key in (opened(0), opened(0, certificate_chain="not even a certificate")):
-        (jwk,) = json.loads(ring(key).public_key_set)["keys"]
-        assert jwk == key.public_jwk
+    for stored in (None, "not even a certificate"):
+        signing = opened(0, certificate_chain=stored)
+        (jwk,) = json.loads(ring(signing).public_key_set)["keys"]
+        assert jwk == signing.public_jwk
 
 
 def test_a_stored_chain_that_was_changed_is_not_published() -> None:

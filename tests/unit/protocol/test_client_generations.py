@@ -11,10 +11,11 @@ import pytest
 from corpid.jose.keys import WRAPS
 from corpid.protocol.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY, Generation
 from corpid.protocol.registration import RegistrationError, Rules, register, serves, used
-from tests.unit.protocol.test_registration import CLIENT, ENCRYPTION, SIGNING, jwk
+from tests.unit.protocol.clients import CLIENT, ENCRYPTION, SIGNING, jwk
 
 LAST_DAY = "2027-03-31"
 ONLY_SIGNING = json.dumps({"keys": [SIGNING]})
+NO_SUCH_DAY = "no generation of this client has such a day: name legacy among them, or take it away (none)"
 ENDING: dict[str, Any] = {"generations": ("current", "legacy"), "legacy_until": LAST_DAY}
 
 
@@ -40,10 +41,9 @@ def reasons(pushed: Generation | None = CURRENT, **members: object) -> list[str]
         ({**ENDING, "token_endpoint_audience_until": "tomorrow"}, [
             "token_endpoint_audience_until: 'tomorrow' is no date: write a day that exists, YYYY-MM-DD"]),
         ({"legacy_until": LAST_DAY}, [
-            "legacy_until: no generation of this client has such a day: name legacy among them, or write none"]),
+            f"legacy_until: {NO_SUCH_DAY}"]),
         ({"generations": ("intermediate",), "token_endpoint_audience_until": LAST_DAY}, [
-            "token_endpoint_audience_until: no generation of this client has such a day: name legacy among them, "
-            "or write none"]),
+            f"token_endpoint_audience_until: {NO_SUCH_DAY}"]),
     ],
 )  # fmt: skip
 def test_a_generation_that_ends_is_named_with_its_last_day(members: dict[str, Any], faults: list[str]) -> None:

@@ -1,0 +1,213 @@
+"""`corpid client add` and clients in a directory file: generations, presets, every member there and back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from corpid.directory.sections import SECTIONS
+from corpid.protocol.records import Client
+from corpid.protocol.scopes import SCOPES
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Terminal
+
+ADD = (
+    "client",
+    "add",
+    "rp",
+    "--name",
+    "RP",
+    "--redirect-uri",
+    "https://rp.example/cb",
+    "--jwks-uri",
+    "https://rp.example/j",
+)
+FILE = "clients: {rp: {name: RP, redirect_uris: ['https://rp.example/cb'], jwks_uri: https://rp.example/j}}"
+LEAVING = ("--generation", "current", "--generation", "legacy", "--legacy-until", "2027-03-31")
+EVERY_OPTION = (
+    *ADD, *LEAVING, "--token-endpoint-audience-until", "2026-12-31", "--scope", "openid", "--scope", "authinfo",
+    "--subject", "entity", "--sector", "government", "--id-token-encryption-alg", "ECDH-ES+A128KW",
+    "--id-token-encryption-enc", "A256GCM", "--userinfo-signing-alg", "ES256", "--userinfo-encryption-enc", "A256GCM",
+    "--stringified-blocks", "--context-type", "APP_PAYMENT_DEFAULT", "--assurance-level", "2",
+)  # fmt: skip
+EVERY_MEMBER: dict[str, Any] = {
+    "name": "RP", "redirect_uris": ["https://rp.example/cb"], "jwks": None, "jwks_uri": "https://rp.example/j",
+    "scopes": ["openid", "authinfo"], "services": [], "generations": ["current", "legacy"],
+    "legacy_until": "2027-03-31", "token_endpoint_audience_until": "2026-12-31", "subject": "entity",
+    "id_token_encryption_alg": "ECDH-ES+A128KW", "id_token_encryption_enc": "A256GCM", "userinfo_signing_alg": "ES256",
+    "userinfo_encryption_enc": "A256GCM", "stringified_blocks": True, "context_types": ["APP_PAYMENT_DEFAULT"],
+    "assurance_level": 2, "sector": "government", "enabled": True,
+}  # fmt: skip
+
+
+def shown(terminal: Terminal, client_id: str = "rp") -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(terminal.done("client", "show", client_id, "--json"))
+    del read["client_id"]
+    return read
+
+
+def told(output: str) -> list[str]:
+    return [" ".join(line.split()) for line in output.splitlines()]
+
+
+def test_every_member_of_a_client_can_be_given_to_the_command(terminal: Terminal) -> None:
+    terminal.done(*EVERY_OPTION)
+    assert shown(terminal) == EVERY_MEMBER
+    assert EVERY_MEMBER.keys() == SECTIONS["clients"].keys.keys()
+
+
+@pytest.mark.parametrize("preset", ["", "public-service"])
+def test_every_member_of_a_client_comes_back_from_an_export(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, preset: str
+) -> None:
+    """Whatever the preset of the place where it is applied: a file that names a member wins."""
+    terminal.done(*EVERY_OPTION)
+    terminal.done("client", "add", "plain", *ADD[3:])
+    before = shown(terminal), shown(terminal, "plain")
+    exported = terminal.file(terminal.done("export"))
+    assert terminal.done("apply", exported) == "Nothing to change.\n"
+    monkeypatch.setenv("CORPID_DATA_DIR", str(terminal.folder / "elsewhere"))
+    monkeypatch.setenv("CORPID_PRESET", preset)
+    terminal.done("apply", exported)
+    assert (shown(terminal), shown(terminal, "plain")) == before
+
+
+def test_a_client_leaves_legacy_by_a_file_and_an_older_export_takes_it_back(terminal: Terminal) -> None:
+    terminal.done(*EVERY_OPTION)
+    before = shown(terminal)
+    exported = terminal.file(terminal.done("export"), "before.yaml")
+    leaving = "clients: {rp: {generations: [current], legacy_until: none, token_endpoint_audience_until: none}}"
+    assert "legacy_until: 2027-03-31 → (none)" in terminal.done("apply", terminal.file(leaving))
+    assert (shown(terminal)["legacy_until"], shown(terminal)["generations"]) == (None, ["current"])
+    terminal.done("apply", exported)
+    assert shown(terminal) == before
+
+
+def test_the_refusal_of_a_file_says_in_which_line_a_generation_lacks_its_end(terminal: Terminal) -> None:
+    said = terminal.refused("apply", terminal.file("clients:\n  rp:\n    generations: [legacy]\n" + "    name: RP\n"
+        "    redirect_uris: ['https://rp.example/cb']\n    jwks_uri: https://rp.example/j\n"))  # fmt: skip
+    assert "directory.yaml:2: legacy_until: legacy is served until an end date only" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--generation", "legacy"), "legacy_until: legacy is served until an end date only: name its last day, YYYY-MM-DD"),
+        (("--legacy-until", "2027-03-31"), "no generation of this client has such a day: name legacy among them"),
+        ((*LEAVING[:-1], "2027-02-30"), "legacy_until: the date 2027-02-30 does not exist"),
+        (("--generation", "future"), "'future' is not one of current, fapi2, intermediate, legacy"),
+        (("--id-token-encryption-alg", "ECDH-ES"), "'ECDH-ES' is not one of ECDH-ES+A128KW"),
+        (("--context-type", "ANYTHING"), "context_types: 'ANYTHING' is not one of"),
+        (("--assurance-level", "9"), "assurance_level: 9 is not one of 2"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_registered_is_one_clear_sentence(
+    terminal: Terminal, arguments: tuple[str, ...], reason: str
+) -> None:
+    assert reason in terminal.refused(*ADD, *arguments)
+
+
+def test_the_relying_party_is_told_what_is_true_of_the_pushed_generation(terminal: Terminal) -> None:
+    lines = told(terminal.done(*ADD))
+    for line in (
+        f"With current scopes are {' '.join(SCOPES)}",
+        "requests are pushed (PAR)",
+        "tokens are DPoP, bound to its key",
+        "ID tokens are signed, encrypted with A256CBC-HS512",
+        "userinfo is signed",
+    ):
+        assert line in lines
+
+
+def test_the_relying_party_is_told_what_is_true_of_each_generation(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORPID_GENERATIONS", "current,legacy")
+    output = terminal.done(
+        *ADD, *LEAVING, "--token-endpoint-audience-until", "2026-12-31", "--userinfo-encryption-enc", "A256GCM"
+    )
+    legacy, _, current = output.partition("With legacy")[2].partition("With current")
+    for line in (
+        "until the end of 2027-03-31 (UTC)",
+        "until the end of 2026-12-31 the token endpoint is accepted as aud, too",
+        "scopes are openid authinfo tpauthinfo",
+        "requests are query parameters of authorize",
+        "tokens are Bearer",
+        "authorization-info is signed",
+    ):
+        assert line in told(legacy)
+        assert line not in told(current)
+    assert "userinfo is signed, encrypted with A256GCM" in told(current)
+
+
+def test_with_fapi2_nothing_is_encrypted_that_was_not_registered(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORPID_GENERATIONS", "fapi2")
+    lines = told(terminal.done(*ADD))
+    assert {"ID tokens are signed", "userinfo is JSON"} <= set(lines)
+    lines = told(terminal.done("client", "add", "other", *ADD[3:], "--id-token-encryption-alg", "ECDH-ES+A256KW"))
+    assert "ID tokens are signed, encrypted with ECDH-ES+A256KW, A256CBC-HS512" in lines
+
+
+def test_a_client_that_no_served_generation_is_for_is_remarked_on(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORPID_GENERATIONS", "legacy")
+    result = terminal.run(*ADD)
+    assert result.exit_code == 0
+    assert "It cannot be used so far: none of its generations is served here" in result.stderr
+    monkeypatch.setenv("CORPID_GENERATIONS", "current")
+    result = terminal.run("client", "add", "other", *ADD[3:], *LEAVING[2:])
+    assert "With legacy not served here so far: CORPID_GENERATIONS does not name it" in told(result.stdout)
+    assert "It cannot be used so far" in result.stderr
+
+
+PUBLIC_SERVICE = {"subject": "entity", "userinfo_encryption_enc": "A256GCM", "stringified_blocks": True}
+
+
+@pytest.mark.parametrize("by", ["command", "file"])
+def test_a_new_client_gets_what_the_preset_says_where_nothing_was_said(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """D1, D22, R-0.6, R-4.2."""
+    monkeypatch.setenv("CORPID_PRESET", "public-service")
+    terminal.done(*ADD) if by == "command" else terminal.done("apply", terminal.file(FILE))
+    client = shown(terminal)
+    assert {member: client[member] for member in PUBLIC_SERVICE} == PUBLIC_SERVICE
+    assert client["scopes"] == [
+        "openid", "authinfo", "tpauthinfo", "entity.identity", "entity.basic_profile.name",
+        "entity.basic_profile.uen_status", "user.identity", "user.name",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("by", ["command", "file"])
+def test_what_the_command_or_the_file_says_wins_over_the_preset(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    monkeypatch.setenv("CORPID_PRESET", "public-service")
+    said = "subject: user, userinfo_encryption_enc: none, stringified_blocks: false, scopes: [openid]"
+    options = "--subject user --userinfo-encryption-enc none --no-stringified-blocks --scope openid"
+    if by == "command":
+        terminal.done(*ADD, *options.split())
+    else:
+        terminal.done("apply", terminal.file(FILE.replace("}}", f", {said}}}}}")))
+    client = shown(terminal)
+    ordinary = Client(client_id="rp", name="RP", redirect_uris=())
+    assert {member: client[member] for member in (*PUBLIC_SERVICE, "scopes")} == {
+        **{member: msgspec.structs.asdict(ordinary)[member] for member in PUBLIC_SERVICE}, "scopes": ["openid"],
+    }  # fmt: skip
+
+
+def test_a_client_that_is_there_keeps_what_it_has_when_a_preset_comes(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal.done("apply", terminal.file(FILE))
+    before = shown(terminal)
+    monkeypatch.setenv("CORPID_PRESET", "public-service")
+    assert terminal.done("apply", terminal.file(FILE)) == "Nothing to change.\n"
+    assert shown(terminal) == before

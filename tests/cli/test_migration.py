@@ -1,0 +1,145 @@
+"""`corpid client migration`: who still uses a generation that ends (decisions.md, "Generations")."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from corpid.cli.migration import migration
+from corpid.directory.access import Forbidden, Person
+from corpid.flows.administration.migration import report
+from corpid.ports import AuditEvent, Upsert, UseCount
+from corpid.protocol.generations import GENERATIONS
+from corpid.protocol.records import Client
+
+if TYPE_CHECKING:
+    from corpid.app import Stores
+    from tests.cli.conftest import Terminal
+
+EVENT: Final = AuditEvent(actor="operator", action="test.change")
+AT: Final = int(datetime(2026, 3, 1, 23, 30, tzinfo=UTC).timestamp())
+
+app = typer.Typer()
+app.command()(migration)
+
+
+def day(days: int) -> str:
+    return (datetime.now(UTC) + timedelta(days=days)).date().isoformat()
+
+
+def client(client_id: str, *generations: str, until: str | None = None) -> Client:
+    return Client(
+        client_id=client_id,
+        name=f"Name of {client_id}",
+        redirect_uris=("https://rp.example/cb",),
+        jwks='{"keys":[]}',
+        generations=generations,
+        legacy_until=until,
+    )
+
+
+def use(client_id: str, count: int, habit: str = "", generation: str = "legacy") -> UseCount:
+    return UseCount(client_id=client_id, generation=generation, habit=habit, count=count, last_at=AT)
+
+
+def keep(terminal: Terminal, clients: list[Client], counts: list[UseCount] | None = None) -> None:
+    async def written(stores: Stores) -> None:
+        await stores.registry.directory.write([Upsert(each) for each in clients], EVENT)
+        await stores.registry.usage.add(counts or [])
+
+    terminal.look(written)
+
+
+def shown(*arguments: str) -> str:
+    result = CliRunner(env={"COLUMNS": "300", "CORPID_TIMEZONE": "UTC"}).invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def reported() -> dict[str, dict[str, Any]]:
+    return {each["client_id"]: each for each in json.loads(shown("--json"))}
+
+
+def test_nobody_left_is_one_sentence(terminal: Terminal) -> None:
+    keep(terminal, [client("a"), client("b", "current")], [use("a", 3, generation="current")])
+    assert shown() == "No client may use legacy, and none has used it: it can be switched off.\n"
+    assert json.loads(shown("--json")) == []
+
+
+def test_clients_that_may_and_clients_that_did_are_told_with_their_end_and_use(terminal: Terminal) -> None:
+    keep(
+        terminal,
+        [
+            client("both", "current", "legacy", until=day(10)),
+            client("gone", "current"),
+            client("late", "legacy", until=day(-3)),
+            client("never", "legacy", until=day(0)),
+            client("new", "current"),
+        ],
+        [use("both", 12), use("gone", 2), use("late", 1), use("new", 5, generation="current")],
+    )
+    found = reported()
+    assert list(found) == ["both", "gone", "late", "never"]
+    told = ("uses", "last_at", "allowed", "days_left", "passed", "lists_successor")
+    assert {name: tuple(each[member] for member in told) for name, each in found.items()} == {
+        "both": (12, AT, True, 10, False, True),
+        "gone": (2, AT, False, None, False, True),
+        "late": (1, AT, True, -3, True, False),
+        "never": (0, None, True, 0, False, False),
+    }
+    assert found["both"]["last_day"] == day(10)
+    assert {(each["generation"], each["successor"]) for each in found.values()} == {("legacy", "current")}
+
+
+def test_habits_come_with_what_the_successor_would_refuse(terminal: Terminal) -> None:
+    habits = [use("a", 9), use("a", 4, "without_state"), use("a", 9, "assertion_lifetime")]
+    keep(terminal, [client("a", "legacy", until=day(30))], habits)
+    assert reported()["a"]["habits"] == [
+        {
+            "habit": "assertion_lifetime",
+            "refused": "client assertions live longer than 120 s",
+            "count": 9,
+            "last_at": AT,
+        },
+        {"habit": "without_state", "refused": "requests have no state", "count": 4, "last_at": AT},
+    ]
+
+
+def test_the_table_says_who_when_how_often_until_when_and_what_to_change(terminal: Terminal) -> None:
+    keep(
+        terminal,
+        [client("a", "legacy", until=day(30)), client("b", "legacy", until=day(-1)), client("c")],
+        [use("a", 9), use("a", 4, "without_state"), use("c", 1)],
+    )
+    table = shown()
+    for text in (
+        "Last used (UTC)",
+        "Name of a",
+        "2026-03-01 23:30",
+        day(30),
+        "a: current would refuse this\n  requests have no state             4 times, last 2026-03-01 23:30\n",
+        "its record does not name current  add it to its generations",
+        "never",
+        "passed",
+        "may not use it any more",
+    ):
+        assert text in table
+    assert "None of them" not in table
+
+
+def test_clients_that_may_and_never_did_are_told_as_such(terminal: Terminal) -> None:
+    keep(terminal, [client("a", "legacy", until=day(30))])
+    assert "None of them has used legacy yet" in shown()
+
+
+def test_only_an_operator_reads_the_report(terminal: Terminal) -> None:
+    async def ask(stores: Stores) -> None:
+        await report(stores.registry, actor=Person(user_id="u"), generations=GENERATIONS, today=day(0))
+
+    with pytest.raises(Forbidden):
+        terminal.look(ask)
