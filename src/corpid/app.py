@@ -222,6 +222,8 @@ async def create(
             yield Application(asgi=_asgi(settings, provider), provider=provider)
         finally:
             sweeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await sweeper
             with suppress(StoreUnavailable):
                 await provider.usage.flush(provider.registry)
             await client_keys.close()

@@ -160,11 +160,11 @@ def test_a_client_that_no_served_generation_is_for_is_remarked_on(
     monkeypatch.setenv("CORPID_GENERATIONS", "legacy")
     result = terminal.run(*ADD)
     assert result.exit_code == 0
-    assert "It cannot be used so far: none of its generations is served here" in result.stderr
+    assert "rp cannot be used so far: this deployment serves legacy, which is none of its generations" in result.stderr
     monkeypatch.setenv("CORPID_GENERATIONS", "current")
     result = terminal.run("client", "add", "other", *ADD[3:], *LEAVING[2:])
     assert "With legacy not served here so far: CORPID_GENERATIONS does not name it" in told(result.stdout)
-    assert "It cannot be used so far" in result.stderr
+    assert "other cannot be used so far: this deployment serves current" in result.stderr
 
 
 PUBLIC_SERVICE = {"subject": "entity", "userinfo_encryption_enc": "A256GCM", "stringified_blocks": True}

@@ -122,7 +122,7 @@ def test_the_table_says_who_when_how_often_until_when_and_what_to_change(termina
         "Name of a",
         "2026-03-01 23:30",
         day(30),
-        "a: current would refuse this\n  requests have no state             4 times, last 2026-03-01 23:30\n",
+        "a: current would refuse this\n  requests have no state            4 times, last 2026-03-01 23:30\n",
         "its record does not name current  add it to its generations",
         "never",
         "passed",

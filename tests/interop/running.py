@@ -32,6 +32,7 @@ from corpid.sandbox import walk
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.free_ports import next_free
 from corpid.sandbox.person import Person
+from corpid.settings.presets import client_rules
 from corpid.web.server import Server
 from tests.interop.wire import Wire
 
@@ -64,6 +65,7 @@ class Provider:
     wire: Wire
     loop: asyncio.AbstractEventLoop
     composed: app.Application
+    chosen: settings.Settings
     people: Iterator[Person] = field(default_factory=lambda: iter(map(_person, range(PEOPLE))))
 
     def newcomer(self) -> Person:
@@ -82,10 +84,11 @@ class Provider:
         self.apply({"clients": {client_id: client}})
 
     def apply(self, directory: dict[str, Any]) -> None:
-        asyncio.run_coroutine_threadsafe(_apply(self.composed, directory), self.loop).result(PATIENCE)
+        applied = _apply(self.composed, self.chosen, directory)
+        asyncio.run_coroutine_threadsafe(applied, self.loop).result(PATIENCE)
 
 
-async def _apply(composed: app.Application, directory: dict[str, Any]) -> None:
+async def _apply(composed: app.Application, chosen: settings.Settings, directory: dict[str, Any]) -> None:
     await apply(
         composed.provider.registry,
         composed.provider.passwords,
@@ -93,7 +96,7 @@ async def _apply(composed: app.Application, directory: dict[str, Any]) -> None:
         file="tests",
         actor=OPERATOR,
         new_user_id=lambda: str(uuid.uuid4()),
-        developer_mode=True,
+        rules=client_rules(chosen),
         plain_passwords=True,
     )
 
@@ -141,7 +144,7 @@ def provider(data_dir: Path, **chosen: Any) -> Iterator[Provider]:
 
     async def main() -> None:
         async with _running(data_dir, chosen) as running:
-            await _apply(running.composed, _directory())
+            await _apply(running.composed, running.chosen, _directory())
             started.put(running)
             while not stop.is_set():  # noqa: ASYNC110 - set by another thread
                 await asyncio.sleep(0.01)
@@ -173,7 +176,7 @@ async def _running(data_dir: Path, chosen: dict[str, Any]) -> AsyncIterator[Prov
         await server.start(sockets)
         try:
             loop = asyncio.get_running_loop()
-            yield Provider(issuer=issuer, data_dir=data_dir, wire=wire, loop=loop, composed=composed)
+            yield Provider(issuer, data_dir, wire, loop, composed, loaded)
         finally:
             await server.stop()
 

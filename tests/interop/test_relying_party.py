@@ -17,30 +17,14 @@ from joserfc.jwk import ECKey
 from corpid.sandbox import jwt
 from corpid.sandbox.answers import ProviderError
 from corpid.sandbox.verification import CheckFailed
-from tests.interop.counterpart import AUTH_INFO, CALLBACK, ISSUER, Counterpart
+from tests.interop.counterpart import AUTH_INFO, CALLBACK, ISSUER, THIRD_PARTIES, Counterpart, header, put, swap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def put(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda document: {name: value for name, value in {**document, **members}.items() if value is not None}
-
-
-def swap(old: str, new: str) -> Callable[[str], str]:
-    return lambda text: text.replace(old, new)
-
-
 def spoilt(token: str) -> str:
     return token[:-8] + ("A" if token[-8] != "A" else "B") + token[-7:]
-
-
-def header(name: str, value: str) -> Callable[[httpx.Response], httpx.Response]:
-    def set_header(response: httpx.Response) -> httpx.Response:
-        response.headers[name] = value
-        return response
-
-    return set_header
 
 
 def past(document: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,8 @@ CALLBACK: Final = "https://rp.example/callback"
 NOON: Final = 1_800_000_000.0
 """2027-01-15 08:00:00 UTC"""
 WEEK: Final = 604_800
+FAR: Final = "2099-12-31"
+"""an end date that no test reaches"""
 LIVE: Final = 5
 """seconds after which what another process wrote is seen (D50)"""
 EVENT: Final = AuditEvent(actor="operator", action="test.change")

@@ -24,10 +24,11 @@ from corpid.adapters.passwords import Argon2Passwords
 from corpid.ports import Delete, Upsert
 from corpid.sandbox import walk
 from corpid.sandbox.browser import Browser
+from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.person import Person
 from corpid.sandbox.relying_party import RelyingParty
 from tests.protocol import directory
-from tests.protocol.deployment import EVENT, ISSUER, LIVE, NOON, WEEK, Clock, registered, rp_keys, template
+from tests.protocol.deployment import EVENT, FAR, ISSUER, LIVE, NOON, WEEK, Clock, registered, rp_keys, template
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -55,15 +56,26 @@ class World:
         self._stack = AsyncExitStack()
         self._audited = 0
         chosen = {"base_url": ISSUER, "trusted_proxies": ("127.0.0.1",), "session_seconds": WEEK, **options}
+        self.interface = INTERFACES[chosen.get("generations", ("current",))[0]]
         self.issuer: str = chosen["base_url"]
         self.application = self.run(self._start(settings.load(data_dir=self.directory, **chosen)))
         self._look = sqlite3.connect(f"file:{self.directory / 'corpid.sqlite'}?mode=ro", uri=True)
         self._outside()
 
     def _outside(self) -> None:
+        if self.interface.ends:
+            self._admit()
         self.http = self._client()
         self.rp = self.party()
         self.browser = self.new_browser()
+
+    def _admit(self) -> None:
+        """Nobody is registered for the generation that ends unless a registration names it."""
+        named = {"generations": (self.interface.name,), "legacy_until": FAR}
+        changes = [Upsert(registered(client_id, **named)) for client_id in ("rp-1", "rp-2")]
+        self.run(self.provider.registry.directory.write(changes, EVENT))
+        self.provider.live.drop()
+        self._audited += len(self.audited())
 
     def reset(self) -> None:
         """As it was when it was made: its tables, its clock, and nobody there who asked before."""
@@ -118,7 +130,7 @@ class World:
             issuer=self.issuer,
             http=self.http,
             clock=self.clock,
-            **{"keys": rp_keys(client_id), **options},
+            **{"keys": rp_keys(client_id), "interface": self.interface, **options},
         )
 
     def registers(self, client_id: str = "rp-1", **changes: Any) -> RelyingParty:
@@ -164,18 +176,26 @@ class World:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.run(http.get(url, headers=sent, follow_redirects=False))
 
-    def code(self, rp: RelyingParty | None = None, **form: Any) -> str:
+    def code(self, rp: RelyingParty | None = None, **parameters: Any) -> str:
         """A new code for `rp`, by single sign-on once somebody has signed in."""
         rp = rp or self.rp
         if not self.browser.http.cookies:
             self.sign_in(rp)
         rp.restart()
-        answer = self.push(rp, **form)
-        assert answer.status_code == 201, answer.text
-        rp.sign_in.request_uri = answer.json()["request_uri"]
-        answer = self.get(rp.authorization_url())
+        answer = self.get(self.asked(rp, **parameters))
         assert answer.status_code == 302, answer.text
         return self.run(_callback(rp, answer.headers["location"]))
+
+    def asked(self, rp: RelyingParty | None = None, **parameters: Any) -> str:
+        """The URL that a browser is sent to with these parameters over the honest ones: in a push, or in the query."""
+        rp = rp or self.rp
+        if not rp.interface.pushed:
+            self.run(rp.discover())
+            return rp.authorization_url(**parameters)
+        answer = self.push(rp, **parameters)
+        assert answer.status_code == 201, answer.text
+        rp.sign_in.request_uri = answer.json()["request_uri"]
+        return rp.authorization_url()
 
     def redeem(
         self, code: str, rp: RelyingParty | None = None, /, *, headers: Any = None, **form: Any

@@ -115,7 +115,16 @@ async def _add(client_id: str, members: dict[str, object]) -> tuple[Client, tupl
         client, remarks = await clients.add_client(
             opened.registry, opened.passwords, client_id, members, actor=OPERATOR, rules=rules
         )
-    return client, remarks, chosen
+    return client, (*remarks, *_unserved(client, chosen)), chosen
+
+
+def _unserved(client: Client, chosen: Settings) -> Iterator[str]:
+    served = set(chosen.generations)
+    if served.isdisjoint(generation.name for generation in used(client, client_rules(chosen))):
+        yield (
+            f"{client.client_id} cannot be used so far: this deployment serves {', '.join(chosen.generations)}, which "
+            "is none of its generations; name it there with `corpid apply`"
+        )
 
 
 def _text(file: Path) -> str:
@@ -127,11 +136,6 @@ def _text(file: Path) -> str:
 
 def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str]:
     generations = used(client, client_rules(chosen))
-    if not any(generation.name in chosen.generations for generation in generations):
-        output.warn(
-            "It cannot be used so far: none of its generations is served here. CORPID_GENERATIONS names "
-            f"{', '.join(chosen.generations)}; which are the client's says --generation, or a file later."
-        )
     return {
         "Issuer": chosen.base_url,
         "Discovery": chosen.base_url + DISCOVERY_PATH,
