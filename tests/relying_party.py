@@ -30,6 +30,7 @@ from corpid.protocol.scopes import SCOPES
 from corpid.sandbox import example_directory, walk
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.example_directory import ExampleDirectory
+from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.relying_party import RelyingParty
 
 if TYPE_CHECKING:
@@ -37,12 +38,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.app import Application
+    from corpid.sandbox.callback import Callback
     from corpid.sandbox.person import Person
 
 ISSUER = "https://op.example"
 PROXY = "192.0.2.250"
 """who speaks TLS for the provider; these tests stand behind it"""
 PERSON_ADDRESS = "192.0.2.7"
+LAST_DAY = "2999-12-31"
+"""until which clients are registered with a generation that ends"""
 T = TypeVar("T")
 
 
@@ -71,9 +75,11 @@ class OpenedProvider:
     http: httpx.AsyncClient
     """reaches the provider; no cookies are to be kept in it"""
 
-    async def register(self, client_id: str = "rp-1", **members: Any) -> RelyingParty:
+    async def register(self, client_id: str = "rp-1", interface: Interface = CURRENT, **members: Any) -> RelyingParty:
         """A relying party with new keys, registered with every scope and service; members as in a directory file."""
-        rp = RelyingParty(client_id=client_id, issuer=self.issuer, http=self.http, clock=self.clock)
+        rp = RelyingParty(
+            client_id=client_id, issuer=self.issuer, http=self.http, clock=self.clock, interface=interface
+        )
         rp.redirect_uri = f"https://{client_id}.example/callback"
         client = {
             "name": f"Relying party {client_id}",
@@ -81,10 +87,14 @@ class OpenedProvider:
             "jwks": rp.jwks(),
             "scopes": list(SCOPES),
             "services": self.directory.services(),
+            **({"generations": [interface.name], "legacy_until": LAST_DAY} if interface.ends else {}),
             **members,
         }
-        rp.id_token_enc = client.get("id_token_encryption_enc", rp.id_token_enc)
+        if interface.id_token_enc or "id_token_encryption_alg" in client:
+            rp.id_token_enc = client.get("id_token_encryption_enc", CURRENT.id_token_enc)
         rp.userinfo_enc = client.get("userinfo_encryption_enc")
+        rp.userinfo_signed = "userinfo_signing_alg" in client
+        rp.stringified_blocks = client.get("stringified_blocks", False)
         await self.apply(json.dumps({"clients": {client_id: client}}).encode())
         return rp
 
@@ -107,8 +117,8 @@ class OpenedProvider:
         async with _connected(self.application, self.issuer) as http:
             yield Browser(http, frozenset({self.issuer}))
 
-    async def sign_in(self, rp: RelyingParty, person: str, entity: str | None = None) -> str:
-        """Push, and sign a person of the example directory in with a new browser; the callback URL."""
+    async def sign_in(self, rp: RelyingParty, person: str, entity: str | None = None) -> Callback:
+        """Begin, and sign a person of the example directory in with a new browser; the callback."""
         url = await rp.begin()
         async with self.browser() as browser:
             return await walk.sign_in(browser, url, self.persons[person], entity, now=self.clock)

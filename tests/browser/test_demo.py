@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +28,10 @@ LARGEST_PICTURE = 200_000
 FIRST_PORT = "18400"
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """What the command printed; it runs until the last test of this module."""
-    command = [str(Path(sys.executable).with_name("corpid")), "demo", "--port", FIRST_PORT]
-    data = tmp_path_factory.mktemp("demo")
+@contextmanager
+def demonstrated(data: Path, *options: str) -> Iterator[str]:
+    """What the command printed; it runs until the context is left."""
+    command = [str(Path(sys.executable).with_name("corpid")), "demo", "--port", FIRST_PORT, *options]
     environment = {**os.environ, "COLUMNS": "160", "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         [*command, "--data-dir", str(data)], stdout=subprocess.PIPE, text=True, env=environment
@@ -48,6 +48,18 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             child.send_signal(signal.SIGINT)
             rest = child.stdout.read()
             assert child.wait(30) == 0, rest
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with demonstrated(tmp_path_factory.mktemp("demo")) as printed:
+        yield printed
+
+
+@pytest.fixture(scope="module")
+def legacy_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with demonstrated(tmp_path_factory.mktemp("legacy"), "--generation", "legacy") as printed:
+        yield printed
 
 
 @pytest.fixture
@@ -78,10 +90,21 @@ def link(printed: str) -> str:
     return found[1]
 
 
-def listed(page: Page, label: str) -> str:
+def listed(page: Page, label: str, person: str = PERSON) -> str:
     """What the start page shows for the person: User name, Password or Code."""
-    card = page.locator(".persons li").filter(has_text=PERSON)
+    card = page.locator(".persons li").filter(has_text=person)
     return card.locator("div").filter(has_text=label).locator("dd").inner_text()
+
+
+def sign_in(page: Page, person: str) -> None:
+    """From the start page, with its options as they stand, through the provider's pages up to the choice of entity."""
+    user_name, password, code = (listed(page, label, person) for label in ("User name", "Password", "Code"))
+    page.get_by_role("button", name="Log in with these").click()
+    page.get_by_label("User name").fill(user_name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_label("Code", exact=True).fill(code)
+    page.get_by_role("button", name="Continue").click()
 
 
 def take(page: Page, path: Path, first: str, last: str, *, margin: int = 32) -> None:
@@ -158,3 +181,65 @@ def test_the_demo_does_not_scroll_sideways_on_a_small_screen(demo: str, page: Pa
     page.set_viewport_size({"width": 320, "height": 640})
     page.goto(link(demo))
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+@pytest.mark.parametrize(
+    ("mode", "person"),
+    [("query", "Rina Example"), ("fragment", "Arjun Sample"), ("form_post", "Greta Müller-Beispiel")],
+)
+def test_every_response_mode_of_legacy_ends_at_the_tables(
+    legacy_demo: str, page: Page, pictures: Path, mode: str, person: str
+) -> None:
+    """D37, D38: in the address, behind its fragment sign by a script, or as a form that brings no cookie of ours."""
+    page.goto(link(legacy_demo))
+    page.get_by_label("response_mode").select_option(mode)
+    sign_in(page, person)
+    page.get_by_role("heading", name="You are signed in").wait_for()
+    assert page.url.startswith(f"{link(legacy_demo)}/sign-ins/")
+    assert "#" not in page.url
+    assert page.get_by_text(f"{person} acts for").is_visible()
+    assert page.get_by_role("table").count() >= 1
+    for text in ("authorization-info verified", "bearer token", "entityInfo."):
+        assert page.get_by_text(text).first.is_visible(), text
+    page.screenshot(path=pictures / f"legacy-{mode}.png", full_page=True)
+
+
+def test_who_cancels_in_legacy_is_told_by_form_as_well(legacy_demo: str, page: Page) -> None:
+    """D17, D37."""
+    page.goto(link(legacy_demo))
+    page.get_by_label("response_mode").select_option("form_post")
+    page.get_by_role("button", name="Log in with these").click()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("heading", name="The provider refused").wait_for()
+    assert page.get_by_text("access_denied").first.is_visible()
+
+
+def test_an_answer_that_was_posted_belongs_to_the_browser_that_began(
+    legacy_demo: str, page: Page, chromium: Browser
+) -> None:
+    """RFC 6749 §10.12: another browser that brings somebody's answer sees nothing of it."""
+    page.goto(link(legacy_demo))
+    page.get_by_label("response_mode").select_option("form_post")
+    page.get_by_role("button", name="Log in with these").click()
+    state = parse_qs(urlsplit(page.url).query).get("state") or parse_qs(page.evaluate("document.referrer")).get("state")
+    with chromium.new_context() as context:
+        answer = context.request.post(
+            f"{link(legacy_demo)}/callback", form={"state": (state or ["unknown"])[0], "error": "access_denied"}
+        )
+        assert answer.status in (400, 404)
+        assert "This browser began no such sign-in" in answer.text()
+
+
+@pytest.mark.parametrize(("generation", "shown"), [("intermediate", "Entity-info"), ("fapi2", "plain JSON")])
+def test_the_other_generations_are_shown_too(
+    tmp_path: Path, page: Page, pictures: Path, generation: str, shown: str
+) -> None:
+    """decisions.md, "Generations"."""
+    with demonstrated(tmp_path / "demo", "--generation", generation) as printed:
+        assert f"generation {generation}" in printed
+        page.goto(link(printed))
+        sign_in(page, "Rina Example")
+        page.get_by_role("button", name="Agree and continue").click()
+        page.get_by_role("heading", name="You are signed in").wait_for()
+        assert page.get_by_text(shown).first.is_visible()
+        page.screenshot(path=pictures / f"{generation}.png", full_page=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.interop.running import Example, Provider, example, provider
+from tests.interop.examples import Example, example
+from tests.interop.running import Provider, provider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

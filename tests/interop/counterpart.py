@@ -74,7 +74,7 @@ THIRD_PARTIES = {
     }
 }  # fmt: skip
 ATTRIBUTES = {"entity_name": "Example Harbour"}
-PACKED = {
+PACKED: dict[str, Any] = {
     "sub": "s=S0000001X,uuid=person-1,u=200000001AS0000001X,c=SG",
     "userInfo": {"CPAccType": "User", "CPUID_FullName": "Rina Example", "ISSPHOLDER": "YES"},
     "entityInfo": {"CPEntID": "200000001A", "CPEnt_TYPE": "UEN", "CPEnt_Status": "Registered",
@@ -226,7 +226,7 @@ class Counterpart:
         assert request.headers["authorization"].split()[0] == self.interface.scheme
         reading = self.interface.userinfo
         assert request.method == reading.method
-        told = {reading.blocks["authinfo"]: AUTH_INFO, reading.blocks["tpauthinfo"]: THIRD_PARTIES}
+        told: dict[str, Any] = {reading.blocks["authinfo"]: AUTH_INFO, reading.blocks["tpauthinfo"]: THIRD_PARTIES}
         if self.stringified:
             told = {name: json.dumps(block) for name, block in told.items()}
         if reading.signed or self.rp.userinfo_signed:
@@ -235,7 +235,9 @@ class Counterpart:
         return self._no_store(200, json.dumps(payload))
 
     def entity_info(self, _: httpx.Request) -> httpx.Response:
-        return self._resource("entity-info", {"entity_info": ATTRIBUTES})
+        return self._resource(
+            "entity-info", {"entity_info": json.dumps(ATTRIBUTES) if self.stringified else ATTRIBUTES}
+        )
 
     def _resource(self, name: str, told: dict[str, Any]) -> httpx.Response:
         now = int(time.time())
@@ -253,9 +255,9 @@ class Counterpart:
         header = self._changed("encryption header", header)
         return jwe.encrypt_compact(header, signed, recipient, algorithms=[header["alg"], header["enc"]])
 
-    def callback(self) -> Callback:
-        """An honest answer, the way that was asked for."""
-        answer = {"code": "c1", "state": self.rp.sign_in.state}
+    def callback(self, **said: str) -> Callback:
+        """An answer the way that was asked for: honest, but for what is said otherwise."""
+        answer = {"code": "c1", "state": self.rp.sign_in.state, **said}
         match self.rp.response_mode:
             case "fragment":
                 return Callback(f"{CALLBACK}#{urlencode(answer)}")

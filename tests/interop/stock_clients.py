@@ -1,29 +1,21 @@
-"""What both stock clients have in common: key files in the examples' form, and dishonest providers."""
+"""What the stock libraries have in common: how a relying party is registered, and what it can be told to do."""
 
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64decode
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlencode
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from joserfc import jwe
 from joserfc.jwk import ECKey
 
-from corpid.jose.encoding import base64url
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from corpid.sandbox.callback import Callback
+    from corpid.sandbox.interfaces import Interface
+
 CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
-MATRIX: list[tuple[str, str, dict[str, Any]]] = [
-    ("ES256", "ECDH-ES+A256KW", {}),
-    ("ES384", "ECDH-ES+A128KW", {"id_token_encryption_enc": "A256GCM"}),
-    ("ES512", "ECDH-ES+A192KW", {"sector": "government"}),
-    ("ES256", "ECDH-ES+A256KW", {"subject": "entity"}),
-]
-"""the client's signing algorithm, its key encryption algorithm, and how it is registered"""
 
 
 def write_keys(path: Path, signing_alg: str = "ES256", encryption_alg: str = "ECDH-ES+A256KW") -> Path:
@@ -35,50 +27,78 @@ def write_keys(path: Path, signing_alg: str = "ES256", encryption_alg: str = "EC
     return path
 
 
-def pushed_with(name: str, value: str) -> Callable[[bytes], bytes]:
-    """The pushed request says something else than the client sent; the client assertion does not cover it."""
-
-    def change(body: bytes) -> bytes:
-        pairs = dict(parse_qsl(body.decode(), strict_parsing=True))
-        assert name in pairs
-        return urlencode({**pairs, name: value}).encode()
-
-    return change
+def public_keys(path: Path) -> dict[str, Any]:
+    """The key set to register for a key file."""
+    keys = json.loads(path.read_text()).values()
+    return {"keys": [{name: value for name, value in key.items() if name != "d"} for key in keys]}
 
 
-def member(name: str, change: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
-    """One member of a JSON answer is another."""
+@dataclass(frozen=True, kw_only=True)
+class Registered:
+    """A relying party of one generation, and what it registered beside its name, address, keys and services."""
 
-    def changed(body: bytes) -> bytes:
-        document = json.loads(body)
-        return json.dumps({**document, name: change(document[name])}).encode()
+    issuer: str
+    client_id: str
+    keys: Path
+    interface: Interface
+    members: Mapping[str, Any] = field(default_factory=dict)
+    scope: str = "openid authinfo tpauthinfo"
+    redirect_uri: str = "http://127.0.0.1:9/callback"
+    """nobody listens there: the browser stops before it"""
 
-    return changed
+    @property
+    def request(self) -> dict[str, str]:
+        """What it sends with each authorization request, beside what its library adds."""
+        return {"redirect_uri": self.redirect_uri, "scope": self.scope, **self.interface.parameters}
+
+    @property
+    def wrap(self) -> str | None:
+        """The algorithm of its encryption key."""
+        algorithm: str = json.loads(self.keys.read_text())["encryption"]["alg"]
+        return algorithm
+
+    @property
+    def id_token_encrypted(self) -> bool:
+        return self.interface.id_token_enc is not None or "id_token_encryption_alg" in self.members
+
+    @property
+    def userinfo_signed(self) -> bool:
+        return self.interface.userinfo.signed or "userinfo_signing_alg" in self.members
+
+    @property
+    def userinfo_encrypted(self) -> bool:
+        return "userinfo_encryption_enc" in self.members
 
 
-def other_key(published: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The provider's key identifiers, with keys that signed nothing."""
-    return [{**key, **ECKey.generate_key("P-256").as_dict(private=False), "kid": key["kid"]} for key in published]
+class Tokens(NamedTuple):
+    """The ID token's claims, which the library has verified, and what the token endpoint answered."""
+
+    claims: dict[str, Any]
+    answer: dict[str, Any]
 
 
-def other_token(token: str) -> str:
-    """An access token whose signature has another first character."""
-    start, signature = token.rsplit(".", 1)
-    return f"{start}.{'B' if signature[0] == 'A' else 'A'}{signature[1:]}"
+class Refused(Exception):
+    """The provider's refusal by its code and status, or the library's own by its name for it."""
+
+    def __init__(self, code: str, status: int | None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.status = status
 
 
-def forged_payload(body: bytes) -> bytes:
-    """A signed JWT that claims more than was signed."""
-    header, payload, signature = body.decode().split(".")
-    claims = json.loads(urlsafe_b64decode(payload + "=="))
-    assert claims.pop("tp_auth_info")
-    return f"{header}.{base64url(json.dumps(claims).encode())}.{signature}".encode()
+class StockClient(Protocol):
+    """A relying party on a stock library that keeps one sign-in. Every method raises Refused."""
 
+    registered: Registered
 
-def decrypted(id_token: str, keys: Path) -> str:
-    """The signed ID token inside the encrypted one."""
-    key = ECKey.import_key(json.loads(keys.read_text())["encryption"])
-    algorithms = ["ECDH-ES+A256KW", "A256CBC-HS512"]
-    plaintext = jwe.decrypt_compact(id_token, key, algorithms=algorithms).plaintext
-    assert plaintext is not None
-    return plaintext.decode()
+    def begin(self, *, bare: bool = False, **parameters: str) -> str:
+        """Where to send the browser; `bare` asks without state and nonce."""
+
+    def finish(self, callback: Callback, *, with_another_key: bool = False) -> Tokens:
+        """Redeem the code; with another DPoP key than the one of the beginning where asked."""
+
+    def userinfo(self) -> dict[str, Any]:
+        """The claims of userinfo_endpoint, verified."""
+
+    def read(self, endpoint: str, method: str) -> dict[str, Any]:
+        """The claims of the resource that this metadata member names, verified just as strictly."""

@@ -22,18 +22,30 @@ from corpid.sandbox import demo_directory
 from corpid.sandbox.demo import running
 from corpid.sandbox.demo_directory import DemoError
 from corpid.sandbox.example_directory import ExampleDirectory
+from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
 
 SECONDS = 120
 COMMAND = (str(Path(sys.executable).with_name("corpid")), "demo")
+SIGN_INS = ["one entity, every claim", "one of several entities", "third party"]
+OF_LEGACY = [
+    "response mode fragment", "response mode form_post", "a proof beside a code",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=INTERFACES)
+def interface(request: pytest.FixtureRequest) -> Interface:
+    return INTERFACES[request.param]
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def report(interface: Interface, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     home = tmp_path_factory.mktemp("home")
     environment = {**os.environ, "HOME": str(home), "XDG_DATA_HOME": str(home / "share")}
+    chosen = () if interface is CURRENT else ("--generation", interface.name)
     finished = subprocess.run(
-        (*COMMAND, "--check", "--json"), capture_output=True, text=True, timeout=SECONDS, env=environment, check=False
-    )
+        (*COMMAND, "--check", "--json", *chosen),
+        capture_output=True, text=True, timeout=SECONDS, env=environment, check=False,
+    )  # fmt: skip
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert not any(home.iterdir()), "a check keeps nothing in the person's home"
     parsed: dict[str, Any] = json.loads(finished.stdout)
@@ -48,11 +60,18 @@ def names(scenario: dict[str, Any]) -> set[str]:
     return {check["name"] for check in scenario["checks"]}
 
 
-def test_every_scenario_checks_out(report: dict[str, Any]) -> None:
+def test_every_scenario_checks_out(interface: Interface, report: dict[str, Any]) -> None:
     assert report["ok"] is True
+    assert report["generation"] == interface.name
+    legacy = interface is LEGACY
     assert [one["name"] for one in report["scenarios"]] == [
-        "one entity, every claim", "one of several entities", "third party", "cancel", "the demo RP's own pages",
-    ]  # fmt: skip
+        "the discovery document",
+        *SIGN_INS,
+        *(OF_LEGACY if legacy else []),
+        "cancel",
+        *(["cancel, response mode fragment", "cancel, response mode form_post"] if legacy else []),
+        "the demo RP's own pages",
+    ]
     assert all(one["ok"] and not one["problem"] for one in report["scenarios"])
     assert all(check["passed"] for one in report["scenarios"] for check in one["checks"])
 
@@ -61,29 +80,51 @@ def test_the_provider_is_on_localhost_and_each_person_is_used_once(report: dict[
     """D34: the provider on a host name of its own, since ports do not separate cookies."""
     assert report["issuer"].startswith("http://localhost:")
     persons = [one["person"] for one in report["scenarios"] if one["person"]]
-    assert len(persons) == len(set(persons)) == 4
+    assert len(persons) == len(set(persons)) == sum(bool(one["person"]) for one in report["scenarios"]) >= 4
 
 
-@pytest.mark.parametrize("name", ["one entity, every claim", "one of several entities", "third party"])
-def test_a_sign_in_is_verified_from_the_push_to_userinfo(report: dict[str, Any], name: str) -> None:
-    """Every signature, decryption, nonce, at_hash and claim (Spec 2.4, 2.5; D2, D20-D23)."""
+@pytest.mark.parametrize("name", SIGN_INS)
+def test_a_sign_in_is_verified_from_the_request_to_the_roles(
+    interface: Interface, report: dict[str, Any], name: str
+) -> None:
+    """Every signature, decryption, nonce, at_hash and claim (Spec 2.4, 2.5, 2.6; D2, D20-D23, D26, R-12.2)."""
+    reading = interface.userinfo
     assert names(scenario(report, name)) >= {
         "callback: state",
-        "ID token: decryption",
         "ID token: signature",
         "ID token: nonce",
         "ID token: at_hash",
         "ID token: aud",
         "access token: signature",
         "access token: typ",
-        "access token: cnf.jkt",
-        "userinfo: signature",
-        "userinfo: sub as in the ID token",
+        "access token: cnf.jkt" if interface.bound else "access token: bound to no key",
+        f"{reading.name}: sub as in the ID token",
         "directory: the person's attributes",
         "directory: the entity's attributes",
-        "directory: roles in auth_info",
-        "directory: roles in tp_auth_info",
+        f"directory: roles in {reading.blocks['authinfo']}",
+        f"directory: roles in {reading.blocks['tpauthinfo']}",
+        *(["ID token: decryption"] if interface.id_token_enc else []),
+        *([f"{reading.name}: signature"] if reading.signed else []),
+        *(["directory: the entity's attributes in entity-info"] if interface.entity_info else []),
+        *(["directory: the person in sub"] if interface.packed_subject else []),
     }
+
+
+def test_the_discovery_document_says_what_the_generation_promises(interface: Interface, report: dict[str, Any]) -> None:
+    """Spec 2.8, 2.9, D41."""
+    assert names(scenario(report, "the discovery document")) >= {
+        *(f"discovery: {member}" for member in interface.alone),
+        "discovery: userinfo_endpoint",
+        "provider keys: certificates only where they belong",
+    }
+
+
+def test_the_scheme_of_another_generation_gets_a_bare_challenge(interface: Interface, report: dict[str, Any]) -> None:
+    """Spec 7.4, D24."""
+    other = "Bearer" if interface.bound else "DPoP"
+    assert names(scenario(report, SIGN_INS[0])) >= {
+        f"scheme {other}: status", f"scheme {other}: no body", f"scheme {other}: bare challenge",
+    }  # fmt: skip
 
 
 def test_a_code_used_twice_is_refused_and_kills_its_token(report: dict[str, Any]) -> None:
@@ -94,9 +135,19 @@ def test_a_code_used_twice_is_refused_and_kills_its_token(report: dict[str, Any]
 
 
 def test_cancel_leads_back_with_access_denied(report: dict[str, Any]) -> None:
-    """D17."""
-    seen = {check["name"]: check["seen"] for check in scenario(report, "cancel")["checks"]}
-    assert seen["cancel: error"] == "access_denied"
+    """D17: in every response mode."""
+    for one in report["scenarios"]:
+        if one["name"].startswith("cancel"):
+            seen = {check["name"]: check["seen"] for check in one["checks"]}
+            assert seen["cancel: error"] == "access_denied"
+
+
+def test_a_generation_that_does_not_exist_is_named_with_those_that_do() -> None:
+    finished = subprocess.run(
+        (*COMMAND, "--check", "--generation", "modern"), capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert finished.returncode == 2
+    assert all(name in finished.stderr for name in INTERFACES)
 
 
 def test_only_one_demo_uses_a_data_directory(tmp_path: Path) -> None:
@@ -133,21 +184,39 @@ def test_the_data_directory_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert demo_directory.default() == tmp_path / "home" / ".local" / "share" / "corpid" / "demo"
 
 
-def test_a_provider_that_says_anything_but_the_directory_fails_the_check(tmp_path: Path) -> None:
+def test_a_provider_that_says_anything_but_the_directory_fails_the_check(interface: Interface, tmp_path: Path) -> None:
     """The check compares with another directory than the applied one: each scenario says what differs."""
 
     async def outcomes() -> dict[str, Any]:
-        async with running(tmp_path, first_port=0) as demo:
+        async with running(tmp_path, first_port=0, interface=interface) as demo:
             sections: dict[str, Any] = copy.deepcopy(dict(demo.directory.sections))
             for row in (*sections["assignments"], *sections["third_party"]["assignments"]):
                 row["end_date"] = "9998-12-31"
             for entity in sections["entities"].values():
                 entity["name"] += " (another)"
+            for user in sections["users"].values():
+                user["name"] += " (another)"
             other = dataclasses.replace(demo, directory=ExampleDirectory(sections))
             return checking.report(other, await checking.run(other))
 
     report = asyncio.run(outcomes())
     assert report["ok"] is False
     failed = {one["name"]: one["problem"] for one in report["scenarios"] if not one["ok"]}
-    assert set(failed) == {"one entity, every claim", "one of several entities", "third party"}
-    assert all(problem.startswith("directory: the entity's attributes: expected") for problem in failed.values())
+    assert set(failed) >= set(SIGN_INS)
+    assert "the discovery document" not in failed
+    assert all(problem.startswith("directory: the person's attributes: expected") for problem in failed.values())
+
+
+def test_a_provider_that_publishes_anything_but_its_generation_fails_the_check(tmp_path: Path) -> None:
+    """The check expects what another generation promises: the document differs, and so does all the rest."""
+
+    async def outcomes() -> dict[str, Any]:
+        async with running(tmp_path, first_port=0) as demo:
+            expected = dataclasses.replace(CURRENT, alone={**CURRENT.alone, "response_modes_supported": ("form_post",)})
+            other = dataclasses.replace(demo, registration=dataclasses.replace(demo.registration, interface=expected))
+            return checking.report(other, await checking.run(other))
+
+    report = asyncio.run(outcomes())
+    failed = {one["name"]: one["problem"] for one in report["scenarios"] if not one["ok"]}
+    assert list(failed) == ["the discovery document"]
+    assert "response_modes_supported" in failed["the discovery document"]

@@ -17,7 +17,7 @@ from joserfc.jwk import ECKey
 from corpid.sandbox import jwt
 from corpid.sandbox.answers import ProviderError
 from corpid.sandbox.verification import CheckFailed
-from tests.interop.counterpart import AUTH_INFO, CALLBACK, ISSUER, THIRD_PARTIES, Counterpart, header, put, swap
+from tests.interop.counterpart import AUTH_INFO, CALLBACK, ISSUER, Counterpart, header, put, swap
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import walk
+from corpid.sandbox import packed, walk
 from corpid.sandbox.answers import ProviderError
-from tests.relying_party import OpenedProvider, with_provider
+from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
+from tests.relying_party import LAST_DAY, OpenedProvider, with_provider
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+ENCRYPTED: dict[str, Any] = {"id_token_encryption_alg": "ECDH-ES+A256KW"}
+NESTED: dict[str, Any] = {"userinfo_signing_alg": "ES256", "userinfo_encryption_enc": "A256GCM"}
 
 
 @pytest.mark.parametrize(
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     ],
     ids=["default", "entity", "gcm", "nested-gcm", "nested-cbc", "government"],
 )
-def test_a_sign_in_checks_out_however_the_client_is_registered(tmp_path: Path, members: dict[str, str]) -> None:
+def test_a_sign_in_checks_out_however_the_client_is_registered(tmp_path: Path, members: dict[str, Any]) -> None:
     """D1, D2, D21, D22, D29."""
 
     async def story(op: OpenedProvider) -> None:
@@ -39,6 +43,94 @@ def test_a_sign_in_checks_out_however_the_client_is_registered(tmp_path: Path, m
         assert "auth_info" in await rp.userinfo("POST")
 
     with_provider(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("interface", "members"),
+    [
+        (LEGACY, {}),
+        (LEGACY, {"id_token_encryption_enc": "A256GCM", "stringified_blocks": True}),
+        (LEGACY, {"subject": "entity", "sector": "government"}),
+        (INTERMEDIATE, {}),
+        (INTERMEDIATE, {"subject": "entity", "stringified_blocks": True}),
+        (FAPI2, {}),
+        (FAPI2, {"subject": "entity", "stringified_blocks": True}),
+        (FAPI2, ENCRYPTED),
+        (FAPI2, {**ENCRYPTED, **NESTED, "id_token_encryption_enc": "A256GCM"}),
+    ],
+)  # fmt: skip
+def test_a_sign_in_of_every_generation_checks_out(
+    tmp_path: Path, interface: Interface, members: dict[str, Any]
+) -> None:
+    """decisions.md, "Generations"; D1, D22, D26, R-12.2."""
+
+    async def story(op: OpenedProvider) -> None:
+        rp = await op.register("rp-1", interface, **members)
+        rp.scope = " ".join(["openid", *interface.scopes])
+        tokens = await rp.redeem(await op.sign_in(rp, "rina"))
+        assert "PERMIT" in str(await rp.userinfo())
+        if interface.entity_info:
+            assert (await rp.entity_info())["entity_info"]["entity_name"] == "Example Harbour Pte. Ltd."
+        if interface.packed_subject:
+            assert packed.members(tokens.id_token["sub"])["s"] == "S0000001X"
+
+    with_provider(tmp_path, story, generations=(interface.name,))
+
+
+@pytest.mark.parametrize("mode", LEGACY.response_modes)
+def test_answers_come_in_every_response_mode(tmp_path: Path, mode: str) -> None:
+    """D37, D38: a code and a refusal alike."""
+
+    async def story(op: OpenedProvider) -> None:
+        rp = await op.register("rp-1", LEGACY)
+        rp.response_mode = mode
+        async with op.browser() as browser:
+            await browser.open(await rp.begin())
+            with pytest.raises(ProviderError, match="access_denied"):
+                rp.callback(await walk.cancel(browser))
+        rp.restart()
+        assert (await rp.redeem(await op.sign_in(rp, "rina"))).scope == rp.scope
+
+    with_provider(tmp_path, story, generations=("legacy",))
+
+
+def test_two_generations_stand_side_by_side(tmp_path: Path) -> None:
+    """decisions.md, "Side by side": one document, one iss flag, one directory, two kinds of token."""
+
+    async def story(op: OpenedProvider) -> None:
+        rp = await op.register("rp-1", generations=[CURRENT.name, LEGACY.name], legacy_until=LAST_DAY)
+        for interface, person in ((CURRENT, "rina"), (LEGACY, "nadia")):
+            rp.restart()
+            rp.interface = interface
+            tokens = await rp.redeem(await op.sign_in(rp, person, "209900042K"))
+            assert tokens.raw["token_type"] == interface.scheme
+            assert interface.userinfo.blocks["authinfo"] in await rp.userinfo()
+        assert rp.metadata["authorization_response_iss_parameter_supported"] is False
+        assert rp.metadata["require_pushed_authorization_requests"] is False
+
+    with_provider(tmp_path, story, generations=("current", "legacy"))
+
+
+@pytest.mark.parametrize("name", INTERFACES)
+def test_what_a_generation_promises_alone_is_what_it_publishes(tmp_path: Path, name: str) -> None:
+    """Spec 2.8, D41, as the relying party's side has read them."""
+
+    async def story(op: OpenedProvider) -> None:
+        rp = await op.register("rp-1", INTERFACES[name])
+        published = await rp.discover()
+        told = {
+            member: sorted(value) if isinstance(value, list) else value
+            for member, value in published.items()
+            if member in rp.interface.alone
+        }
+        expected = {
+            member: sorted(value) if isinstance(value, tuple) else value
+            for member, value in rp.interface.alone.items()
+            if value is not None
+        }
+        assert told == expected
+
+    with_provider(tmp_path, story, generations=(name,))
 
 
 def test_one_dishonest_value_is_enough_to_be_refused(tmp_path: Path) -> None:
@@ -70,10 +162,10 @@ def test_refusing_consent_and_time_that_has_passed_arrive_as_errors(tmp_path: Pa
             rp.callback(callback)
         assert denied.value.error == "access_denied"
         rp.restart()
-        callback = await op.sign_in(rp, "rina")
+        too_late = await op.sign_in(rp, "rina")
         op.clock.advance(61)
         with pytest.raises(ProviderError) as late:
-            await rp.redeem(callback)
+            await rp.redeem(too_late)
         assert (late.value.error, late.value.status) == ("invalid_grant", 400)
 
     with_provider(tmp_path, story)

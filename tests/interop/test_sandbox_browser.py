@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import httpx
 import pytest
 
-from corpid.sandbox import html_page
+from corpid.sandbox import html_page, walk
 from corpid.sandbox.browser import Browser, StrandedError
 from corpid.sandbox.person import Person
 
@@ -28,6 +28,11 @@ PAGE = """<!DOCTYPE html><title>T</title><h1>Choose  <bdi>one</bdi></h1>
 </form>
 <form id="cancel" method="post" action="/cancel"><input type="hidden" name="step" value="1"></form>
 <template><form><button form="cancel">Not there</button></form></template>"""
+
+
+@pytest.fixture
+def person() -> Person:
+    return Person(user_name="rina", password="-", totp_secret="JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
 
 
 def browser(answer: Callable[[httpx.Request], httpx.Response]) -> Browser:
@@ -100,6 +105,79 @@ def test_redirects_and_refreshes_are_followed_until_they_leave_the_origin() -> N
     assert walker.page.heading == "Bye"
 
 
+def test_what_stands_behind_the_fragment_sign_is_kept_to_the_browser() -> None:
+    """RFC 9110 §7.1: a fragment is not sent; D38: it is part of where the browser came back to."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert not request.url.fragment
+        target = "https://rp.example/callback#code=1" if request.url.path == "/out" else "/out#here"
+        return httpx.Response(302, headers={"location": target})
+
+    async def run() -> Browser:
+        walker = browser(answer)
+        await walker.open("https://op.example/start#top")
+        return walker
+
+    assert asyncio.run(run()).left == "https://rp.example/callback#code=1"
+
+
+POSTING = """<!DOCTYPE html><h1>Going back</h1><form method="post" action="https://rp.example/callback">
+<input type="hidden" name="code" value="c&amp;1"><input type="hidden" name="state" value="s">
+<button type="submit">Continue</button></form>"""
+
+
+def test_a_form_for_another_site_is_the_way_back(person: Person) -> None:
+    """D37: the form_post page, which a person without scripts leaves with its button; its `code` is no field to fill."""
+
+    async def run() -> tuple[Browser, object]:
+        walker = browser(lambda _: httpx.Response(200, html=POSTING))
+        return walker, await walk.sign_in(walker, "https://op.example/start", person)
+
+    walker, callback = asyncio.run(run())
+    assert callback is walker.left
+    assert callback == "https://rp.example/callback"
+    assert walker.left is not None
+    assert walker.left.form == (("code", "c&1"), ("state", "s"))
+    assert walker.left.state == "s"
+
+
+def test_cancel_may_end_in_a_form_for_another_site() -> None:
+    """D17, D37."""
+    pages = {"GET": '<form method="post" action="/cancel"><button>Cancel</button></form>', "POST": POSTING}
+
+    async def run() -> str:
+        walker = browser(lambda request: httpx.Response(200, html=pages[request.method]))
+        await walker.open("https://op.example/start")
+        return await walk.cancel(walker)
+
+    assert asyncio.run(run()) == "https://rp.example/callback"
+
+
+def test_a_form_of_another_site_brings_no_cookie_and_the_redirect_after_it_does() -> None:
+    """RFC 6265bis §5.2: SameSite=Lax, which both the provider and the demo RP use (D34)."""
+    seen: dict[str, str | None] = {}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen[f"{request.method} {request.url.path}"] = request.headers.get("cookie")
+        match request.method, request.url.path:
+            case "GET", "/start":
+                return httpx.Response(200, html=POSTING, headers={"set-cookie": "op=1; Path=/"})
+            case "POST", "/callback":
+                return httpx.Response(303, headers={"location": "/result"})
+            case _:
+                return httpx.Response(200, html="<h1>Result</h1>", headers={"set-cookie": "rp=1; Path=/"})
+
+    async def run() -> None:
+        walker = browser(answer)
+        walker.origins = frozenset({"https://op.example", "https://rp.example"})
+        await walker.open("https://rp.example/")
+        await walker.open("https://op.example/start")
+        await walker.submit(walker.page.forms[0])
+
+    asyncio.run(run())
+    assert (seen["POST /callback"], seen["GET /result"]) == (None, "rp=1")
+
+
 def test_a_missing_form_is_told_with_the_page_that_lacks_it() -> None:
     async def run() -> None:
         walker = browser(lambda _: httpx.Response(400, html="<h1>Something is wrong</h1><p>Expired</p>"))
@@ -110,9 +188,8 @@ def test_a_missing_form_is_told_with_the_page_that_lacks_it() -> None:
         asyncio.run(run())
 
 
-def test_a_person_never_uses_a_code_twice() -> None:
+def test_a_person_never_uses_a_code_twice(person: Person) -> None:
     """D45: a step works once; the next one is accepted, too."""
-    person = Person(user_name="rina", password="-", totp_secret="JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
     now = 1_700_000_000.0
     first, second = person.fresh_code(now), person.fresh_code(now)
     assert first == person.code(now)

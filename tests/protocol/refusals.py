@@ -1,4 +1,4 @@
-"""What every refusal has in common: status, code, headers, body, and a reference that stands in the log."""
+"""What every refusal has in common: status, code, headers, body, and a reference that stands in the log; and what a client is told."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import io
 import json
 import re
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
+
+from corpid.sandbox.html_page import parse
+from tests.protocol.deployment import CALLBACK
 
 if TYPE_CHECKING:
     import httpx
@@ -74,3 +78,46 @@ def not_cached(answer: httpx.Response) -> bool:
     """`no-store`, and `no-cache` for the caches of yesterday (D31)."""
     stored = answer.headers.get_list("cache-control")
     return stored == ["no-store"] and answer.headers.get_list("pragma") == ["no-cache"]
+
+
+def told(answer: httpx.Response, mode: str = "query", *, uri: str = CALLBACK) -> dict[str, str]:
+    """What the client is told at this redirect URI, in this response mode and no other (RFC 6749 §4.1.2, D37, D38)."""
+    assert answer.headers.get_list("cache-control") == ["no-store"]
+    if mode == "form_post":
+        assert answer.status_code == 200, answer.text
+        assert "location" not in answer.headers
+        (form,) = parse(answer.text).forms
+        assert (form.method, form.action) == ("post", uri)
+        pairs = [(control.name, control.value) for control in form.controls]
+    else:
+        assert (answer.status_code, answer.content) == (302, b""), answer.text
+        start = uri + ("#" if mode == "fragment" else "&" if "?" in uri else "?")
+        assert answer.headers["location"].startswith(start), answer.headers["location"]
+        rest = answer.headers["location"].removeprefix(start)
+        pairs = parse_qsl(rest, keep_blank_values=True, strict_parsing=True)
+    assert len(dict(pairs)) == len(pairs), pairs
+    return dict(pairs)
+
+
+def told_error(
+    answer: httpx.Response, error: str, *, state: str | None, mode: str = "query", iss: str | None = None
+) -> str:
+    """An error that the client is told; returns its sentence without the reference (Spec 7.2, D16, D28)."""
+    found = told(answer, mode)
+    description = found.pop("error_description")
+    expected = {"error": error, "state": state, "iss": iss}
+    assert found == {name: value for name, value in expected.items() if value is not None}
+    assert "set-cookie" not in answer.headers
+    return is_public(description, error)
+
+
+def error_page(answer: httpx.Response, *, hides: tuple[str, ...] = ()) -> None:
+    """An error that only the person sees: no redirect, no cookie, no value of the request (D16, D28)."""
+    assert (answer.status_code, answer.headers["content-type"]) == (400, "text/html; charset=utf-8"), answer.text
+    assert answer.headers.get_list("cache-control") == ["no-store"]
+    assert "location" not in answer.headers
+    assert "set-cookie" not in answer.headers
+    assert not parse(answer.text).forms
+    assert not [value for value in hides if value in answer.text]
+    reference = answer.text.partition("eference")[2].partition("<code>")[2].partition("</code>")[0].strip()
+    assert logged(reference)["error"]

@@ -39,8 +39,9 @@ def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
     if json:
         names = ("kid", "state", "signs_from", "retired_at", "certificate")
         output.as_json([dict(zip(names, row, strict=True)) for row in rows])
-    else:
-        output.table("Signing keys", ("kid", "State", "Signs from", "Retired at", "Certificate"), rows)
+        return
+    for kid, *told in rows:
+        output.members(kid, dict(zip(("State", "Signs from", "Retired at", "Certificate"), told, strict=True)))
 
 
 @app.command()

@@ -52,7 +52,7 @@ def _row(use: ClientUse) -> tuple[str, ...]:
 
 
 def _say_what_to_change(use: ClientUse) -> None:
-    refused = {one.refused: f"{one.count} times, last {_moment(one.last_at)}" for one in use.habits}
+    refused = {one.refused: f"{_often(one.count)}, last {_moment(one.last_at)}" for one in use.habits}
     if not use.lists_successor:
         refused[f"its record does not name {use.successor}"] = "add it to its generations"
     if refused:
@@ -61,6 +61,10 @@ def _say_what_to_change(use: ClientUse) -> None:
 
 def _ends_on(use: ClientUse) -> str:
     return (use.last_day or "no day set, so refused") if use.allowed else "may not use it any more"
+
+
+def _often(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _moment(at: int | None) -> str:

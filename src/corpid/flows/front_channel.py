@@ -92,7 +92,6 @@ async def _enter(
 
 def _validated(provider: Provider, client: Client, query: bytes, generation: Generation) -> AuthorizationRequest:
     sent = parameters.parse(query, REQUEST_PARAMETERS)
-    authorization_request.refuse_objects(sent)
     return authorization_request.validate(sent, client, generation, jkt=None, acr_prefix=provider.policy.acr_prefix)
 
 

@@ -57,7 +57,6 @@ async def push(
         raise InvalidRequest("parameter client_id is missing")
     target = Target(method="POST", url=policy.base_url + PAR_PATH)
     proof = await possession.prove(provider, proofs, target, generation=generation, now=now)
-    authorization_request.refuse_nested(parameters)
     request = authorization_request.validate(
         parameters,
         client,

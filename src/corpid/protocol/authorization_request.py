@@ -39,10 +39,12 @@ def validate(
 ) -> AuthorizationRequest:
     """Validate the content of an authorization request of this client.
 
-    `jkt` is the thumbprint of the key that the code will be bound to. Raises InvalidRequest or InvalidScope.
+    `jkt` is the thumbprint of the key that the code will be bound to. Raises InvalidRequest or InvalidScope, in the
+    query also RequestNotSupported or RequestURINotSupported.
     Source: Spec 4.1, RFC 9126 §2.1, D10-D14, D40
     """
     response_mode = _response_mode(parameters, generation)
+    _refuse_objects(parameters, generation)
     granted = scopes.validate(parameters.get("scope", ""), client, generation)
     redirect_uri = required(parameters, "redirect_uri")
     if redirect_uri not in client.redirect_uris:
@@ -77,21 +79,6 @@ def validate(
     )
 
 
-def refuse_nested(parameters: dict[str, str]) -> None:
-    """PAR takes the parameters themselves. Raises InvalidRequest for a request object (RFC 9126 §2.1, D14)."""
-    for name in ("request", "request_uri"):
-        if name in parameters:
-            raise InvalidRequest(f"parameter {name} is not accepted here")
-
-
-def refuse_objects(parameters: dict[str, str]) -> None:
-    """The query takes the parameters themselves. Raises RequestNotSupported, RequestURINotSupported (D14)."""
-    if "request" in parameters:
-        raise RequestNotSupported("request objects are not supported: send the parameters themselves")
-    if "request_uri" in parameters:
-        raise RequestURINotSupported("request_uri is not supported here: send the parameters themselves")
-
-
 def mode_of_answer(raw: bytes, generation: Generation) -> str:
     """The mode in which an error of a query request is answered: the one asked for, if it was asked once and is served.
 
@@ -123,6 +110,15 @@ def _context_message(parameters: dict[str, str]) -> str | None:
             "ASCII letters, digits, space and . , - @ ' ! ( )"
         )
     return value
+
+
+def _refuse_objects(parameters: dict[str, str], generation: Generation) -> None:
+    """The parameters are to come themselves; a push knows one refusal for that, the query two (D14)."""
+    for name, refusal in (("request", RequestNotSupported), ("request_uri", RequestURINotSupported)):
+        if name in parameters:
+            raise (InvalidRequest if generation.pushed else refusal)(
+                f"parameter {name} is not accepted here: send the parameters of the request themselves"
+            )
 
 
 def _response_mode(parameters: dict[str, str], generation: Generation) -> str:

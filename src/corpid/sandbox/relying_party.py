@@ -39,7 +39,7 @@ class RelyingParty(Requests):
     userinfo_signed: bool = False
     """a signing algorithm was registered for userinfo; where the interface always signs, that changes nothing"""
     stringified_blocks: bool = False
-    """the blocks of userinfo are texts that hold JSON (D22)"""
+    """the blocks of resources are texts that hold JSON (D22)"""
 
     def restart(self) -> None:
         """Forget the sign-in, its timeline and checks; the next one has a new state, nonce, verifier and DPoP key."""
@@ -128,8 +128,9 @@ class RelyingParty(Requests):
         if reading is None:
             raise ValueError(f"there is no entity-info in {self.interface.name}")
         payload = await self._read(reading, method)
-        claims.entity_info(self.checks, payload, reading.name, identity=tokens.id_token)
-        return payload
+        return claims.entity_info(
+            self.checks, payload, reading.name, identity=tokens.id_token, stringified=self.stringified_blocks
+        )
 
     async def _read(self, reading: Reading, method: str | None) -> dict[str, Any]:
         response = await self.resource(method, endpoint=reading.endpoint)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from corpid.directory.parties import IDENTITY_SCOPES, entity_attributes, user_attributes, what_a_scope_tells
+from corpid.directory.parties import (
+    IDENTITY_SCOPES,
+    entity_attributes,
+    packed_parties,
+    packed_subject,
+    user_attributes,
+    what_a_scope_tells,
+)
 from corpid.directory.records import Entity, User
 from corpid.protocol import scopes
 
@@ -53,3 +60,58 @@ def test_every_scope_of_the_protocol_that_tells_something_has_its_words_for_cons
     """D29: protocol and directory name the same scopes."""
     assert set(IDENTITY_SCOPES) == set(scopes.IDENTITY_SCOPES)
     assert all(what_a_scope_tells(scope) for scope in IDENTITY_SCOPES)
+
+
+def test_a_packed_subject_holds_number_account_and_country() -> None:
+    """R-12.2: the mock builds u as entity ID and identity number."""
+    assert packed_subject(USER, ENTITY) == "s=S1,uuid=u,u=A1S1,c=SG"
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [("1,uuid=x", "1%2Cuuid%3Dx"), ("a b", "a%20b"), ("100%", "100%25"), ("é", "%C3%A9"), ("", "")],
+)
+def test_nothing_in_an_identity_number_poses_as_another_member(number: str, written: str) -> None:
+    """A client strips spaces, then splits at commas and equals signs (R-12.2)."""
+    found = packed_subject(msgspec.structs.replace(USER, identity_number=number), ENTITY)
+    assert found == f"s={written},uuid=u,u=A1{written},c=SG"
+    members = dict(part.split("=") for part in found.replace(" ", "").split(","))
+    assert members.keys() == {"s", "uuid", "u", "c"}
+    assert members["uuid"] == "u"
+
+
+OF_A_UEN = {
+    "CPEntID": "A1", "CPEnt_TYPE": "UEN", "CPEnt_Status": "Registered",
+    "CPNonUEN_Country": "", "CPNonUEN_RegNo": "", "CPNonUEN_Name": "",
+}  # fmt: skip
+FOREIGN = {"CPNonUEN_Country": "SG", "CPNonUEN_RegNo": "A1", "CPNonUEN_Name": "Alpha"}
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        ({}, {}),
+        ({"status": "Deregistered"}, {"CPEnt_Status": "De-Registered"}),
+        ({"status": "Withdrawn"}, {"CPEnt_Status": "Withdrawn"}),
+        ({"status": ""}, {"CPEnt_Status": ""}),
+        ({"type": "NON-UEN"}, {"CPEnt_TYPE": "NON-UEN", "CPEnt_Status": "", **FOREIGN}),
+        ({"type": "GSTN"}, {"CPEnt_TYPE": "GSTN", **FOREIGN}),
+    ],
+)
+def test_every_member_of_entity_info_is_there_and_blank_where_it_does_not_apply(
+    change: dict[str, str], shown: dict[str, str]
+) -> None:
+    """R-12.2: blank rather than absent."""
+    told = packed_parties(USER, msgspec.structs.replace(ENTITY, **change))
+    assert told["entityInfo"] == {**OF_A_UEN, **shown}
+
+
+@pytest.mark.parametrize(("account_type", "holder"), [("standard", "YES"), ("foreign", "NO")])
+def test_user_info_tells_the_name_and_whether_the_account_is_a_national_one(account_type: str, holder: str) -> None:
+    """R-12.2."""
+    user = msgspec.structs.replace(USER, account_type=account_type)
+    assert packed_parties(user, ENTITY)["userInfo"] == {
+        "CPAccType": "User",
+        "CPUID_FullName": "Rina",
+        "ISSPHOLDER": holder,
+    }

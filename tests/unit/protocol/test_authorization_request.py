@@ -6,9 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from corpid.protocol.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS, validate
-from corpid.protocol.errors import InvalidRequest, InvalidScope
-from corpid.protocol.generations import CURRENT
+from corpid.protocol.authorization_request import (
+    PUSHED_PARAMETERS,
+    REQUEST_PARAMETERS,
+    mode_of_answer,
+    refuse_nested,
+    refuse_objects,
+    validate,
+)
+from corpid.protocol.errors import InvalidRequest, InvalidScope, RequestNotSupported, RequestURINotSupported
+from corpid.protocol.generations import CURRENT, LEGACY
 from corpid.protocol.records import AuthorizationRequest
 from tests.unit.protocol.given import CHALLENGE, CLIENT, JKT, PARAMETERS, PREFIX
 
@@ -58,7 +65,49 @@ def test_what_one_generation_requires_another_may_leave_out(name: str) -> None:
 def test_a_request_object_is_not_accepted_in_a_pushed_request(name: str) -> None:
     """RFC 9126 §2.1, D14."""
     with pytest.raises(InvalidRequest, match=f"parameter {name} is not accepted"):
-        validated(**{name: "anything"})
+        refuse_nested({**PARAMETERS, name: "anything"})
+    refuse_nested(PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    ("more", "refusal"),
+    [
+        ({"request": "a.b.c"}, RequestNotSupported),
+        ({"request_uri": "urn:x"}, RequestURINotSupported),
+        ({"request": "a.b.c", "request_uri": "urn:x"}, RequestNotSupported),
+    ],
+)
+def test_a_query_with_a_request_object_is_told_so_by_its_own_code(
+    more: dict[str, str], refusal: type[RequestNotSupported | RequestURINotSupported]
+) -> None:
+    """D14; OpenID Connect Core §3.1.2.6."""
+    with pytest.raises(refusal, match="send the parameters themselves"):
+        refuse_objects({**PARAMETERS, **more})
+    refuse_objects(PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    ("query", "mode"),
+    [
+        (b"", "query"),
+        (b"response_mode=query", "query"),
+        (b"response_mode=fragment&scope=%zz", "fragment"),
+        (b"response_mode=form_post", "form_post"),
+        (b"response_mode=form%5Fpost", "form_post"),
+        (b"response_mode=fragment&response_mode=fragment", "query"),
+        (b"response_mode=", "query"),
+        (b"response_mode=jwt", "query"),
+        (b"response_mode=Fragment", "query"),
+        (b"response_mode=%ff", "query"),
+        (b"response_mode=" + b"x" * 9000, "query"),
+    ],
+)
+def test_an_error_is_answered_in_the_mode_that_was_asked_once_and_is_served_else_by_query(
+    query: bytes, mode: str
+) -> None:
+    """decisions "Generations": unserved or unknown response_mode is told by query."""
+    assert mode_of_answer(query, LEGACY) == mode
+    assert mode_of_answer(query, CURRENT) == "query"
 
 
 @pytest.mark.parametrize(

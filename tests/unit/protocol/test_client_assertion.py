@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from corpid.jose.keys import parse_client_key_set
-from corpid.protocol.client_assertion import ASSERTION_TYPE, Assertion, Candidate, KeyNotFound, read, verify
+from corpid.protocol.client_assertion import (
+    ASSERTION_TYPE,
+    Assertion,
+    Candidate,
+    KeyNotFound,
+    read,
+    validate_audience,
+    verify,
+)
 from corpid.protocol.errors import InvalidClient
-from corpid.protocol.generations import CURRENT
+from corpid.protocol.generations import CURRENT, FAPI2, GENERATIONS, LEGACY, Generation
 from tests.unit.jose.signed import CURVES, key, key_set, public_jwk, sign, unsigned
-from tests.unit.protocol.given import ISSUER, NOW
+from tests.unit.protocol.given import CLIENT, ISSUER, NOW
 
 CLAIMS = {"iss": "rp-1", "sub": "rp-1", "aud": ISSUER, "jti": "one", "iat": int(NOW), "exp": int(NOW) + 60}
-FAPI2 = replace(
-    CURRENT, assertion_seconds=600, assertion_iat_required=False, assertion_jti_required=False,
-    assertion_algorithms=("ES256",),
-)  # fmt: skip
+TOKEN = ISSUER + "/mga/sps/oauth/oauth20/token"
+LAST_DAY = "2027-03-31"
 
 
 def parameters(text: str, **more: str) -> dict[str, str]:
@@ -123,11 +129,57 @@ def test_an_algorithm_outside_the_generations_list_is_refused(alg: str) -> None:
 
 def test_a_generation_decides_whether_iat_and_jti_are_needed() -> None:
     """decisions "Generations": without iat the cap is measured from now."""
-    claims = {name: CLAIMS[name] for name in ("iss", "sub", "aud")}
-    found = read(parameters(sign({**claims, "exp": NOW + 600})), issuer=ISSUER, generation=FAPI2, now=NOW)
-    assert (found.jti, found.issued_at) == (None, NOW)
-    with pytest.raises(InvalidClient, match="600 s are allowed"):
-        read(parameters(sign({**claims, "exp": NOW + 601})), issuer=ISSUER, generation=FAPI2, now=NOW)
+    without_iat = {name: CLAIMS[name] for name in ("iss", "sub", "aud", "jti")}
+    found = of(FAPI2, {**without_iat, "exp": NOW + 600})
+    assert (found.jti, found.issued_at) == ("one", NOW)
+    with pytest.raises(InvalidClient, match="exp is 601 s after now; 600 s are allowed"):
+        of(FAPI2, {**without_iat, "exp": NOW + 601})
+    without_jti = {name: CLAIMS[name] for name in ("iss", "sub", "aud", "iat", "exp")}
+    assert of(LEGACY, without_jti).jti is None
+    with pytest.raises(InvalidClient, match="jti is missing"):
+        of(FAPI2, without_jti)
+    with pytest.raises(InvalidClient, match="iat is missing"):
+        of(LEGACY, {**without_iat, "exp": NOW + 60})
+
+
+def of(generation: Generation, claims: dict[str, Any]) -> Candidate:
+    return read(parameters(sign(claims)), issuer=ISSUER, generation=generation, now=NOW)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS.values(), ids=lambda one: one.name)
+def test_the_token_endpoint_is_an_audience_in_legacy_alone(generation: Generation) -> None:
+    """D8: and there for a client that may name it, which is looked at once the client is known."""
+    claims = {**CLAIMS, "aud": TOKEN}
+    if generation is LEGACY:
+        assert of(generation, claims).names_token_endpoint
+        assert not of(generation, CLAIMS).names_token_endpoint
+        return
+    with pytest.raises(InvalidClient, match="aud must be the issuer"):
+        of(generation, claims)
+
+
+@pytest.mark.parametrize(
+    ("until", "today", "taken"),
+    [
+        (LAST_DAY, LAST_DAY, True),
+        (LAST_DAY, "2027-01-01", True),
+        (LAST_DAY, "2027-04-01", False),
+        (None, LAST_DAY, False),
+    ],
+)
+def test_a_client_may_name_the_token_endpoint_until_its_last_day(until: str | None, today: str, taken: bool) -> None:
+    """D8: per client, off, with an end date; refused in the words of any other audience."""
+    client = msgspec.structs.replace(CLIENT, token_endpoint_audience_until=until)
+    validate_audience(of(LEGACY, CLAIMS), client, issuer=ISSUER, today=today)
+    candidate = of(LEGACY, {**CLAIMS, "aud": TOKEN})
+    if taken:
+        validate_audience(candidate, client, issuer=ISSUER, today=today)
+        return
+    with pytest.raises(InvalidClient) as refused:
+        validate_audience(candidate, client, issuer=ISSUER, today=today)
+    with pytest.raises(InvalidClient) as another:
+        of(LEGACY, {**CLAIMS, "aud": "https://evil.example"})
+    assert refused.value.description == another.value.description
 
 
 @pytest.mark.parametrize(
@@ -162,7 +214,12 @@ def sig(curve: str = "P-256", number: int = 0, **members: Any) -> dict[str, Any]
 def test_a_signature_by_the_registered_key_makes_an_assertion(alg: str, curve: str) -> None:
     """The spent jti is remembered until exp, the clocks' difference and the margin of D49."""
     assert verify(candidate(alg=alg), keys_of(sig(curve)), now=NOW) == Assertion(
-        client_id="rp-1", jti="one", issued_at=NOW, remember_seconds=60 + 30 + 300
+        client_id="rp-1",
+        jti="one",
+        issued_at=NOW,
+        remember_seconds=60 + 30 + 300,
+        lifetime=60,
+        names_token_endpoint=False,
     )
 
 

@@ -34,9 +34,10 @@ def test_current_is_what_the_table_says() -> None:
 
 @pytest.mark.parametrize("generation", EVERY, ids=lambda one: one.name)
 def test_a_generation_speaks_of_algorithms_that_exist_es256_first(generation: Generation) -> None:
-    for listed in (generation.assertion_algorithms, generation.proof_algorithms):
+    for listed in filter(None, (generation.assertion_algorithms, generation.proof_algorithms)):
         assert listed[0] == "ES256"
         assert set(listed) <= set(ALGORITHMS)
+    assert generation.sender_constrained is (generation.scheme == "DPoP")
     assert generation.bad_verifier_code in {"invalid_request", "invalid_grant"}
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from corpid.protocol.errors import InvalidGrant, InvalidRequest, UnsupportedGrantType
+from corpid.protocol.errors import InvalidDPoPProof, InvalidGrant, InvalidRequest, UnsupportedGrantType
 from corpid.protocol.generations import CURRENT
 from corpid.protocol.grant import FAILED, TOKEN_PARAMETERS, TokenRequest, redeem, validate
 from tests.unit.protocol.given import CHALLENGE, JKT, VERIFIER, grant
+
+if TYPE_CHECKING:
+    from corpid.protocol.records import Grant
 
 PARAMETERS = {
     "grant_type": "authorization_code",
@@ -19,6 +23,16 @@ PARAMETERS = {
     "code_verifier": VERIFIER,
 }
 REQUEST = TokenRequest(code=PARAMETERS["code"], redirect_uri=PARAMETERS["redirect_uri"], challenge=CHALLENGE)
+
+
+def redeemed(
+    taken: Grant | None = None,
+    request: TokenRequest = REQUEST,
+    *,
+    jkt: str | None = JKT,
+    mismatch_code: str = "invalid_grant",
+) -> Grant:
+    return redeem(taken or grant(), request, jkt=jkt, mismatch_code=mismatch_code)
 
 
 def test_a_token_request_is_read_with_the_challenge_of_its_verifier() -> None:
@@ -57,13 +71,13 @@ def test_a_code_that_is_too_long_to_be_one_is_an_unknown_code() -> None:
 
 
 def test_the_grant_is_redeemed_by_the_redirect_uri_and_the_key_of_its_request() -> None:
-    assert redeem(grant(), REQUEST, jkt=JKT) == grant()
+    assert redeemed() == grant()
 
 
 def test_a_grant_that_no_key_was_bound_to_is_bound_to_the_key_of_the_token_request() -> None:
     """RFC 9449 §5: what is issued under DPoP is never unbound."""
-    assert redeem(grant(jkt=None), REQUEST, jkt=JKT) == grant()
-    assert redeem(grant(jkt=None), REQUEST, jkt=None) == grant(jkt=None)
+    assert redeemed(grant(jkt=None)) == grant()
+    assert redeemed(grant(jkt=None), jkt=None) == grant(jkt=None)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +95,19 @@ def test_another_redirect_uri_or_key_is_an_invalid_grant_in_the_same_sentence(
 ) -> None:
     """D6, D19: which of them it was stands in the log alone."""
     with pytest.raises(InvalidGrant) as refused:
-        redeem(grant(), msgspec.structs.replace(REQUEST, redirect_uri=uri), jkt=jkt)
+        redeemed(request=msgspec.structs.replace(REQUEST, redirect_uri=uri), jkt=jkt)
     assert refused.value.description == FAILED
     assert detail in refused.value.detail
+
+
+def test_another_key_is_the_error_that_the_deployment_names_and_another_redirect_uri_is_not() -> None:
+    """D6: preset public-service."""
+    with pytest.raises(InvalidDPoPProof) as refused:
+        redeemed(jkt=JKT[:-1] + "M", mismatch_code="invalid_dpop_proof")
+    assert (refused.value.description, refused.value.status) == (FAILED, 401)
+    elsewhere = msgspec.structs.replace(REQUEST, redirect_uri="https://rp.example/other")
+    with pytest.raises(InvalidGrant):
+        redeemed(request=elsewhere, jkt=JKT[:-1] + "M", mismatch_code="invalid_dpop_proof")
 
 
 def test_the_parameters_that_are_read_are_those_of_the_specification() -> None:

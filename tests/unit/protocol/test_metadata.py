@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from corpid.protocol.generations import CURRENT
+from corpid.protocol.generations import CURRENT, INTERMEDIATE, LEGACY, Generation
 from corpid.protocol.metadata import discovery
 from tests.unit.protocol.given import PREFIX
 
 
-def document(base_url: str = "https://op.example", *, returns_iss: bool = False) -> dict[str, object]:
-    return discovery(CURRENT, base_url=base_url, name="CorpID", acr_prefix=PREFIX, returns_iss=returns_iss)
+def document(base_url: str = "https://op.example", *served: Generation, returns_iss: bool = False) -> dict[str, object]:
+    return discovery(served or (CURRENT,), base_url=base_url, name="CorpID", acr_prefix=PREFIX, returns_iss=returns_iss)
 
 
 PATHS = {
@@ -72,3 +72,31 @@ def test_the_document_is_json_and_what_belongs_to_other_generations_is_absent() 
         not {"authorization-info_endpoint", "entityinfo_endpoint", "entityinfo_signing_alg_values_supported"}
         & found.keys()
     )
+
+
+def test_beside_another_generation_only_the_resources_of_it_are_added() -> None:
+    """decisions "Side by side"; D41: what is pushed need not be, once a query is taken too."""
+    alone, together = document(), document("https://op.example", CURRENT, LEGACY)
+    more = {
+        "authorization-info_endpoint": "https://op.example/authorization-info",
+        "require_pushed_authorization_requests": False,
+    }
+    assert together == {**alone, **more}
+
+
+def test_a_generation_with_two_resources_names_both() -> None:
+    found = document("https://op.example", INTERMEDIATE)
+    assert (found["userinfo_endpoint"], found["entityinfo_endpoint"]) == (
+        "https://op.example/userinfo",
+        "https://op.example/entity-info",
+    )
+
+
+def test_alone_a_generation_of_query_requests_names_nothing_that_is_pushed() -> None:
+    """Spec 2.8; decisions: both members at authorization-info."""
+    found = document("https://op.example", LEGACY)
+    assert found["userinfo_endpoint"] == found["authorization-info_endpoint"] == "https://op.example/authorization-info"
+    assert not {
+        "pushed_authorization_request_endpoint", "dpop_signing_alg_values_supported", "acr_values_supported",
+        "require_pushed_authorization_requests",
+    } & found.keys()  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpid.protocol.errors import InvalidRequest
-from corpid.protocol.parameters import lone, parse, quoted, required
+from corpid.protocol.parameters import lone, parse, quoted, required, requoted
 
 KNOWN = {"state", "scope", "client_id"}
 
@@ -94,6 +94,33 @@ def test_what_is_not_utf_8_is_refused(raw: bytes) -> None:
 def test_a_state_is_echoed_only_if_it_was_sent_once_and_is_well_formed(raw: bytes, echoed: str | None) -> None:
     """D4: beside an error, whatever else is wrong with the request."""
     assert lone(raw, "state", longest=20) == echoed
+
+
+@pytest.mark.parametrize(
+    ("raw", "query"),
+    [
+        (b"", ""),
+        (b"&&", ""),
+        (b"x=1&y", ""),
+        (b"state=a+b&x=1&scope=openid", "state=a%20b&scope=openid"),
+        (b"st%61te=a%26scope%3Db", "state=a%26scope%3Db"),
+        (b"state=a&state=b", "state=a&state=b"),
+        (b"state=", "state="),
+        (b"state", "state="),
+        ("state=ü".encode(), "state=%C3%BC"),
+        (b"state=%0d%0aX:%20y", "state=%0D%0AX%3A%20y"),
+    ],
+)
+def test_a_form_becomes_a_query_of_its_known_parameters(raw: bytes, query: str) -> None:
+    """D40: what was repeated stays repeated, and nothing in a value becomes a parameter or a header."""
+    assert requoted(raw, KNOWN) == query
+
+
+@pytest.mark.parametrize("raw", [b"state=%zz", b"x=%ff", b"\xff"])
+def test_a_form_that_cannot_be_decoded_becomes_no_query(raw: bytes) -> None:
+    """D14."""
+    with pytest.raises(InvalidRequest):
+        requoted(raw, KNOWN)
 
 
 def test_a_missing_parameter_is_named() -> None:

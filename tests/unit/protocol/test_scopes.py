@@ -7,6 +7,7 @@ import pytest
 
 from corpid.directory.parties import IDENTITY_SCOPES as TOLD
 from corpid.protocol.errors import InvalidScope
+from corpid.protocol.generations import CURRENT, LEGACY
 from corpid.protocol.scopes import IDENTITY_SCOPES, SCOPES, needs_consent, validate
 from tests.unit.protocol.given import CLIENT
 
@@ -14,33 +15,40 @@ GOVERNMENT = msgspec.structs.replace(CLIENT, sector="government")
 
 
 def test_scopes_are_kept_in_the_order_asked_and_each_once() -> None:
-    assert validate("authinfo openid authinfo openid", CLIENT) == ("authinfo", "openid")
+    assert validate("authinfo openid authinfo openid", CLIENT, CURRENT) == ("authinfo", "openid")
 
 
 def test_a_missing_scope_is_called_missing() -> None:
     """D5."""
     with pytest.raises(InvalidScope, match="scope is missing"):
-        validate("", CLIENT)
+        validate("", CLIENT, CURRENT)
 
 
 @pytest.mark.parametrize("text", [" ", "openid ", " openid", "openid  authinfo", "openid\tauthinfo", 'openid "', "ü"])
 def test_a_scope_that_is_no_list_of_names_is_refused(text: str) -> None:
     """RFC 6749 §3.3: single spaces between names of printable characters."""
     with pytest.raises(InvalidScope, match="separated by single spaces"):
-        validate(text, CLIENT)
+        validate(text, CLIENT, CURRENT)
 
 
 @pytest.mark.parametrize("text", ["authinfo", "OpenID", "openid2"])
 def test_openid_is_mandatory(text: str) -> None:
     with pytest.raises(InvalidScope, match="must include openid"):
-        validate(text, CLIENT)
+        validate(text, CLIENT, CURRENT)
 
 
 @pytest.mark.parametrize("text", ["openid profile", "openid entity.identity", "openid unknown authinfo"])
 def test_an_unknown_scope_and_one_that_the_client_lacks_are_refused_by_name(text: str) -> None:
     """Spec 4.1: unrecognised or unauthorised."""
     with pytest.raises(InvalidScope, match=f"may not ask for scope {text.split()[1]}"):
-        validate(text, CLIENT)
+        validate(text, CLIENT, CURRENT)
+
+
+def test_a_scope_that_the_generation_does_not_have_is_refused_whatever_the_client_may_ask() -> None:
+    """decisions "Generations": LEGACY publishes openid, authinfo and tpauthinfo."""
+    assert validate("openid authinfo tpauthinfo", CLIENT, LEGACY) == ("openid", "authinfo", "tpauthinfo")
+    with pytest.raises(InvalidScope, match=r"may not ask for scope user\.name"):
+        validate("openid user.name", CLIENT, LEGACY)
 
 
 def test_consent_is_for_private_clients_that_ask_for_facts_about_person_or_entity() -> None:

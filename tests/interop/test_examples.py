@@ -1,4 +1,4 @@
-"""What both stock clients do as their examples stand in `examples/`, against a provider on real sockets."""
+"""What both examples do as they stand in `examples/`, against a provider on real sockets."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.interop.running import ROLES, Example, Provider, Shown, example, registered_by_its_own_command
-from tests.interop.stock_clients import MATRIX, pushed_with, write_keys
+from tests.interop.dishonest import pushed_with
+from tests.interop.examples import ROLES, Example, Shown, example, registered_by_its_own_command
+from tests.interop.running import Provider, provider
+from tests.interop.stock_clients import write_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +18,13 @@ if TYPE_CHECKING:
     SettledClient = Callable[[str], Example]
 
 LANGUAGES = ("node", "python")
+MATRIX: list[tuple[str, str, dict[str, Any]]] = [
+    ("ES256", "ECDH-ES+A256KW", {}),
+    ("ES384", "ECDH-ES+A128KW", {"id_token_encryption_enc": "A256GCM"}),
+    ("ES512", "ECDH-ES+A192KW", {"sector": "government"}),
+    ("ES256", "ECDH-ES+A256KW", {"subject": "entity"}),
+]
+"""the client's signing algorithm, its key encryption algorithm, and how it is registered"""
 NESTED_USERINFO = ("node", "ES256", "ECDH-ES+A256KW", {"userinfo_encryption_enc": "A256GCM"})
 """openid-client decrypts userinfo by itself"""
 
@@ -73,3 +82,22 @@ def test_a_refused_push_is_explained_to_the_developer(
     shown = client.sign_in(running.newcomer())
     assert (shown.status, shown.lines[0]) == (502, "Not signed in (invalid_scope)")
     assert "everything" in shown.lines[1]
+
+
+@pytest.mark.parametrize(("language", "asked_at_userinfo"), [("node", [200]), ("python", [401, 200])])
+def test_nonces_of_the_server_are_taken_up_without_help(
+    tmp_path: Path, language: str, asked_at_userinfo: list[int]
+) -> None:
+    """RFC 9449 §8, §9; D7: refused once, and then the client sends what it was told.
+
+    One library knows that both servers are one, the other asks each.
+    """
+    (tmp_path / "rp").mkdir()
+    with (
+        provider(tmp_path / "provider", dpop_nonces=True) as demanding,
+        example(language, demanding.issuer, tmp_path / "rp" / "keys.json", "nonces") as client,
+    ):
+        demanding.register(client.client_id, client.redirect_uri, client.jwks)
+        assert client.sign_in(demanding.newcomer()).lines[-2:] == ROLES
+        statuses = {name: [status for each, status in demanding.wire.exchanges if each == name] for name in ("request", "userinfo")}
+        assert statuses == {"request": [400, 201], "userinfo": asked_at_userinfo}

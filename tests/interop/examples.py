@@ -1,0 +1,149 @@
+"""The example relying parties as processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import httpx
+
+from corpid.sandbox import walk
+from corpid.sandbox.browser import Browser
+from corpid.sandbox.free_ports import next_free
+from tests.interop.running import PATIENCE
+from tests.interop.stock_node import NODE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from corpid.sandbox.person import Person
+    from tests.interop.running import Provider
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NODE_EXAMPLE, PYTHON_EXAMPLE = EXAMPLES / "node" / "rp.mjs", EXAMPLES / "python" / "rp.py"
+ROLES = [
+    "may act as Approver at HARBOUR-PERMIT until 9999-12-31",
+    "may act as Applicant at HARBOUR-PERMIT for 209912345D until 9999-12-31",
+]
+"""what the examples tell of everybody's roles"""
+
+
+class Shown(NamedTuple):
+    """The page at the end of a sign-in."""
+
+    status: int
+    lines: list[str]
+
+
+@dataclass
+class Example:
+    """An example relying party that runs, and what it printed."""
+
+    home: str
+    client_id: str
+    keys: Path
+    process: subprocess.Popen[str]
+    issuer: str
+    printed: list[str] = field(default_factory=list)
+
+    @property
+    def redirect_uri(self) -> str:
+        return f"{self.home}/callback"
+
+    @property
+    def jwks(self) -> dict[str, Any]:
+        public: dict[str, Any] = json.loads(Path(f"{self.keys}.public").read_text())
+        return public
+
+    def sign_in(self, person: Person, *, change_callback: Callable[[str], str] = str) -> Shown:
+        """Press Log in, walk through the provider's pages in a browser, and follow the redirect back."""
+        return asyncio.run(
+            self._sign_in(lambda browser, address: walk.sign_in(browser, address, person), change_callback)
+        )
+
+    def cancel(self) -> Shown:
+        """Press Log in, and Cancel on the first page."""
+
+        async def cancelled(browser: Browser, address: str) -> str:
+            await browser.open(address)
+            return await walk.cancel(browser)
+
+        return asyncio.run(self._sign_in(cancelled, str))
+
+    async def _sign_in(
+        self, person: Callable[[Browser, str], Coroutine[Any, Any, str]], change_callback: Callable[[str], str]
+    ) -> Shown:
+        async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
+            login = await http.get(f"{self.home}/login")
+            if login.status_code != 303:
+                return _shown(login)
+            callback = await person(Browser(http, frozenset({self.issuer})), login.headers["location"])
+            assert callback.startswith(self.redirect_uri)
+            return _shown(await http.get(change_callback(callback)))
+
+    def wait_for(self, text: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while not any(text in line for line in self.printed):
+            assert time.monotonic() < end, "\n".join(self.printed)
+            assert self.process.poll() is None, "\n".join(self.printed)
+            time.sleep(0.02)
+
+
+def _shown(response: httpx.Response) -> Shown:
+    return Shown(response.status_code, [html.unescape(line) for line in re.findall(r"<li>([^<]*)", response.text)])
+
+
+@contextmanager
+def example(kind: str, issuer: str, keys: Path, client_id: str) -> Iterator[Example]:
+    """Run the very file of `examples/`: kind is node or python."""
+    command = {"node": [str(NODE), str(NODE_EXAMPLE)], "python": [sys.executable, str(PYTHON_EXAMPLE)]}[kind]
+    port, sockets = next_free("127.0.0.1", 0)
+    for taken in sockets:
+        taken.close()
+    environment = {**os.environ, "ISSUER": issuer, "PORT": str(port), "KEYS": str(keys), "CLIENT_ID": client_id}
+    process = subprocess.Popen(
+        command, env=environment, cwd=keys.parent, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    running = Example(f"http://127.0.0.1:{port}", client_id, keys, process, issuer)
+    assert process.stdout is not None
+    output = process.stdout
+    # extend takes the lines as they come
+    reader = threading.Thread(target=lambda: running.printed.extend(line.rstrip() for line in output))
+    reader.start()
+    try:
+        running.wait_for("Then open")
+        yield running
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+        reader.join(PATIENCE)
+        output.close()
+
+
+def registered_by_its_own_command(client: Example, running: Provider) -> None:
+    """Run the `corpid client add` that the example printed, against the running provider's directory."""
+    (command,) = re.findall(r"^  corpid (client add .*?)\n\n", "\n".join(client.printed), re.DOTALL | re.MULTILINE)
+    environment = {
+        **os.environ,
+        "CORPID_DATA_DIR": str(running.data_dir),
+        "CORPID_BASE_URL": running.issuer,
+        "CORPID_DEVELOPER_MODE": "true",
+    }
+    words = shlex.split(command.replace("\\\n", ""))
+    finished = subprocess.run(
+        (Path(sys.executable).with_name("corpid"), *words),
+        env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stdout + finished.stderr

@@ -1,0 +1,136 @@
+"""The examples against a provider that is dishonest once, so that each of their strict checks is shown to run.
+
+Each library has its own words for what it found: `shown` on the page, `printed` for the developer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.interop.dishonest import decrypted, forged_payload, member, other_key, other_token, pushed_with
+from tests.interop.examples import Example, example
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.interop.running import Provider
+
+pytestmark = pytest.mark.usefixtures("honest")
+
+
+def in_words_of(node: str, python: str) -> pytest.MarkDecorator:
+    """Both languages, and what each one says."""
+    return pytest.mark.parametrize(("language", "words"), [("node", node), ("python", python)])
+
+
+@pytest.fixture
+def settled(settled_client: Callable[[str], Example], language: str) -> Example:
+    """Before the provider is dishonest, it has signed somebody in."""
+    return settled_client(language)
+
+
+def names(running: Provider) -> list[str]:
+    return [name for name, _ in running.wire.exchanges]
+
+
+@in_words_of("OAUTH_JWT_CLAIM_COMPARISON_FAILED", "MismatchingIdTokenNonce")
+def test_a_nonce_that_is_not_ours_is_refused(
+    running: Provider, settled: Example, words: str
+) -> None:
+    """OpenID Connect Core §3.1.3.7, 11."""
+    running.wire.requests["request"] = pushed_with("nonce", "another-sign-in")
+    assert settled.sign_in(running.newcomer()).lines[0] == f"Not signed in ({words})"
+
+
+@in_words_of('unexpected "state" response parameter value', "MismatchingState")
+def test_a_state_that_is_not_ours_is_refused_before_the_code_is_used(
+    running: Provider, settled: Example, words: str
+) -> None:
+    """RFC 6749 §10.12."""
+    shown = settled.sign_in(running.newcomer(), change_callback=lambda url: url.replace("state=", "state=x"))
+    assert shown.status == 502
+    settled.wait_for(words)
+    assert "token" not in names(running)
+
+
+@in_words_of("JWT signature verification failed", "InvalidSignature")
+def test_an_id_token_signed_with_another_key_is_refused(
+    running: Provider, tmp_path: Path, language: str, words: str
+) -> None:
+    """Spec 2.4, 4.7: the signature is verified with the provider's published key."""
+    with example(language, running.issuer, tmp_path / "keys.json", f"{language}-other-key") as client:
+        running.register(client.client_id, client.redirect_uri, client.jwks)
+        running.wire.responses["keys"] = member("keys", other_key)
+        assert client.sign_in(running.newcomer()).status == 502
+        client.wait_for(words)
+        assert "userinfo" not in names(running)
+
+
+@in_words_of("JWT signature verification failed", "InvalidSignature")
+def test_userinfo_that_says_something_else_than_was_signed_is_refused(
+    running: Provider, settled: Example, words: str
+) -> None:
+    """Spec 2.5."""
+    running.wire.responses["userinfo"] = forged_payload
+    assert settled.sign_in(running.newcomer()).status == 502
+    settled.wait_for(words)
+
+
+@in_words_of("OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED", "InvalidClaim")
+def test_userinfo_of_another_person_is_refused(
+    running: Provider, settled: Example, words: str
+) -> None:
+    """OpenID Connect Core §5.3.2: properly signed, but not about whom the ID token names."""
+    answers: list[bytes] = []
+
+    def first(body: bytes) -> bytes:
+        answers.append(body)
+        return answers[0]
+
+    running.wire.responses["userinfo"] = first
+    assert settled.sign_in(running.newcomer()).status == 200
+    assert settled.sign_in(running.newcomer()).lines[0] == f"Not signed in ({words})"
+
+
+@in_words_of("discovered metadata issuer does not match", "InvalidParam")
+def test_a_provider_of_another_name_is_refused(running: Provider, tmp_path: Path, language: str, words: str) -> None:
+    """OpenID Connect Discovery §4.3."""
+    running.wire.responses["openid-configuration"] = member("issuer", lambda issuer: f"{issuer}/other")
+    with example(language, running.issuer, tmp_path / "keys.json", "other-issuer") as client:
+        assert client.sign_in(running.newcomer()).status == 502
+        client.wait_for(words)
+
+
+@in_words_of("Not signed in (invalid_token)", "Not signed in (InvalidIdToken)")
+def test_an_exchanged_access_token_signs_nobody_in(
+    running: Provider, settled: Example, words: str
+) -> None:
+    """OpenID Connect Core §3.1.3.6: one library compares at_hash, which is optional there; the provider refuses it anyway."""
+    running.wire.responses["token"] = member("access_token", other_token)
+    assert settled.sign_in(running.newcomer()).lines[0] == words
+    assert ("userinfo", 200) not in running.wire.exchanges
+
+
+@pytest.mark.parametrize("language", ["python"])
+def test_an_id_token_that_was_not_encrypted_is_refused(running: Provider, settled: Example) -> None:
+    """Spec 2.4; openid-client takes both."""
+    running.wire.responses["token"] = member("id_token", lambda token: decrypted(token, settled.keys))
+    assert settled.sign_in(running.newcomer()).lines[0] == "Not signed in (InvalidIdToken)"
+    settled.wait_for("token is clear-text")
+
+
+def test_a_new_signing_key_is_fetched_when_it_is_first_seen(running: Provider, tmp_path: Path) -> None:
+    """Spec 4.7, 9: the client looked at the keys before there was this one, and looks again."""
+    with example("python", running.issuer, tmp_path / "keys.json", "rotation") as client:
+        running.register(client.client_id, client.redirect_uri, client.jwks)
+        running.wire.responses["keys"] = member("keys", lambda keys: [{**key, "kid": "older"} for key in keys])
+
+        def rotated(callback: str) -> str:
+            running.wire.honest()
+            return callback
+
+        assert client.sign_in(running.newcomer(), change_callback=rotated).status == 200
+        assert names(running) == ["token", "keys", "userinfo"]
