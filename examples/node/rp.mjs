@@ -15,9 +15,9 @@ const ISSUER = process.env.ISSUER ?? 'http://localhost:8400' // where `corpid de
 const CLIENT_ID = process.env.CLIENT_ID ?? 'node-rp'
 const PORT = Number(process.env.PORT ?? 8410)
 const KEYS = process.env.KEYS ?? 'keys.json' // private: keep it as you keep a password
+const GENERATION = process.env.GENERATION ?? 'current' // or legacy, which a client does until its last day
 const HOME = `http://127.0.0.1:${PORT}`
 const CALLBACK = `${HOME}/callback` // registered, and compared character by character
-const SCOPE = 'openid authinfo tpauthinfo user.name entity.basic_profile.name'
 const ATTEMPT_MINUTES = 15
 
 // --- Keys: one signs (who we are), one decrypts (ID tokens). CorpID gets the public halves. ------------------
@@ -42,17 +42,37 @@ const imported = async ({ d, kty, crv, x, y }, name, usage) =>
 
 // --- The protocol -------------------------------------------------------------------------------------------
 
+// What moving from legacy to current changes, all of it; a client that never knew legacy needs the first row alone.
+const INTERFACE = {
+  current: {
+    pushed: true, // and tokens are bound to a DPoP key
+    resource: 'userinfo_endpoint',
+    parameters: {
+      scope: 'openid authinfo tpauthinfo user.name entity.basic_profile.name',
+      authentication_context_type: 'APP_AUTHENTICATION_DEFAULT',
+      authentication_context_message: 'Sign in to the Node example', // the person sees it on every page
+    },
+  },
+  legacy: {
+    pushed: false, // the request is the query of the address, and tokens are for whoever bears them
+    resource: 'authorization-info_endpoint',
+    parameters: { scope: 'openid authinfo tpauthinfo' },
+  },
+}[GENERATION]
+
 let connection // made once: it holds CorpID's metadata and keys, and asks for new keys by itself
 
 async function connect() {
-  const config = await oidc.discovery(
-    new URL(ISSUER),
-    CLIENT_ID,
-    { id_token_signed_response_alg: 'ES256', userinfo_signed_response_alg: 'ES256' }, // and nothing else
-    oidc.PrivateKeyJwt({ key: await imported(keys.signing, 'ECDSA', 'sign'), kid: keys.signing.kid }),
-    // Plain http is for a CorpID on your own machine.
-    { execute: ISSUER.startsWith('http://localhost:') ? [oidc.allowInsecureRequests] : [] },
-  )
+  const metadata = { id_token_signed_response_alg: 'ES256', userinfo_signed_response_alg: 'ES256' } // and nothing else
+  const key = await imported(keys.signing, 'ECDSA', 'sign')
+  const authentication = oidc.PrivateKeyJwt({ key, kid: keys.signing.kid })
+  // Plain http is for a CorpID on your own machine.
+  const execute = ISSUER.startsWith('http://localhost:') ? [oidc.allowInsecureRequests] : []
+  const found = await oidc.discovery(new URL(ISSUER), CLIENT_ID, metadata, authentication, { execute })
+  // With current alone, `found` is all you need.
+  const server = { ...found.serverMetadata(), userinfo_endpoint: found.serverMetadata()[INTERFACE.resource] }
+  const config = new oidc.Configuration(server, CLIENT_ID, metadata, authentication)
+  execute.forEach((allow) => allow(config))
   oidc.enableNonRepudiationChecks(config) // verify the signatures of ID token and userinfo
   oidc.enableDecryptingResponses(config, ['A256CBC-HS512', 'A256GCM'], {
     key: await imported(keys.encryption, 'ECDH', 'deriveBits'),
@@ -62,25 +82,26 @@ async function connect() {
   return config
 }
 
-// Push the request, and get the address to send the browser to. `attempt` is what has to be known again later.
+// Make the request, and get the address to send the browser to. `attempt` is what has to be known again later.
 async function begin() {
   connection ??= await connect()
   const attempt = {
     state: oidc.randomState(),
     nonce: oidc.randomNonce(),
     verifier: oidc.randomPKCECodeVerifier(),
-    DPoP: oidc.getDPoPHandle(connection, await oidc.randomDPoPKeyPair('ES256')), // one key for this sign-in
+    DPoP: INTERFACE.pushed
+      ? oidc.getDPoPHandle(connection, await oidc.randomDPoPKeyPair('ES256')) // one key for this sign-in
+      : undefined,
   }
   const parameters = {
+    ...INTERFACE.parameters,
     redirect_uri: CALLBACK,
-    scope: SCOPE,
     state: attempt.state,
     nonce: attempt.nonce,
     code_challenge: await oidc.calculatePKCECodeChallenge(attempt.verifier),
     code_challenge_method: 'S256',
-    authentication_context_type: 'APP_AUTHENTICATION_DEFAULT',
-    authentication_context_message: 'Sign in to the Node example', // the person sees it on every page
   }
+  if (!INTERFACE.pushed) return [attempt, oidc.buildAuthorizationUrl(connection, parameters)]
   return [attempt, await oidc.buildAuthorizationUrlWithPAR(connection, parameters, { DPoP: attempt.DPoP })]
 }
 
@@ -94,12 +115,16 @@ async function finish(callback, { state, nonce, verifier, DPoP }) {
 }
 
 // `sub` names the person, and `entity` whom they act for; a client with `subject: entity` gets `sub` and `act`.
+// Legacy packs the person into `sub`, and tells of both in userInfo and entityInfo; the blocks are the same.
 function summary({ claims, userinfo }) {
-  const person = claims.act ?? claims
-  const entity = claims.entity ?? claims
-  const roles = (userinfo.auth_info?.Result_Set.ESrvc_Result ?? []).flatMap((service) =>
+  const { userInfo, entityInfo } = claims
+  const person = userInfo ? { sub: userInfo.CPUID_FullName } : claims.act ?? claims
+  const entity = entityInfo ? { sub: entityInfo.CPEntID } : claims.entity ?? claims
+  const own = userinfo.auth_info ?? userinfo.AuthInfo
+  const forOthers = userinfo.tp_auth_info ?? userinfo.TPAuthInfo
+  const roles = (own?.Result_Set.ESrvc_Result ?? []).flatMap((service) =>
     service.Auth_Result_Set.Row.map((row) => `may act as ${row.CPRole} at ${service.CPESrvcID} until ${row.EndDate}`))
-  const clients = (userinfo.tp_auth_info?.Result_Set.ESrvc_Result ?? []).flatMap((service) =>
+  const clients = (forOthers?.Result_Set.ESrvc_Result ?? []).flatMap((service) =>
     service.Auth_Set.TP_Auth.flatMap((client) => client.Auth_Result_Set.Row.map(
       (row) => `may act as ${row.CPRole} at ${service.CPESrvcID} for ${client.CP_Clnt_ID} until ${row.EndDate}`)))
   return [
@@ -142,6 +167,9 @@ const routes = {
   },
 }
 
+// The same client may use both; legacy has a last day.
+const MARKED = GENERATION === 'legacy' ? ' \\\n    --generation current --generation legacy --legacy-until 2099-12-31' : ''
+
 createServer(async (request, response) => {
   const route = routes[new URL(request.url, HOME).pathname]
   if (!route) return page(response, 404, ['There is no such page'])
@@ -158,7 +186,7 @@ createServer(async (request, response) => {
 }).listen(PORT, '127.0.0.1', () => console.log(`Register this relying party once:
 
   corpid client add ${CLIENT_ID} --name "Node example" --service HARBOUR-PERMIT \\
-    --redirect-uri ${CALLBACK} --jwks ${KEYS}.public
+    --redirect-uri ${CALLBACK} --jwks ${KEYS}.public${MARKED}
 
 ${JSON.stringify(jwks)}
 

@@ -18,17 +18,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Timer
 
+import requests
 from jwskate import Jwk, SignedJwt
-from requests import Response  # noqa: TC002 - an example is read more often than run
 from requests_oauth2client import AuthorizationRequest, BearerToken, InvalidIdToken, OAuth2Client, PrivateKeyJwt
 
 ISSUER = os.environ.get("ISSUER", "http://localhost:8400")  # where `corpid demo` is
 CLIENT_ID = os.environ.get("CLIENT_ID", "python-rp")
 PORT = int(os.environ.get("PORT", "8411"))
 KEYS = Path(os.environ.get("KEYS", "keys.json"))  # private: keep it as you keep a password
+GENERATION = os.environ.get("GENERATION", "current")  # or legacy, which a client does until its last day
 HOME = f"http://127.0.0.1:{PORT}"
 CALLBACK = f"{HOME}/callback"  # registered, and compared character by character
-SCOPE = "openid authinfo tpauthinfo user.name entity.basic_profile.name"
 ATTEMPT_SECONDS = 15 * 60
 NOTHING = {"Result_Set": {"ESrvc_Result": []}}
 
@@ -46,35 +46,58 @@ Path(f"{KEYS}.public").write_text(jwks)
 # --- The protocol -------------------------------------------------------------------------------------------
 
 
+# What moving from legacy to current changes, all of it; a client that never knew legacy needs the first row alone.
+PUSHED, RESOURCE, PARAMETERS = {
+    "current": (
+        True,  # and tokens are bound to a DPoP key
+        "userinfo_endpoint",
+        {
+            "scope": "openid authinfo tpauthinfo user.name entity.basic_profile.name",
+            "authentication_context_type": "APP_AUTHENTICATION_DEFAULT",
+            "authentication_context_message": "Sign in to the Python example",  # the person sees it on every page
+        },
+    ),
+    "legacy": (
+        False,  # the request is the query of the address, and tokens are for whoever bears them
+        "authorization-info_endpoint",
+        {"scope": "openid authinfo tpauthinfo"},
+    ),
+}[GENERATION]
+
+
 class CorpID(OAuth2Client):
     """The stock client, which expects JSON at userinfo; CorpID answers with a signed JWT."""
 
-    def parse_userinfo_response(self, resp: Response, **_: object) -> SignedJwt:
+    def parse_userinfo_response(self, resp: requests.Response, **_: object) -> SignedJwt:
         return SignedJwt(resp.text)
 
 
 @cache  # made once: it holds CorpID's metadata and keys
 def connection() -> CorpID:
-    return CorpID.from_discovery_endpoint(
+    metadata = requests.get(f"{ISSUER}/.well-known/openid-configuration", timeout=10).json()
+    return CorpID.from_discovery_document(
+        {**metadata, "userinfo_endpoint": metadata[RESOURCE]},
         issuer=ISSUER,
+        authorization_server_jwks=requests.get(metadata["jwks_uri"], timeout=10).json(),
         # CorpID wants its issuer as the audience; the library's default is the address of each endpoint.
         auth=PrivateKeyJwt(CLIENT_ID, keys["signing"], aud=ISSUER),
         redirect_uri=CALLBACK,
         id_token_signed_response_alg="ES256",  # and nothing else
         id_token_decryption_key=keys["encryption"],
-        dpop_bound_access_tokens=True,
+        dpop_bound_access_tokens=PUSHED,
         testing=ISSUER.startswith("http://localhost:"),  # plain http is for a CorpID on your own machine
     )
 
 
 def begin() -> tuple[AuthorizationRequest, str]:
-    """Push the request; what has to be known again later, and the address to send the browser to."""
-    request = connection().authorization_request(  # with a state, a nonce, a verifier and a DPoP key of its own
-        scope=SCOPE,
-        authentication_context_type="APP_AUTHENTICATION_DEFAULT",
-        authentication_context_message="Sign in to the Python example",  # the person sees it on every page
+    """Make the request; what has to be known again later, and the address to send the browser to."""
+    client = connection()
+    request = client.authorization_request(  # with a state, a nonce, a verifier and, where tokens are bound, a DPoP key
+        **PARAMETERS,
+        # Known from the metadata, but not passed on by the library: whether callbacks must carry `iss`.
+        authorization_response_iss_parameter_supported=client.authorization_response_iss_parameter_supported,
     )
-    return request, connection().pushed_authorization_request(request, {"timeout": 10}).uri
+    return request, (client.pushed_authorization_request(request, {"timeout": 10}) if PUSHED else request).uri
 
 
 def finish(request: AuthorizationRequest, callback: str) -> tuple[dict, dict]:
@@ -99,19 +122,26 @@ def finish(request: AuthorizationRequest, callback: str) -> tuple[dict, dict]:
 
 
 def summary(claims: dict, userinfo: dict) -> list[str]:
-    """`sub` names the person, and `entity` whom they act for; a client with `subject: entity` gets `sub` and `act`."""
+    """`sub` names the person, and `entity` whom they act for; a client with `subject: entity` gets `sub` and `act`.
+
+    Legacy packs the person into `sub`, and tells of both in userInfo and entityInfo; the blocks are the same.
+    """
     person, entity = claims.get("act", claims), claims.get("entity", claims)
+    if "userInfo" in claims:
+        person, entity = {"sub": claims["userInfo"]["CPUID_FullName"]}, {"sub": claims["entityInfo"]["CPEntID"]}
+    own = userinfo.get("auth_info") or userinfo.get("AuthInfo", NOTHING)
+    for_others = userinfo.get("tp_auth_info") or userinfo.get("TPAuthInfo", NOTHING)
     return [
         f"{person.get('sub_attributes', {}).get('name', person['sub'])} signed in",
         f"for {entity.get('sub_attributes', {}).get('entity_name', entity['sub'])} ({entity['sub']})",
         *(
             f"may act as {row['CPRole']} at {service['CPESrvcID']} until {row['EndDate']}"
-            for service in userinfo.get("auth_info", NOTHING)["Result_Set"]["ESrvc_Result"]
+            for service in own["Result_Set"]["ESrvc_Result"]
             for row in service["Auth_Result_Set"]["Row"]
         ),
         *(
             f"may act as {row['CPRole']} at {service['CPESrvcID']} for {client['CP_Clnt_ID']} until {row['EndDate']}"
-            for service in userinfo.get("tp_auth_info", NOTHING)["Result_Set"]["ESrvc_Result"]
+            for service in for_others["Result_Set"]["ESrvc_Result"]
             for client in service["Auth_Set"]["TP_Auth"]
             for row in client["Auth_Result_Set"]["Row"]
         ),
@@ -173,10 +203,12 @@ class Website(BaseHTTPRequestHandler):
         """Callback addresses hold codes: they do not belong into a log."""
 
 
+# The same client may use both; legacy has a last day.
+MARKED = " \\\n    --generation current --generation legacy --legacy-until 2099-12-31" if GENERATION == "legacy" else ""
 print(f"""Register this relying party once:
 
   corpid client add {CLIENT_ID} --name "Python example" --service HARBOUR-PERMIT \\
-    --redirect-uri {CALLBACK} --jwks {KEYS}.public
+    --redirect-uri {CALLBACK} --jwks {KEYS}.public{MARKED}
 
 {jwks}
 

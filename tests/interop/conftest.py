@@ -1,9 +1,9 @@
-"""One provider for all tests of a stock client, and clients that have signed people in before."""
+"""Providers for the tests of stock clients, and clients that have signed people in before."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,8 @@ from tests.interop.running import Provider, provider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from corpid.sandbox.interfaces import Interface
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +39,32 @@ def settled_client(running: Provider, tmp_path_factory: pytest.TempPathFactory) 
             return clients[language]
 
         yield settled
+
+
+@pytest.fixture(scope="module")
+def _providers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[dict[str, Any]], Provider]]:
+    running: dict[str, Provider] = {}
+    with ExitStack() as stack:
+
+        def running_with(chosen: dict[str, Any]) -> Provider:
+            name = repr(chosen)
+            if name not in running:
+                running[name] = stack.enter_context(provider(tmp_path_factory.mktemp("provider"), **chosen))
+            running[name].wire.honest()
+            return running[name]
+
+        yield running_with
+
+
+@pytest.fixture
+def serving(_providers: Callable[[dict[str, Any]], Provider]) -> Callable[..., Provider]:
+    """A provider of these generations with these settings; the same one each time, honest again."""
+
+    def served(*interfaces: Interface, **chosen: Any) -> Provider:
+        generations = {"generations": tuple(interface.name for interface in interfaces)} if interfaces else {}
+        return _providers({**generations, **chosen})
+
+    return served
 
 
 @pytest.fixture

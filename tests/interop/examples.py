@@ -106,17 +106,22 @@ def _shown(response: httpx.Response) -> Shown:
 
 
 @contextmanager
-def example(kind: str, issuer: str, keys: Path, client_id: str) -> Iterator[Example]:
-    """Run the very file of `examples/`: kind is node or python."""
+def example(kind: str, issuer: str, keys: Path, client_id: str, **environment: str) -> Iterator[Example]:
+    """Run the very file of `examples/`: kind is node or python; `environment` has what it reads besides."""
     command = {"node": [str(NODE), str(NODE_EXAMPLE)], "python": [sys.executable, str(PYTHON_EXAMPLE)]}[kind]
     port, sockets = next_free("127.0.0.1", 0)
     for taken in sockets:
         taken.close()
-    environment = {**os.environ, "ISSUER": issuer, "PORT": str(port), "KEYS": str(keys), "CLIENT_ID": client_id}
+    settings = {"ISSUER": issuer, "PORT": str(port), "KEYS": str(keys), "CLIENT_ID": client_id, **environment}
     process = subprocess.Popen(
-        command, env=environment, cwd=keys.parent, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command,
+        env={**os.environ, **settings},
+        cwd=keys.parent,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
-    running = Example(f"http://127.0.0.1:{port}", client_id, keys, process, issuer)
+    running = Example(f"http://127.0.0.1:{settings['PORT']}", client_id, keys, process, issuer)
     assert process.stdout is not None
     output = process.stdout
     # extend takes the lines as they come
@@ -139,6 +144,7 @@ def registered_by_its_own_command(client: Example, running: Provider) -> None:
         **os.environ,
         "CORPID_DATA_DIR": str(running.data_dir),
         "CORPID_BASE_URL": running.issuer,
+        "CORPID_GENERATIONS": ",".join(running.chosen.generations),
         "CORPID_DEVELOPER_MODE": "true",
     }
     words = shlex.split(command.replace("\\\n", ""))

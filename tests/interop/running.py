@@ -9,7 +9,6 @@ import threading
 import uuid
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import argon2
@@ -30,6 +29,7 @@ from tests.interop.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
     from corpid.sandbox.callback import Callback
 
@@ -39,6 +39,7 @@ PASSWORD = "a plain phrase for tests"
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 ENTITY = {"type": "UEN", "registration_number": "209900042K", "country": "SG", "name": "Example Harbour"}
 SERVICE = {"name": "Harbour permits", "roles": ["Approver", "Applicant"], "third_parties": True}
+
 
 @dataclass
 class Provider:

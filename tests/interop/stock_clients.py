@@ -52,7 +52,7 @@ class Registered:
         return {"redirect_uri": self.redirect_uri, "scope": self.scope, **self.interface.parameters}
 
     @property
-    def wrap(self) -> str | None:
+    def wrap(self) -> str:
         """The algorithm of its encryption key."""
         algorithm: str = json.loads(self.keys.read_text())["encryption"]["alg"]
         return algorithm

@@ -80,6 +80,8 @@ def connected(registered: Registered) -> Iterator[NodeClient]:
     """A client that has read the provider's metadata."""
     with subprocess.Popen((NODE, CLIENT), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         client = NodeClient(registered, process)
-        client.connect()
-        yield client
-        process.terminate()
+        try:
+            client.connect()
+            yield client
+        finally:
+            process.terminate()

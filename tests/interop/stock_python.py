@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from jwskate import JweCompact, Jwk, SignedJwt
-from requests_oauth2client import BearerToken, DPoPKey, OAuth2Client, PrivateKeyJwt
+from requests_oauth2client import BearerToken, DPoPKey, IdToken, OAuth2Client, PrivateKeyJwt
 from requests_oauth2client.exceptions import EndpointError
 
 from tests.interop.stock_clients import Refused, Registered, Tokens
@@ -16,7 +16,7 @@ from tests.interop.stock_clients import Refused, Registered, Tokens
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from requests_oauth2client import AuthorizationRequest
+    from requests_oauth2client import AuthorizationRequest, AuthorizationResponse
 
     from corpid.sandbox.callback import Callback
 
@@ -49,10 +49,13 @@ class PythonClient:
         self.subject: str
 
     def begin(self, *, bare: bool = False, **parameters: str) -> str:
+        sent: dict[str, Any] = {**self.registered.request, **parameters}
+        if bare:
+            sent |= {"state": None, "nonce": None}
+        # It knows from the metadata whether callbacks carry iss, and has to be told here again.
+        promised = self.library.authorization_response_iss_parameter_supported
         self.request = self.library.authorization_request(
-            **({"state": None, "nonce": None} if bare else {}),
-            authorization_response_iss_parameter_supported=self.library.authorization_response_iss_parameter_supported,
-            **{**self.registered.request, **parameters},
+            **sent, authorization_response_iss_parameter_supported=promised
         )
         if not self.registered.interface.pushed:
             return str(self.request.uri)
@@ -65,11 +68,15 @@ class PythonClient:
         with _refusals():
             response = self.request.validate_callback(f"{callback.address}?{carried}")
             if with_another_key:
-                response.dpop_key = DPoPKey.generate()
+                self._redeem_with(DPoPKey.generate(), response)
             self.tokens = self.library.authorization_code(response, validate=False)
             # Its check of the ID token cannot make a new DPoP token, so a plain one carries it.
             unchecked = BearerToken(self.tokens.access_token, id_token=self.tokens.id_token)
-            claims = unchecked.validate_id_token(self.library, response).id_token.claims
+            checked = unchecked.validate_id_token(self.library, response).id_token
+        assert isinstance(checked, IdToken)
+        claims = checked.claims
+        # It knows these two, and does not compare them.
+        assert (claims["iss"], claims["aud"]) == (self.registered.issuer, self.registered.client_id)
         self.subject = claims["sub"]
         answer = {
             "token_type": self.tokens.token_type,
@@ -78,6 +85,11 @@ class PythonClient:
         }
         return Tokens(claims=claims, answer=answer)
 
+    def _redeem_with(self, key: DPoPKey, response: AuthorizationResponse) -> None:
+        self.library.authorization_code(
+            response.code, dpop_key=key, code_verifier=response.code_verifier, redirect_uri=response.redirect_uri
+        )
+
     def userinfo(self) -> dict[str, Any]:
         with _refusals():
             return self._verified(self.library.userinfo(self.tokens))
@@ -85,9 +97,10 @@ class PythonClient:
     def read(self, endpoint: str, method: str) -> dict[str, Any]:
         session = self.library.session
         metadata = session.get(f"{self.registered.issuer}/.well-known/openid-configuration").json()
-        response = session.request(method, metadata[endpoint], auth=self.tokens)
-        response.raise_for_status()
-        return self._verified(response)
+        with _refusals():
+            response = session.request(method, metadata[endpoint], auth=self.tokens)
+            response.raise_for_status()
+            return self._verified(response)
 
     def _verified(self, response: Any) -> dict[str, Any]:
         known = self.registered

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from corpid.sandbox import check as checking
@@ -22,6 +23,7 @@ from corpid.sandbox import demo_directory
 from corpid.sandbox.demo import running
 from corpid.sandbox.demo_directory import DemoError
 from corpid.sandbox.example_directory import ExampleDirectory
+from corpid.sandbox.inspection import Inspector, Outcome
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
 
 SECONDS = 120
@@ -220,3 +222,14 @@ def test_a_provider_that_publishes_anything_but_its_generation_fails_the_check(t
     failed = {one["name"]: one["problem"] for one in report["scenarios"] if not one["ok"]}
     assert list(failed) == ["the discovery document"]
     assert "response_modes_supported" in failed["the discovery document"]
+
+
+def test_a_demo_in_another_generation_takes_over_the_data_of_the_last(tmp_path: Path) -> None:
+    """The client is registered anew: what was said of LEGACY alone is taken away."""
+
+    async def stories() -> None:
+        for chosen in (LEGACY, CURRENT):
+            async with running(tmp_path, first_port=0, interface=chosen) as demo, httpx.AsyncClient() as http:
+                await checking.cancelled(Inspector(demo, http), Outcome(chosen.name))
+
+    asyncio.run(stories())

@@ -37,9 +37,7 @@ def names(running: Provider) -> list[str]:
 
 
 @in_words_of("OAUTH_JWT_CLAIM_COMPARISON_FAILED", "MismatchingIdTokenNonce")
-def test_a_nonce_that_is_not_ours_is_refused(
-    running: Provider, settled: Example, words: str
-) -> None:
+def test_a_nonce_that_is_not_ours_is_refused(running: Provider, settled: Example, words: str) -> None:
     """OpenID Connect Core §3.1.3.7, 11."""
     running.wire.requests["request"] = pushed_with("nonce", "another-sign-in")
     assert settled.sign_in(running.newcomer()).lines[0] == f"Not signed in ({words})"
@@ -80,9 +78,7 @@ def test_userinfo_that_says_something_else_than_was_signed_is_refused(
 
 
 @in_words_of("OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED", "InvalidClaim")
-def test_userinfo_of_another_person_is_refused(
-    running: Provider, settled: Example, words: str
-) -> None:
+def test_userinfo_of_another_person_is_refused(running: Provider, settled: Example, words: str) -> None:
     """OpenID Connect Core §5.3.2: properly signed, but not about whom the ID token names."""
     answers: list[bytes] = []
 
@@ -105,9 +101,7 @@ def test_a_provider_of_another_name_is_refused(running: Provider, tmp_path: Path
 
 
 @in_words_of("Not signed in (invalid_token)", "Not signed in (InvalidIdToken)")
-def test_an_exchanged_access_token_signs_nobody_in(
-    running: Provider, settled: Example, words: str
-) -> None:
+def test_an_exchanged_access_token_signs_nobody_in(running: Provider, settled: Example, words: str) -> None:
     """OpenID Connect Core §3.1.3.6: one library compares at_hash, which is optional there; the provider refuses it anyway."""
     running.wire.responses["token"] = member("access_token", other_token)
     assert settled.sign_in(running.newcomer()).lines[0] == words

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from corpid.sandbox.interfaces import CURRENT, LEGACY
 from tests.interop.dishonest import pushed_with
 from tests.interop.examples import ROLES, Example, Shown, example, registered_by_its_own_command
+from tests.interop.libraries import LANGUAGES
 from tests.interop.running import Provider, provider
 from tests.interop.stock_clients import write_keys
 
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 
     SettledClient = Callable[[str], Example]
 
-LANGUAGES = ("node", "python")
+ONE_OF_EACH = {"request", "userinfo", "authorization-info"}
+"""what only one generation asks"""
 MATRIX: list[tuple[str, str, dict[str, Any]]] = [
     ("ES256", "ECDH-ES+A256KW", {}),
     ("ES384", "ECDH-ES+A128KW", {"id_token_encryption_enc": "A256GCM"}),
@@ -45,6 +48,25 @@ def test_a_newcomer_follows_the_printed_command_and_a_person_signs_in(
         client.wait_for(lines[-1])
     assert (tmp_path / "keys.json").stat().st_mode & 0o777 == 0o600
     assert '"d"' not in (tmp_path / "keys.json.public").read_text()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_client_moves_from_legacy_to_current_as_it_stands(
+    serving: Callable[..., Provider], tmp_path: Path, language: str
+) -> None:
+    """R-1: the same client_id, keys and redirect URI; one setting of the relying party."""
+    running = serving(CURRENT, LEGACY)
+    keys, client_id = tmp_path / "keys.json", f"{language}-mover"
+    with example(language, running.issuer, keys, client_id, GENERATION="legacy") as client:
+        registered_by_its_own_command(client, running)
+        person = running.newcomer()
+        assert client.sign_in(person).lines == [f"{person.name} signed in", "for 209900042K (209900042K)", *ROLES]
+        assert [name for name, _ in running.wire.exchanges if name in ONE_OF_EACH] == ["authorization-info"]
+    running.wire.honest()
+    with example(language, running.issuer, keys, client_id, PORT=client.home.rsplit(":", 1)[1]) as moved:
+        person = running.newcomer()
+        assert moved.sign_in(person).lines[:2] == [f"{person.name} signed in", "for Example Harbour (209900042K)"]
+        assert [name for name, _ in running.wire.exchanges if name in ONE_OF_EACH] == ["request", "userinfo"]
 
 
 @pytest.mark.parametrize(
@@ -99,5 +121,8 @@ def test_nonces_of_the_server_are_taken_up_without_help(
     ):
         demanding.register(client.client_id, client.redirect_uri, client.jwks)
         assert client.sign_in(demanding.newcomer()).lines[-2:] == ROLES
-        statuses = {name: [status for each, status in demanding.wire.exchanges if each == name] for name in ("request", "userinfo")}
+        statuses = {
+            name: [status for each, status in demanding.wire.exchanges if each == name]
+            for name in ("request", "userinfo")
+        }
         assert statuses == {"request": [400, 201], "userinfo": asked_at_userinfo}

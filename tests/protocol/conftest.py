@@ -1,4 +1,8 @@
-"""Worlds for the protocol tests: one for a module whose tests leave it as it was, one for a test that does not."""
+"""Worlds for the protocol tests: one for a module whose tests leave it as it was, one for a test that does not.
+
+They speak the current generation, or each of those that a module or a test names, where it shares their rule:
+`pytestmark = pytest.mark.generations(*PUSHED)`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "generations(*names): runs once in a world of each of these generations")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    named = metafunc.definition.get_closest_marker("generations")
+    if named is not None and "speaking" in metafunc.fixturenames:
+        metafunc.parametrize("speaking", named.args, indirect=True)
+
+
+@pytest.fixture(scope="module")
+def speaking(request: pytest.FixtureRequest) -> str:
+    """The generation that the test's worlds speak."""
+    return str(getattr(request, "param", "current"))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def log() -> Iterator[None]:
     """The lines that the provider logs, where refusals look for the reference that a caller was told."""
@@ -33,18 +53,23 @@ def log() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[World]:
+def shared(speaking: str) -> Iterator[World]:
     """A world for every test of a module: none of them changes what another one sees, but for time, which passes."""
-    with World() as made:
+    with World(generations=(speaking,)) as made:
         yield made
 
 
 @pytest.fixture(scope="package")
-def worlds() -> Iterator[Worlds]:
-    """Worlds to be had for one test each."""
+def every_world() -> Iterator[Worlds]:
     made = Worlds()
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def worlds(every_world: Worlds, speaking: str) -> Worlds:
+    """Worlds to be had for one test each."""
+    return every_world.speaking(speaking)
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from corpid.sandbox.person import Person
 from corpid.sandbox.relying_party import RelyingParty
 from tests.protocol import directory
 from tests.protocol.deployment import EVENT, FAR, ISSUER, LIVE, NOON, WEEK, Clock, registered, rp_keys, template
+from tests.protocol.expectations import EXPECTED
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -57,6 +58,7 @@ class World:
         self._audited = 0
         chosen = {"base_url": ISSUER, "trusted_proxies": ("127.0.0.1",), "session_seconds": WEEK, **options}
         self.interface = INTERFACES[chosen.get("generations", ("current",))[0]]
+        self.expected = EXPECTED[self.interface.name]
         self.issuer: str = chosen["base_url"]
         self.application = self.run(self._start(settings.load(data_dir=self.directory, **chosen)))
         self._look = sqlite3.connect(f"file:{self.directory / 'corpid.sqlite'}?mode=ro", uri=True)
@@ -70,9 +72,7 @@ class World:
         self.browser = self.new_browser()
 
     def _admit(self) -> None:
-        """Nobody is registered for the generation that ends unless a registration names it."""
-        named = {"generations": (self.interface.name,), "legacy_until": FAR}
-        changes = [Upsert(registered(client_id, **named)) for client_id in ("rp-1", "rp-2")]
+        changes = [Upsert(self.client(client_id)) for client_id in ("rp-1", "rp-2")]
         self.run(self.provider.registry.directory.write(changes, EVENT))
         self.provider.live.drop()
         self._audited += len(self.audited())
@@ -133,9 +133,14 @@ class World:
             **{"keys": rp_keys(client_id), "interface": self.interface, **options},
         )
 
+    def client(self, client_id: str = "rp-1", **changes: Any) -> Client:
+        """A client as it is registered here: by name for the generation that ends, since nobody is unless named."""
+        named = {"generations": (self.interface.name,), "legacy_until": FAR} if self.interface.ends else {}
+        return registered(client_id, **{**named, **changes})
+
     def registers(self, client_id: str = "rp-1", **changes: Any) -> RelyingParty:
         """Register a client, or change it, in another process; its relying party. Five seconds pass (D50)."""
-        self.writes(registered(client_id, **changes))
+        self.writes(self.client(client_id, **changes))
         return self.party(client_id)
 
     def writes(self, *records: Record | Client) -> None:
@@ -240,11 +245,17 @@ class World:
 class Worlds:
     """Worlds by their settings, each used again after a reset: making one costs more than most tests."""
 
-    def __init__(self) -> None:
-        self._made: dict[str, World] = {}
+    def __init__(self, generation: str = "current", made: dict[str, World] | None = None) -> None:
+        self._generation = generation
+        self._made: dict[str, World] = {} if made is None else made
+
+    def speaking(self, generation: str) -> Worlds:
+        """The same worlds, of which those to come speak this generation unless their settings say otherwise."""
+        return Worlds(generation, self._made)
 
     def fresh(self, **options: Any) -> World:
         """A world in which nothing has happened."""
+        options = {"generations": (self._generation,), **options}
         world = self._made.get(repr(options))
         if world is None:
             world = self._made[repr(options)] = World(**options)

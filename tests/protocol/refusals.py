@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LOG: Final = io.BytesIO()
 """the access log of the tests in this folder"""
-ALGORITHMS: Final = "ES256 ES256K ES384 ES512"
+CHALLENGE: Final = 'DPoP algs="ES256 ES256K ES384 ES512"'
 _PUBLIC: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]{1,300}")
 _ENDING: Final = re.compile(r" \(reference ([0-9a-zA-Z_-]{8,64})\)$")
 
@@ -53,21 +53,24 @@ def json_refusal(
     assert answer.headers["content-type"] == "application/json"
     assert not_cached(answer)
     challenges = [scheme] if scheme else []
-    if error == "invalid_dpop_proof":
+    if error == "invalid_dpop_proof" and status == 401:
         challenges = [f'DPoP error="{error}", error_description="{body["error_description"]}"']
     assert answer.headers.get_list("www-authenticate") == challenges
     assert ("dpop-nonce" in answer.headers) == (error == "use_dpop_nonce")
     return is_public(body["error_description"], error)
 
 
-def resource_refusal(answer: httpx.Response, status: int, error: str) -> str:
-    """A refusal of userinfo: one challenge, and the same in JSON; returns its sentence (Spec 7.4, D24)."""
+def resource_refusal(answer: httpx.Response, status: int, error: str, start: str = CHALLENGE) -> str:
+    """A refusal of a resource: one challenge, and the same in JSON; returns its sentence (Spec 7.4, D24).
+
+    `start` is how its challenge begins.
+    """
     assert answer.status_code == status, answer.text
     body = answer.json()
     assert body.keys() == {"error", "error_description"}, body
     assert body["error"] == error, body
     description = body["error_description"]
-    challenge = f'DPoP algs="{ALGORITHMS}", error="{error}", error_description="{description}"'
+    challenge = f'{start}, error="{error}", error_description="{description}"'
     assert answer.headers.get_list("www-authenticate") == ([challenge] if status < 500 else [])
     assert answer.headers["content-type"] == "application/json"
     assert not_cached(answer)

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.protocol.deployment import AUTHORIZE, ISSUER
+from tests.protocol.expectations import EVERY, PUSHED
 from tests.protocol.provider import World, Worlds, query
 from tests.protocol.refusals import is_public
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from corpid.sandbox.browser import Browser
 
+pytestmark = pytest.mark.generations(*PUSHED)
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -185,17 +187,20 @@ def test_other_methods_are_405(world: World, method: str) -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST, HEAD")
 
 
-def test_the_callback_carries_code_and_state_and_nothing_else(world: World) -> None:
-    """Spec 4.2; the code begins with its generation's letter (decisions "Generations")."""
+@pytest.mark.generations(*EVERY)
+def test_the_callback_carries_code_and_state_and_iss_where_discovery_says_so_and_nothing_else(world: World) -> None:
+    """Spec 4.2; RFC 9207; the code begins with its generation's letter (decisions "Generations")."""
     state = "".join(map(chr, range(0x20, 0x7F)))
     world.rp.parameters = {"state": state}
     told = query(world.sign_in())
-    assert told.keys() == {"code", "state"}
+    assert told.keys() == {"code", "state", *(["iss"] if world.expected.iss else [])}
     assert told["state"] == state
+    assert told.get("iss") == (ISSUER if world.expected.iss else None)
     assert len(told["code"]) == 44
-    assert told["code"].startswith("c")
+    assert told["code"].startswith(world.expected.code)
 
 
+@pytest.mark.generations(*EVERY)
 def test_the_code_is_nowhere_in_the_database(world: World) -> None:
     """D15: derived again, never stored in clear."""
     code = query(world.sign_in())["code"]

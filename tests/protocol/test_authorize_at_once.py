@@ -8,11 +8,14 @@ import msgspec
 import pytest
 
 from tests.protocol import directory
-from tests.protocol.deployment import registered
+from tests.protocol.deployment import ISSUER
+from tests.protocol.expectations import EVERY
 from tests.protocol.provider import World, Worlds, query
 
 if TYPE_CHECKING:
     import httpx
+
+pytestmark = pytest.mark.generations(*EVERY)
 
 
 @pytest.fixture
@@ -43,9 +46,11 @@ def test_with_one_entity_and_nothing_to_ask_a_get_completes(signed_in: World) ->
     """D30: and its code redeems."""
     before = signed_in.kinds()
     answer = signed_in.get(url(signed_in))
-    assert told(answer).keys() == {"code", "state"}
-    more = ["assertion", "claim", "code", "completed", "proof", "pushed_request"]
-    assert signed_in.kinds() == sorted([*before, *more])
+    found = told(answer)
+    assert (found["state"], found.get("iss")) == ("st4te", ISSUER if signed_in.expected.iss else None)
+    pushing = ["assertion", "pushed_request"] if signed_in.interface.pushed else []
+    proving = ["proof"] if signed_in.interface.proof_at_push else []
+    assert signed_in.kinds() == sorted([*before, "claim", "code", "completed", *pushing, *proving])
     assert signed_in.audited()[-1] == "sign_in.complete"
     assert signed_in.redeem(told(answer)["code"]).status_code == 200
 
@@ -142,7 +147,7 @@ def test_prompt_none_is_told_what_page_is_missing_and_spends_nothing(
     signed_in: World, change: dict[str, Any], form: dict[str, Any], error: str
 ) -> None:
     """D40: login_required, interaction_required or consent_required instead of a page."""
-    signed_in.writes(registered(**change))
+    signed_in.writes(signed_in.client(**change))
     where = url(signed_in, prompt="none", **form)
     with signed_in.nothing_spent():
         answer = told(signed_in.get(where))
@@ -175,9 +180,9 @@ def test_signing_in_anew_shows_in_auth_time(signed_in: World) -> None:
     assert anew == int(signed_in.clock.now)
 
 
-def test_without_single_sign_on_prompt_none_is_login_required() -> None:
+def test_without_single_sign_on_prompt_none_is_login_required(worlds: Worlds) -> None:
     """D30: off by default."""
-    with World(session_seconds=0) as world:
-        world.sign_in()
-        assert told(world.get(url(world, prompt="none")))["error"] == "login_required"
-        assert page(world.get(url(world)))
+    world = worlds.fresh(session_seconds=0)
+    world.sign_in()
+    assert told(world.get(url(world, prompt="none")))["error"] == "login_required"
+    assert page(world.get(url(world)))

@@ -9,13 +9,15 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.protocol.deployment import AUTHORIZE, CALLBACK, LIVE
+from tests.protocol.deployment import AUTHORIZE, CALLBACK, ISSUER, LIVE
+from tests.protocol.expectations import EVERY, PUSHED
 from tests.protocol.provider import World, Worlds, query
 from tests.protocol.refusals import is_public, logged
 
 if TYPE_CHECKING:
     import httpx
 
+pytestmark = pytest.mark.generations(*PUSHED)
 UNKNOWN = f"urn:ietf:params:oauth:request_uri:{'A' * 43}"
 MARK = "m4rkedV4lue"
 
@@ -45,15 +47,18 @@ def error_page(world: World, *pairs: tuple[str, str], status: int = 400) -> http
     return answer
 
 
-def callback(answer: httpx.Response, error: str, *, uri: str = CALLBACK, state: str = "st4te") -> dict[str, str]:
-    """An error that the client is told in the query of its redirect URI (Spec 7.2, D38)."""
+def callback(
+    world: World, answer: httpx.Response, error: str, *, uri: str = CALLBACK, state: str = "st4te"
+) -> dict[str, str]:
+    """An error that the client is told in the query of its redirect URI, with iss where it is on (Spec 7.2, D38)."""
     assert (answer.status_code, answer.content) == (302, b"")
     assert answer.headers.get_list("cache-control") == ["no-store"]
     location = answer.headers["location"]
     assert location.startswith(f"{uri}{'&' if '?' in uri else '?'}")
     told = query(location)
     assert (told["error"], told["state"]) == (error, state)
-    assert told.keys() - {"kept"} == {"error", "error_description", "state"}
+    assert told.get("iss") == (ISSUER if world.expected.iss else None)
+    assert told.keys() - {"kept", "iss"} == {"error", "error_description", "state"}
     is_public(told["error_description"], error)
     return told
 
@@ -165,7 +170,7 @@ def test_an_expired_request_is_told_to_the_client_as_long_as_the_record_lives(wo
     for later in (60, 61, 719):
         world.clock.now = start + later
         with world.nothing_spent():
-            told = callback(world.get(url, world.new_browser()), "invalid_request_uri", uri=uri)
+            told = callback(world, world.get(url, world.new_browser()), "invalid_request_uri", uri=uri)
         assert "60 seconds" in told["error_description"]
         assert told.get("kept") == ("1" if "kept" in uri else None)
     world.clock.now = start + 720
@@ -180,23 +185,28 @@ def test_a_completed_request_is_told_to_the_client(world: World) -> None:
         for later in (0, 40):
             world.clock.now += later
             with world.nothing_spent():
-                callback(world.get(world.rp.authorization_url(), browser), "invalid_request_uri")
+                callback(world, world.get(world.rp.authorization_url(), browser), "invalid_request_uri")
         world.clock.now -= 40
     assert world.redeem(code).status_code == 200
 
 
-@pytest.mark.parametrize("returns", [True, False])
-def test_iss_is_in_every_callback_exactly_where_discovery_says_so(returns: bool) -> None:
-    """Spec 4.2; RFC 9207 §2; a setting overrides the generation's."""
-    with World(return_iss=returns) as world:
-        told = query(world.sign_in())
-        again = query(world.get(world.rp.authorization_url()).headers["location"])
-        assert {told.get("iss"), again.get("iss")} == ({world.issuer} if returns else {None})
-        assert told.keys() - {"iss"} == {"code", "state"}
-        published = world.run(world.rp.discover(again=True))["authorization_response_iss_parameter_supported"]
-        assert published is returns
+@pytest.mark.generations(*EVERY)
+@pytest.mark.parametrize("returns", [True, False, None])
+def test_iss_is_in_every_callback_exactly_where_discovery_says_so(worlds: Worlds, returns: bool | None) -> None:
+    """Spec 4.2; RFC 9207 §2; a setting overrides the generation's; prompt=none shows an error."""
+    world = worlds.fresh(session_seconds=0, **({} if returns is None else {"return_iss": returns}))
+    expected = world.expected.iss if returns is None else returns
+    told = query(world.sign_in())
+    world.rp.restart()
+    refused = query(world.get(world.asked(prompt="none")).headers["location"])
+    assert {told.get("iss"), refused.get("iss")} == ({world.issuer} if expected else {None})
+    assert told.keys() - {"iss"} == {"code", "state"}
+    assert refused.keys() - {"iss"} == {"error", "error_description", "state"}
+    published = world.run(world.rp.discover(again=True))["authorization_response_iss_parameter_supported"]
+    assert published is expected
 
 
+@pytest.mark.generations(*EVERY)
 def test_a_person_without_a_usable_entity_is_told_and_the_client_gets_access_denied(world: World) -> None:
     """D17: a page explains first."""
     world.rp.parameters = {"state": "st4te"}
@@ -214,7 +224,7 @@ def test_what_nobody_foresaw_is_a_server_error_for_the_client_and_completes_noth
         other.execute("UPDATE services SET roles = '['")
         world.clock.now += LIVE
         with world.nothing_spent():
-            told = callback(world.get(url), "server_error")
+            told = callback(world, world.get(url), "server_error")
         other.executemany("UPDATE services SET roles = ?2 WHERE service_id = ?1", whole)
     assert "roles" not in told["error_description"]
     assert "code" in query(world.get(url).headers["location"])

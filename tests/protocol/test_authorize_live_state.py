@@ -10,7 +10,7 @@ import pytest
 from corpid.sandbox import walk
 from corpid.sandbox.person import Person
 from tests.protocol import directory
-from tests.protocol.deployment import registered
+from tests.protocol.expectations import EVERY
 from tests.protocol.provider import World, query
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     Change = Callable[[World], Any]
 
+pytestmark = pytest.mark.generations(*EVERY)
 ALICE = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
 
 
@@ -27,8 +28,9 @@ def off(record: Any) -> Any:
 
 def asked_for_consent(world: World) -> None:
     """Alice has shown both factors at a private client; one click is left."""
-    world.writes(registered(sector="private"))
-    world.rp.parameters, world.rp.scope = {"state": "st4te"}, "openid authinfo user.name"
+    world.writes(world.client(sector="private"))
+    scope = "openid authinfo user.name" if "user.name" in world.interface.scopes else "openid authinfo"
+    world.rp.parameters, world.rp.scope = {"state": "st4te"}, scope
     world.run(world.browser.open(world.run(world.rp.begin())))
     person = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
     for _ in range(2):
@@ -42,11 +44,11 @@ PERSON_SIDE: dict[str, Change] = {
     "membership off": lambda w: w.writes(off(directory.MEMBERSHIP)),
     "membership gone": lambda w: w.deletes(directory.MEMBERSHIP),
     "scope gone": lambda w: w.registers(sector="private", scopes=("openid",)),
-    "generation gone": lambda w: w.registers(sector="private", generations=("legacy",)),
+    "generation gone": lambda w: w.registers(sector="private", generations=(ANOTHER[w.interface.name],)),
 }
 CLIENT_SIDE: dict[str, Change] = {
     "client off": lambda w: w.registers(enabled=False),
-    "client gone": lambda w: w.deletes(registered()),
+    "client gone": lambda w: w.deletes(w.client()),
     "redirect URI gone": lambda w: w.registers(redirect_uris=("https://rp.example/new",)),
 }
 

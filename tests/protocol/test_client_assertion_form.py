@@ -9,12 +9,15 @@ import pytest
 
 from corpid.sandbox import jwt
 from tests.protocol.deployment import rp_keys
+from tests.protocol.expectations import EVERY
 from tests.protocol.test_client_assertion import accept, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.protocol.provider import World
+
+pytestmark = pytest.mark.generations(*EVERY)
 
 
 def _parts(assertion: str) -> list[str]:

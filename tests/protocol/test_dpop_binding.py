@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.protocol.deployment import PAR, TOKEN, other_key
+from tests.protocol.expectations import PUSHED, SIGNED
 from tests.protocol.refusals import json_refusal, resource_refusal
 
 if TYPE_CHECKING:
     from tests.protocol.provider import World
+
+pytestmark = pytest.mark.generations(*PUSHED)
 
 
 def refuse_push(world: World, headers: Any, **form: Any) -> None:
@@ -21,6 +24,7 @@ def refuse_push(world: World, headers: Any, **form: Any) -> None:
     assert world.push(**honest).status_code == 201
 
 
+@pytest.mark.generations(*SIGNED)
 def test_a_push_needs_a_proof_or_the_thumbprint_of_a_key(shared: World) -> None:
     """Spec 4.1: DPoP unless dpop_jkt is given; D6."""
     refuse_push(shared, {"DPoP": None})
@@ -58,7 +62,8 @@ def test_a_bad_proof_at_the_token_endpoint_spends_neither_assertion_nor_code(
     code, assertion = world.code(), world.rp.assertion()
     proof = world.rp.proof(**{"method": "POST", "url": TOKEN, **spoil})
     with world.nothing_spent():
-        json_refusal(world.redeem(code, headers={"DPoP": proof}, client_assertion=assertion), 401, "invalid_dpop_proof")
+        answer = world.redeem(code, headers={"DPoP": proof}, client_assertion=assertion)
+        json_refusal(answer, world.expected.bad_proof_status, "invalid_dpop_proof")
     assert world.redeem(code, client_assertion=assertion).status_code == 200
 
 
@@ -68,7 +73,8 @@ def test_a_replayed_proof_at_the_token_endpoint_spends_neither_assertion_nor_cod
     assert world.redeem(first, headers={"DPoP": proof}).status_code == 200
     code, assertion = world.code(), world.rp.assertion()
     with world.nothing_spent("proof.replay"):
-        json_refusal(world.redeem(code, headers={"DPoP": proof}, client_assertion=assertion), 401, "invalid_dpop_proof")
+        answer = world.redeem(code, headers={"DPoP": proof}, client_assertion=assertion)
+        json_refusal(answer, world.expected.bad_proof_status, "invalid_dpop_proof")
     assert world.redeem(code, client_assertion=assertion).status_code == 200
 
 
@@ -94,11 +100,12 @@ def test_the_bound_key_redeems_and_is_confirmed_in_the_token(world: World, by: s
 
 def _code_bound_by(world: World, by: str) -> str:
     """A code bound to the relying party's key by a proof or by its thumbprint alone."""
-    if by == "proof":
-        return world.code()
     rp = world.rp
     rp.restart()
-    answer = world.push(headers={"DPoP": None}, dpop_jkt=rp.sign_in.dpop_key.thumbprint())
+    if by == "proof":
+        answer = world.push(headers={"DPoP": rp.proof("POST", PAR)})
+    else:
+        answer = world.push(headers={"DPoP": None}, dpop_jkt=rp.sign_in.dpop_key.thumbprint())
     rp.sign_in.request_uri = answer.json()["request_uri"]
     return rp.callback(world.get(rp.authorization_url()).headers["location"])
 
@@ -108,4 +115,5 @@ def test_a_resource_asked_with_another_key_is_invalid_token(world: World) -> Non
     token = world.tokens().access_token
     stolen = world.rp.proof("GET", f"{world.issuer}/userinfo", token, key=other_key())
     with world.nothing_spent():
-        resource_refusal(world.userinfo(token=token, DPoP=stolen), 401, "invalid_token")
+        answer = world.userinfo(token=token, DPoP=stolen)
+        resource_refusal(answer, 401, "invalid_token", world.expected.challenge)

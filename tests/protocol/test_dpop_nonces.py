@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from tests.protocol.deployment import PAR, TOKEN, USERINFO
+from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import json_refusal, resource_refusal
+
+pytestmark = pytest.mark.generations(*PUSHED)
 
 
 @pytest.fixture
@@ -24,7 +27,7 @@ def nonce_of(answer: Any) -> str:
 
 def challenged(world: World) -> str:
     """The nonce of this moment, from a challenge at PAR."""
-    answer = world.push(state="s")
+    answer = world.push(headers={"DPoP": world.rp.proof("POST", PAR)}, state="s")
     json_refusal(answer, 400, "use_dpop_nonce", state="s")
     return nonce_of(answer)
 
@@ -41,7 +44,7 @@ def test_at_par_a_proof_without_the_nonce_is_challenged_and_spends_nothing(world
     """D5: use_dpop_nonce 400 with one DPoP-Nonce; a nonce challenge leaves the assertion unspent."""
     honest = {"client_assertion": world.rp.assertion(), "state": "s"}
     with world.nothing_spent():
-        answer = world.push(**honest)
+        answer = world.push(headers={"DPoP": world.rp.proof("POST", PAR)}, **honest)
         json_refusal(answer, 400, "use_dpop_nonce", state="s")
     proof = world.rp.proof("POST", PAR, nonce=nonce_of(answer))
     assert world.push(headers={"DPoP": proof}, **honest).status_code == 201
@@ -70,7 +73,7 @@ def test_a_nonce_is_taken_for_at_least_two_minutes_and_not_for_ever(world: World
 def test_a_bad_proof_is_invalid_before_its_nonce_is_looked_at(world: World) -> None:
     """RFC 9449 §4.3: a challenge is for a proof that is otherwise proper."""
     answer = world.push(headers={"DPoP": world.rp.proof("GET", PAR)}, state="s")
-    json_refusal(answer, 401, "invalid_dpop_proof", state="s")
+    json_refusal(answer, world.expected.bad_proof_status, "invalid_dpop_proof", state="s")
 
 
 def test_a_push_bound_by_thumbprint_alone_needs_no_nonce(world: World) -> None:
@@ -96,13 +99,12 @@ def test_at_userinfo_the_challenge_is_a_401(world: World) -> None:
     token = world.redeem(waiting, headers={"DPoP": proof}).json()["access_token"]
     with world.nothing_spent():
         answer = world.userinfo(token=token)
-        resource_refusal(answer, 401, "use_dpop_nonce")
+        resource_refusal(answer, 401, "use_dpop_nonce", world.expected.challenge)
     proof = world.rp.proof("GET", USERINFO, token, nonce=nonce_of(answer))
     assert world.userinfo(token=token, DPoP=proof).status_code == 200
 
 
-def test_while_nonces_are_off_no_answer_speaks_of_them() -> None:
+def test_while_nonces_are_off_no_answer_speaks_of_them(shared: World) -> None:
     """D7: off by default."""
-    with World() as plain:
-        assert "dpop-nonce" not in plain.push().headers
-        assert "dpop-nonce" not in plain.push(state=None).headers
+    assert "dpop-nonce" not in shared.push().headers
+    assert "dpop-nonce" not in shared.push(scope=None).headers

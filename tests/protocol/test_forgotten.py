@@ -7,8 +7,13 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from tests.protocol.deployment import ISSUER, NOON, Clock, fill
+import pytest
+
+from tests.protocol.deployment import ISSUER, NOON, PAR, Clock, fill
+from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World
+from tests.protocol.refusals import json_refusal
+from tests.protocol.test_client_assertion import ask, is_accepted, is_refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,14 +28,41 @@ def after_a_power_loss(path: Path) -> None:
         database.execute("UPDATE deployment SET value = 'an earlier one' WHERE name = 'machine_start'")
 
 
-def test_proofs_and_assertions_are_refused_until_none_can_be_older_than_the_loss(tmp_path: Path) -> None:
-    """D7, D8: iat may lie 30 s ahead, so what was spent just before the loss may be dated 30 s after it."""
+@pytest.mark.generations(*PUSHED)
+def test_proofs_are_refused_until_none_can_be_older_than_the_loss(tmp_path: Path, speaking: str) -> None:
+    """D7: iat may lie 30 s ahead, so what was spent just before the loss may be dated 30 s after it."""
     after_a_power_loss(tmp_path)
-    with World(at=tmp_path) as world:
+    with World(at=tmp_path, generations=(speaking,)) as world:
         world.clock.now = NOON + AHEAD - 1
-        refused = world.push()
-        assert (refused.status_code, refused.json()["error"]) == (401, "invalid_dpop_proof")
-        assert "restart" in refused.json()["error_description"]
+        refused = world.push(headers={"DPoP": world.rp.proof("POST", PAR)}, state="s")
+        sentence = json_refusal(refused, world.expected.bad_proof_status, "invalid_dpop_proof", state="s")
+        assert "restart" in sentence
         assert world.kinds() == []
         world.clock.now = NOON + AHEAD
-        assert world.push().status_code == 201
+        assert world.push(headers={"DPoP": world.rp.proof("POST", PAR)}).status_code == 201
+
+
+@pytest.mark.generations("legacy")
+def test_so_are_assertions(tmp_path: Path, speaking: str) -> None:
+    """D8: also where no proof is beside them."""
+    after_a_power_loss(tmp_path)
+    with World(at=tmp_path, generations=(speaking,)) as world:
+        world.clock.now = NOON + AHEAD - 1
+        assert "restart" in is_refused(world, ask(world, world.rp.assertion()))
+        assert world.kinds() == []
+        world.clock.now = NOON + AHEAD
+        is_accepted(world, ask(world, world.rp.assertion()))
+
+
+@pytest.mark.generations("fapi2")
+def test_an_assertion_without_iat_is_refused_for_the_length_of_its_cap(tmp_path: Path, speaking: str) -> None:
+    """DESIGN "What each engine promises": it may have been made 600 s before its exp."""
+    after_a_power_loss(tmp_path)
+    with World(at=tmp_path, generations=(speaking,)) as world:
+        for later, lifetime in ((AHEAD - 1, 600), (AHEAD, 60), (AHEAD + 539, 60)):
+            world.clock.now = NOON + later
+            assertion = world.rp.assertion(iat=None, exp=world.clock.now + lifetime)
+            assert "restart" in is_refused(world, ask(world, assertion))
+        for later, lifetime in ((AHEAD + 539, 600), (AHEAD + 540, 60)):
+            world.clock.now = NOON + later
+            is_accepted(world, ask(world, world.rp.assertion(iat=None, exp=world.clock.now + lifetime)))

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.protocol.deployment import CALLBACK, PAR, TOKEN, USERINFO, registered, rp_keys
+from tests.protocol.deployment import CALLBACK, PAR, TOKEN, USERINFO, rp_keys
+from tests.protocol.expectations import EVERY, PUSHED, SIGNED
 from tests.protocol.refusals import is_public, json_refusal, not_cached
 
 if TYPE_CHECKING:
     from tests.protocol.provider import World
 
+pytestmark = pytest.mark.generations(*PUSHED)
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -187,13 +189,17 @@ def test_a_client_that_is_disabled_or_has_no_usable_key_gets_the_same_sentence(
 
 def test_a_client_of_another_generation_is_unauthorized(world: World) -> None:
     """Decisions "Generations", no downgrade: unauthorized_client 400."""
-    world.registers(generations=("legacy",))
-    with world.nothing_spent():
-        json_refusal(world.push(state="s"), 400, "unauthorized_client", state="s")
-    world.registers(generations=("legacy", "current"))
+    own = world.interface.name
+    others = tuple(name for name in EVERY if name != own)
+    for named in (others[:1], others):
+        world.registers(generations=named)
+        with world.nothing_spent():
+            json_refusal(world.push(state="s"), 400, "unauthorized_client", state="s")
+    world.registers(generations=("legacy", own))
     assert world.push().status_code == 201
 
 
+@pytest.mark.generations(*SIGNED)
 @pytest.mark.parametrize("use", ["sig alone", "unusable enc"])
 def test_without_an_encryption_key_the_push_is_refused_and_nothing_is_spent(world: World, use: str) -> None:
     """D27: no usable enc key at PAR is invalid_request, before anything is spent."""
@@ -204,7 +210,7 @@ def test_without_an_encryption_key_the_push_is_refused_and_nothing_is_spent(worl
     world.registers(jwks=json.dumps({"keys": keys}))
     with world.nothing_spent():
         json_refusal(world.push(headers=headers, **honest), 400, "invalid_request", state="s")
-    world.writes(registered())
+    world.writes(world.client())
     assert world.push(headers=headers, **honest).status_code == 201
 
 
@@ -218,5 +224,5 @@ def test_a_client_with_a_broken_key_set_is_a_server_error(world: World) -> None:
 def test_a_pushed_request_is_written_for_the_client_alone(shared: World) -> None:
     """D15: one record, one spent assertion, one spent proof; nothing else."""
     before = shared.kinds()
-    assert shared.push(redirect_uri=CALLBACK).status_code == 201
+    assert shared.push(headers={"DPoP": shared.rp.proof("POST", PAR)}, redirect_uri=CALLBACK).status_code == 201
     assert sorted([*before, "assertion", "proof", "pushed_request"]) == shared.kinds()

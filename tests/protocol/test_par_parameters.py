@@ -13,6 +13,7 @@ import pytest
 
 from corpid.protocol.records import PushedRequest
 from tests.protocol.deployment import CALLBACK, PAR
+from tests.protocol.expectations import PUSHED, SIGNED
 from tests.protocol.refusals import json_refusal, not_cached
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from tests.protocol.provider import World
 
+pytestmark = pytest.mark.generations(*PUSHED)
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 LEVEL_2 = "urn:idp:authentication:loa:2"
 
@@ -48,16 +50,18 @@ def accept(world: World, **form: Any) -> Any:
     return msgspec.msgpack.decode(value, type=PushedRequest).request
 
 
-REQUIRED = (
-    "client_id", "response_type", "redirect_uri", "code_challenge", "code_challenge_method", "state", "nonce",
-    "authentication_context_type",
-)  # fmt: skip
+OPTIONAL = ("state", "nonce", "authentication_context_type")
+"""in the generation that says so"""
+REQUIRED = ("client_id", "response_type", "redirect_uri", "code_challenge", "code_challenge_method", *OPTIONAL)
 
 
 @pytest.mark.parametrize("name", REQUIRED)
 @pytest.mark.parametrize("value", [None, ""], ids=["absent", "empty"])
 def test_a_missing_parameter_is_invalid_request_and_is_named(shared: World, name: str, value: str | None) -> None:
-    """Spec 4.1; D14: a parameter without a value counts as absent."""
+    """Spec 4.1; D14: a parameter without a value counts as absent; decisions "Generations": FAPI2 requires less."""
+    if name in OPTIONAL and name not in shared.expected.required:
+        accept(shared, **{name: value})
+        return
     assert refuse(shared, **{name: value}) == f"parameter {name} is missing"
 
 
@@ -163,8 +167,9 @@ def test_the_first_supported_acr_value_wins_and_without_any_the_clients_level(sh
 @pytest.mark.parametrize(
     "value", ["urn:idp:authentication:loa:3", "urn:idp:authentication:loa:1", "2", "URN:idp:authentication:loa:2"]
 )
+@pytest.mark.generations(*SIGNED)
 def test_acr_values_without_a_supported_one_are_refused(shared: World, value: str) -> None:
-    """Decisions "Generations": CURRENT answers invalid_request."""
+    """Decisions "Generations": invalid_request, but in FAPI2."""
     refuse(shared, acr_values=value)
 
 
@@ -222,7 +227,7 @@ def test_a_proper_max_age_is_taken(shared: World, value: str) -> None:
 
 @pytest.mark.parametrize("value", ["fragment", "form_post", "jwt", "query "])
 def test_a_response_mode_that_is_not_served_is_refused(shared: World, value: str) -> None:
-    """Decisions "Generations": CURRENT serves query alone."""
+    """Decisions "Generations": query alone, wherever requests are pushed."""
     refuse(shared, response_mode=value)
     assert accept(shared, response_mode="query").response_mode == "query"
 
@@ -230,7 +235,7 @@ def test_a_response_mode_that_is_not_served_is_refused(shared: World, value: str
 @pytest.mark.parametrize("name", ["request", "request_uri"])
 def test_a_request_object_or_reference_in_the_body_is_refused(shared: World, name: str) -> None:
     """D14; RFC 9126 §2.1."""
-    assert refuse(shared, **{name: "urn:x"}) == f"parameter {name} is not accepted here"
+    assert refuse(shared, **{name: "urn:x"}).startswith(f"parameter {name} is not accepted here")
 
 
 @pytest.mark.parametrize(

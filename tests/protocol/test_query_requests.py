@@ -83,7 +83,9 @@ def test_a_repeated_request_uri_is_an_error_page(legacy: World, request_uri: Any
     shown_page(legacy, request_uri=request_uri)
 
 
-@pytest.mark.parametrize("broken", ["%ff=x", "redirect_uri=%zz", "redirect_uri=%ff", "redirect_uri=https://rp.example/\xe9"])
+@pytest.mark.parametrize(
+    "broken", ["%ff=x", "redirect_uri=%zz", "redirect_uri=%ff", "redirect_uri=https://rp.example/\xe9"]
+)
 def test_what_cannot_be_decoded_before_the_redirect_uri_is_known_is_an_error_page(legacy: World, broken: str) -> None:
     """D14, D16."""
     error_page(legacy.get(f"{AUTHORIZE}?client_id=rp-1&{broken}", legacy.new_browser()))

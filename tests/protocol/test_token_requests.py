@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.sandbox import jwt
-from tests.protocol.deployment import CALLBACK, TOKEN, registered, rp_keys
+from tests.protocol.deployment import CALLBACK, TOKEN, rp_keys
+from tests.protocol.expectations import EVERY
 from tests.protocol.refusals import json_refusal, not_cached
 
 if TYPE_CHECKING:
     from tests.protocol.provider import World
 
+pytestmark = pytest.mark.generations(*EVERY)
 PARAMETERS = (
     "grant_type", "code", "redirect_uri", "client_id", "client_assertion_type", "client_assertion", "code_verifier", "client_secret",
 )  # fmt: skip
@@ -23,7 +25,7 @@ def refuse(world: World, error: str, /, **form: Any) -> str:
     """A request with one thing wrong: refused, nothing spent; then honestly with the same code, assertion and proof."""
     code = world.code()
     honest: dict[str, Any] = {"client_assertion": world.rp.assertion()}
-    headers = {"DPoP": world.rp.proof("POST", TOKEN)}
+    headers = {"DPoP": world.rp.proof("POST", TOKEN)} if world.interface.bound else {}
     with world.nothing_spent():
         sentence = json_refusal(world.redeem(code, headers=headers, **{**honest, **form}), 400, error)
     assert world.redeem(code, headers=headers, **honest).status_code == 200
@@ -34,7 +36,8 @@ def refuse(world: World, error: str, /, **form: Any) -> str:
 @pytest.mark.parametrize("value", [None, ""])
 def test_a_missing_parameter_is_invalid_request_and_is_named(shared: World, name: str, value: str | None) -> None:
     """Spec 4.3, D14."""
-    assert name in refuse(shared, "invalid_request", **{name: value})
+    error = shared.expected.bad_verifier if name == "code_verifier" else "invalid_request"
+    assert name in refuse(shared, error, **{name: value})
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -63,9 +66,9 @@ def test_another_grant_type_is_unsupported(shared: World, value: str) -> None:
 @pytest.mark.parametrize(
     "value", ["x" * 42, "x" * 129, "x" * 42 + "é", "x" * 42 + "+", "x" * 42 + "=", "x" * 42 + " ", "x" * 43 + "\n"]
 )
-def test_a_malformed_verifier_is_invalid_request(shared: World, value: str) -> None:
-    """Decisions "Generations": CURRENT answers invalid_request; RFC 7636 §4.1."""
-    refuse(shared, "invalid_request", code_verifier=value)
+def test_a_malformed_verifier_is_refused_and_spends_nothing(shared: World, value: str) -> None:
+    """Decisions "Generations": invalid_request, in FAPI2 invalid_grant; RFC 7636 §4.1."""
+    refuse(shared, shared.expected.bad_verifier, code_verifier=value)
 
 
 @pytest.mark.parametrize("verifier", ["v" * 43, "w" * 128, "-._~" + "Az09" * 10])
@@ -84,7 +87,7 @@ def test_client_id_may_be_left_out(shared: World) -> None:
 def test_every_way_in_which_a_code_does_not_fit_is_one_sentence(shared: World) -> None:
     """D19: unknown, expired, foreign code, other redirect_uri, wrong verifier: one public sentence."""
     sentences = {
-        json_refusal(shared.redeem("c" + "A" * 43), 400, "invalid_grant"),
+        json_refusal(shared.redeem(shared.expected.code + "A" * 43), 400, "invalid_grant"),
         json_refusal(shared.redeem("x"), 400, "invalid_grant"),
         json_refusal(shared.redeem("x" * 513), 400, "invalid_grant"),
         json_refusal(shared.redeem("\u00e9\u0000"), 400, "invalid_grant"),
@@ -94,24 +97,26 @@ def test_every_way_in_which_a_code_does_not_fit_is_one_sentence(shared: World) -
     assert len(sentences) == 1
 
 
+@pytest.mark.generations("legacy", "intermediate", "current")
 def test_without_an_encryption_key_it_is_a_server_error_and_nothing_is_spent(world: World) -> None:
     """D27: no usable enc key at token is server_error 500 with nothing spent."""
     code = world.code()
     world.registers(jwks=json.dumps({"keys": rp_keys("rp-1").public()["keys"][:1]}))
     honest = {"client_assertion": world.rp.assertion()}
-    headers = {"DPoP": world.rp.proof("POST", TOKEN)}
+    headers = {"DPoP": world.rp.proof("POST", TOKEN)} if world.interface.bound else {}
     with world.nothing_spent():
         json_refusal(world.redeem(code, headers=headers, **honest), 500, "server_error")
-    world.writes(registered())
+    world.writes(world.client())
     assert world.redeem(code, headers=headers, **honest).status_code == 200
 
 
 def test_the_answer_has_exactly_these_members(world: World) -> None:
     """Spec 2.4, 4.3, D31."""
-    answer = world.redeem(world.code(scope="openid user.name"))
+    answer = world.redeem(world.code(scope="openid authinfo"))
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     assert not_cached(answer)
     body = answer.json()
     assert body.keys() == {"access_token", "id_token", "token_type", "expires_in", "scope"}
-    assert (body["token_type"], body["expires_in"], body["scope"]) == ("DPoP", 600, "openid user.name")
+    scheme = "DPoP" if world.interface.bound else "Bearer"
+    assert (body["token_type"], body["expires_in"], body["scope"]) == (scheme, 600, "openid authinfo")
     assert "www-authenticate" not in answer.headers

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.protocol.deployment import AUTHORIZE, EVENT, ISSUER, LIVE, PAR, TOKEN
+from tests.protocol.expectations import EVERY, PUSHED
 from tests.protocol.provider import World, Worlds, query
 from tests.protocol.refusals import is_public, json_refusal, resource_refusal
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx
+
+pytestmark = pytest.mark.generations(*EVERY)
 
 
 @pytest.fixture
@@ -52,15 +55,17 @@ def page(answer: httpx.Response, seconds: str) -> None:
     assert "try again" in answer.text.lower()
 
 
-def callback(answer: httpx.Response) -> None:
+def callback(world: World, answer: httpx.Response) -> None:
     """Spec 7.2: the client is told."""
     assert answer.status_code == 302
     told = query(answer.headers["location"])
+    assert told.get("iss") == (ISSUER if world.expected.iss else None)
     assert (told["error"], told["state"]) == ("temporarily_unavailable", "st4te")
     is_public(told["error_description"], "temporarily_unavailable")
 
 
-def pushed(world: World) -> str:
+def begun(world: World) -> str:
+    """The URL of an authorization request, which may come as a query."""
     world.rp.sign_in.state = "st4te"
     return world.run(world.rp.begin())
 
@@ -70,35 +75,44 @@ def test_under_maintenance_machines_are_told_when_to_come_again_and_nothing_is_s
     code = world.code()
     maintenance(world, on=True)
     honest = {"client_assertion": world.rp.assertion()}
-    proofs = {url: {"DPoP": world.rp.proof("POST", url)} for url in (PAR, TOKEN)}
+    proof = {"DPoP": world.rp.proof("POST", TOKEN)} if world.interface.bound else {}
     with world.nothing_spent():
-        answers = [
-            world.push(headers=proofs[PAR], **honest),
-            world.redeem(code, headers=proofs[TOKEN], **honest),
-            world.userinfo(token="x"),
-        ]
-        assert [answer.headers["retry-after"] for answer in answers] == ["60"] * 3
-        sentence = json_refusal(answers[0], 503, "temporarily_unavailable", state=world.rp.sign_in.state)
-        assert sentence == json_refusal(answers[1], 503, "temporarily_unavailable")
-        assert sentence == resource_refusal(answers[2], 503, "temporarily_unavailable")
+        exchange, resource = world.redeem(code, headers=proof, **honest), world.userinfo(token="x")
+        assert [answer.headers["retry-after"] for answer in (exchange, resource)] == ["60"] * 2
+        sentence = json_refusal(exchange, 503, "temporarily_unavailable")
+        assert sentence == resource_refusal(resource, 503, "temporarily_unavailable")
     maintenance(world, on=False)
-    assert world.redeem(code, headers=proofs[TOKEN], **honest).status_code == 200
+    assert world.redeem(code, headers=proof, **honest).status_code == 200
+
+
+@pytest.mark.generations(*PUSHED)
+def test_under_maintenance_so_is_who_pushes(world: World) -> None:
+    """Spec 7.1: 503, with the state."""
+    honest = {"client_assertion": world.rp.assertion(), "state": "s"}
+    headers = {"DPoP": world.rp.proof("POST", PAR)}
+    maintenance(world, on=True)
+    with world.nothing_spent():
+        answer = world.push(headers=headers, **honest)
+        json_refusal(answer, 503, "temporarily_unavailable", state="s")
+        assert answer.headers["retry-after"] == "60"
+    maintenance(world, on=False)
+    assert world.push(headers=headers, **honest).status_code == 201
 
 
 def test_under_maintenance_a_request_whose_client_is_known_is_answered_to_the_client(world: World) -> None:
     """Spec 7.2: maintenance is a callback error; D16: once the redirect URI is proven."""
-    url = pushed(world)
+    url = begun(world)
     maintenance(world, on=True)
     with world.nothing_spent():
-        callback(world.get(url))
-        callback(world.get(url, world.new_browser()))
+        callback(world, world.get(url))
+        callback(world, world.get(url, world.new_browser()))
     maintenance(world, on=False)
     assert "code" in query(world.get(url).headers["location"])
 
 
 def test_under_maintenance_pages_say_so(world: World) -> None:
     """Spec 7: whoever is in the middle of a sign-in, and a POST at authorize."""
-    url = pushed(world)
+    url = begun(world)
     browser = world.new_browser()
     at = f"{ISSUER}{world.get(url, browser).headers['location']}"
     maintenance(world, on=True)
@@ -121,7 +135,7 @@ def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_tr
     """Spec 7: high load. In JSON, as a challenge's body, in the callback and on the page, with nothing spent."""
     token, key = world.tokens().access_token, world.rp.sign_in.dpop_key
     code = world.code()
-    url = pushed(world)
+    url = begun(world)
     browser = world.new_browser()
     at = f"{ISSUER}{world.get(url, browser).headers['location']}"
     world.run(browser.open(at))
@@ -131,11 +145,11 @@ def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_tr
 
     async def everything() -> list[Any]:
         rp, http = world.rp, world.http
-        proof = {"DPoP": rp.proof("GET", f"{ISSUER}/userinfo", token, key=key)}
+        proof = {"DPoP": rp.proof("GET", f"{ISSUER}/userinfo", token, key=key)} if world.interface.bound else {}
         page_post = browser.http.post(f"{at}/password", data=fields, headers={"Sec-Fetch-Site": "same-origin"})
         return list(
             await asyncio.gather(
-                rp.push(),
+                *([rp.push()] if world.interface.pushed else []),
                 rp.token(code),
                 rp.resource("GET", proof, access_token=token),
                 http.get(url, follow_redirects=False),
@@ -146,14 +160,15 @@ def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_tr
         )
 
     with locked(world), world.nothing_spent():
-        push, exchange, resource, fresh, known, posted, keys = world.run(everything())
-    json_refusal(push, 503, "temporarily_unavailable", state="st4te")
+        *pushes, exchange, resource, fresh, known, posted, keys = world.run(everything())
+    for push in pushes:
+        json_refusal(push, 503, "temporarily_unavailable", state="st4te")
     json_refusal(exchange, 503, "temporarily_unavailable")
     resource_refusal(resource, 503, "temporarily_unavailable")
-    callback(fresh)
-    callback(known)
+    callback(world, fresh)
+    callback(world, known)
     page(posted, "5")
-    assert [answer.headers["retry-after"] for answer in (push, exchange, resource)] == ["5"] * 3
+    assert [answer.headers["retry-after"] for answer in (*pushes, exchange, resource)] == ["5"] * (len(pushes) + 2)
     assert keys.status_code == 200
     assert world.redeem(code).status_code == 200
     assert "code" in query(world.get(url).headers["location"])

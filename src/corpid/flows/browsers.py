@@ -35,17 +35,22 @@ async def recognise(provider: Provider, cookie: str | None, *, now: float) -> Br
     return None if value is None else msgspec.msgpack.decode(value, type=Browser)
 
 
-async def welcome(provider: Provider, unit: TransientUnit, browser: Browser) -> str:
-    """Give a browser a new cookie value and return it: 32 random bytes, base64url (D34)."""
+async def welcome(
+    provider: Provider, unit: TransientUnit, browser: Browser, *, seconds: float = kinds.NEW_BROWSER_SECONDS
+) -> str:
+    """Give a browser a new cookie value, for so many seconds, and return it: 32 random bytes, base64url (D34).
+
+    Anybody can be a new browser, again and again; so what is kept of one ends soon, unless somebody signs in.
+    """
     cookie = provider.new_id()
-    await unit.put(kinds.BROWSER.name, _key(provider, cookie), msgspec.msgpack.encode(browser), kinds.BROWSER.seconds)
+    await unit.put(kinds.BROWSER.name, _key(provider, cookie), msgspec.msgpack.encode(browser), seconds)
     return cookie
 
 
 async def replace(provider: Provider, unit: TransientUnit, old_cookie: str, browser: Browser) -> str:
     """Move the mapping to a new cookie value and kill the old one: at every sign-in (D34)."""
     await unit.take(kinds.BROWSER.name, _key(provider, old_cookie))
-    return await welcome(provider, unit, browser)
+    return await welcome(provider, unit, browser, seconds=kinds.BROWSER.seconds)
 
 
 class _Form(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -36,6 +36,8 @@ DENIED_TOKEN: Final = Kind("denied_token", limits.DENY_ENTRY_SECONDS)
 PROOF: Final = Kind("proof", 0)
 ASSERTION: Final = Kind("assertion", 0)
 BROWSER: Final = Kind("browser", 90 * DAY)
+NEW_BROWSER_SECONDS: Final = DAY
+"""how long a browser is known in which nobody has signed in yet"""
 REPEATED_FORM: Final = Kind("repeated_form", 60)
 KNOWN_BROWSER: Final = Kind("known_browser", 90 * DAY)
 ATTEMPTS: Final = Kind("attempts", 900)

@@ -116,9 +116,7 @@ def _refuse_objects(parameters: dict[str, str], generation: Generation) -> None:
     """The parameters are to come themselves; a push knows one refusal for that, the query two (D14)."""
     for name, refusal in (("request", RequestNotSupported), ("request_uri", RequestURINotSupported)):
         if name in parameters:
-            raise (InvalidRequest if generation.pushed else refusal)(
-                f"parameter {name} is not accepted here: send the parameters of the request themselves"
-            )
+            raise (InvalidRequest if generation.pushed else refusal)(f"parameter {name} is not accepted here")
 
 
 def _response_mode(parameters: dict[str, str], generation: Generation) -> str:

@@ -25,9 +25,15 @@ MEANINGS: Final = {
     "at_hash": "ties it to the access token",
     "amr": "how the person proved it",
     "acr": "the assurance level reached",
-    "userInfo": "the person who acts",
-    "entityInfo": "whom the person acts for",
-    "entity_info": "what the granted scopes tell of the entity",
+    "userInfo.CPAccType": "kind of account",
+    "userInfo.CPUID_FullName": "the person who acts",
+    "userInfo.ISSPHOLDER": "whether the account is a standard one",
+    "entityInfo.CPEntID": "whom the person acts for",
+    "entityInfo.CPEnt_TYPE": "what kind of entity",
+    "entityInfo.CPEnt_Status": "how it stands in the register",
+    "entityInfo.CPNonUEN_Country": "not told of UEN entities",
+    "entityInfo.CPNonUEN_RegNo": "not told of UEN entities",
+    "entityInfo.CPNonUEN_Name": "not told of UEN entities",
     "entity": "whom the person acts for",
     "act": "the person who acts",
     "client_id": "the relying party it was issued to",
@@ -203,7 +209,7 @@ def _words(path: str, value: Any) -> str:
         return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC ({value})"
     if isinstance(value, list):
         return ", ".join(str(one) for one in value)
-    return value if isinstance(value, str) else json.dumps(value)
+    return (value or "(blank)") if isinstance(value, str) else json.dumps(value)
 
 
 def _meaning(path: str) -> str:

@@ -10,8 +10,6 @@ from corpid.protocol.authorization_request import (
     PUSHED_PARAMETERS,
     REQUEST_PARAMETERS,
     mode_of_answer,
-    refuse_nested,
-    refuse_objects,
     validate,
 )
 from corpid.protocol.errors import InvalidRequest, InvalidScope, RequestNotSupported, RequestURINotSupported
@@ -65,8 +63,7 @@ def test_what_one_generation_requires_another_may_leave_out(name: str) -> None:
 def test_a_request_object_is_not_accepted_in_a_pushed_request(name: str) -> None:
     """RFC 9126 §2.1, D14."""
     with pytest.raises(InvalidRequest, match=f"parameter {name} is not accepted"):
-        refuse_nested({**PARAMETERS, name: "anything"})
-    refuse_nested(PARAMETERS)
+        validated(**{name: "anything"})
 
 
 @pytest.mark.parametrize(
@@ -80,10 +77,12 @@ def test_a_request_object_is_not_accepted_in_a_pushed_request(name: str) -> None
 def test_a_query_with_a_request_object_is_told_so_by_its_own_code(
     more: dict[str, str], refusal: type[RequestNotSupported | RequestURINotSupported]
 ) -> None:
-    """D14; OpenID Connect Core §3.1.2.6."""
-    with pytest.raises(refusal, match="send the parameters themselves"):
-        refuse_objects({**PARAMETERS, **more})
-    refuse_objects(PARAMETERS)
+    """D14; OpenID Connect Core §3.1.2.6; response_mode comes first (decisions "order")."""
+    given = {**PARAMETERS, **more}
+    with pytest.raises(refusal, match="is not accepted here"):
+        validate(given, CLIENT, LEGACY, jkt=None, acr_prefix=PREFIX)
+    with pytest.raises(InvalidRequest, match="response_mode"):
+        validate({**given, "response_mode": "jwt"}, CLIENT, LEGACY, jkt=None, acr_prefix=PREFIX)
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,10 @@ async def _old_form(request: Request, desk: Desk, who: Caller, interaction_id: s
 async def _get(request: Request, desk: Desk, who: Caller, visit: Visit, action: str) -> Response:
     looked_at = visit.interaction
     if action == "leave" and (looked_at.outcome is not None or who.now >= looked_at.expires_at):
-        return leave(desk, await completion.leave(desk.provider, who, looked_at))
+        response = await completion.leave(desk.provider, who, looked_at)
+        if "error" in response.parameters:
+            request.scope["state"]["log"]["error"] = response.parameters["error"]
+        return leave(desk, response)
     if action == "return" and looked_at.outcome is not None:
         return _page(desk, pages.leaving(desk, visit))
     if action:

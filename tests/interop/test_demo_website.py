@@ -1,0 +1,121 @@
+"""The demo relying party's own website: whose answer is whose, and how it may come back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from corpid.sandbox.attempts import Attempt
+from corpid.sandbox.demo_rp import COOKIE, DemoRP, Registration
+from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
+from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from tests.interop.counterpart import Counterpart
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+SITE = "http://127.0.0.1:8090"
+
+
+def with_site(story: Callable[[DemoRP, httpx.AsyncClient], Awaitable[None]], interface: Interface = LEGACY) -> None:
+    """Run a story against the website, whose provider is a counterpart."""
+
+    async def run() -> None:
+        rp = Counterpart(interface).rp
+        registration = Registration(
+            issuer=rp.issuer, url=SITE, keys=RelyingPartyKeys.generate(), persons=(), interface=interface
+        )
+        website = DemoRP(registration, rp.http, rp.clock)
+        transport = httpx.ASGITransport(app=website.app)
+        async with httpx.AsyncClient(transport=transport, base_url=SITE) as http:
+            await story(website, http)
+
+    asyncio.run(run())
+
+
+def begun(website: DemoRP, interface: Interface = LEGACY, **options: str) -> Attempt:
+    """A sign-in of the browser `one`."""
+    rp = Counterpart(interface, **options).rp
+    rp.redirect_uri = website.registration.redirect_uri
+    attempt = Attempt(browser_id="one", relying_party=rp)
+    website.attempts.keep(attempt)
+    return attempt
+
+
+@pytest.mark.parametrize("interface", INTERFACES.values(), ids=INTERFACES)
+def test_the_start_page_tells_the_generation_and_offers_what_it_has(interface: Interface) -> None:
+    """decisions.md, "Generations"."""
+
+    async def story(_: DemoRP, http: httpx.AsyncClient) -> None:
+        page = (await http.get("/")).text
+        assert f"<code>{interface.name}</code>" in page
+        assert ("response_mode" in page) == (len(interface.response_modes) > 1)
+        assert ("authentication_context_message" in page) == interface.message
+        assert all((f'value="{scope}"' in page) == (scope in interface.scopes) for scope in CURRENT.scopes)
+
+    with_site(story, interface)
+
+
+def test_an_answer_behind_the_fragment_sign_is_fetched_by_a_script_where_it_may_come_so() -> None:
+    """D38: nothing but our own page may hand it over."""
+
+    async def story(website: DemoRP, http: httpx.AsyncClient) -> None:
+        page = await http.get("/callback")
+        assert page.status_code == 200
+        assert website.static.url("fragment.js") in page.text
+        assert "script-src 'self'" in page.headers["content-security-policy"]
+        attempt = begun(website, response_mode="fragment")
+        await attempt.begin()
+        fields = {"fragment": f"code=c1&state={attempt.relying_party.sign_in.state}"}
+        foreign = await http.post("/callback/fragment", data=fields, headers={"Sec-Fetch-Site": "cross-site"})
+        assert foreign.status_code == 403
+        assert (await http.post("/callback/fragment", data=fields)).status_code == 400
+        http.cookies.set(COOKIE, "one")
+        assert (await http.post("/callback/fragment", data=fields)).status_code == 303
+        assert attempt.answered
+
+    with_site(story)
+
+
+def test_a_generation_without_fragments_has_no_page_for_them() -> None:
+    async def story(_: DemoRP, http: httpx.AsyncClient) -> None:
+        assert (await http.get("/callback")).status_code == 400
+
+    with_site(story, CURRENT)
+
+
+def test_an_answer_that_was_posted_waits_for_its_own_browser() -> None:
+    """D37, RFC 6749 §10.12: the form comes without a cookie, the redirect after it with one."""
+
+    async def story(website: DemoRP, http: httpx.AsyncClient) -> None:
+        attempt = begun(website, response_mode="form_post")
+        await attempt.begin()
+        fields = {"code": "c1", "state": attempt.relying_party.sign_in.state}
+        posted = await http.post("/callback", data=fields, headers={"Sec-Fetch-Site": "cross-site"})
+        assert (posted.status_code, posted.headers["location"]) == (303, f"/sign-ins/{attempt.attempt_id}")
+        assert (await http.get(posted.headers["location"])).status_code == 404
+        assert not attempt.answered
+        second = {**fields, "code": "another"}
+        await http.post("/callback", data=second, headers={"Sec-Fetch-Site": "cross-site"})
+        http.cookies.set(COOKIE, "one")
+        assert (await http.get(posted.headers["location"])).status_code == 200
+        assert attempt.relying_party.sign_in.code == "c1"
+
+    with_site(story)
+
+
+def test_an_answer_with_a_state_that_nobody_sent_is_nobodys() -> None:
+    """Spec 4.2."""
+
+    async def story(_: DemoRP, http: httpx.AsyncClient) -> None:
+        for answer in (
+            await http.post("/callback", data={"state": "x", "code": "c1"}),
+            await http.get("/callback", params={"state": "x", "code": "c1"}),
+        ):
+            assert answer.status_code == 400
+            assert "This browser began no such sign-in" in answer.text
+
+    with_site(story)

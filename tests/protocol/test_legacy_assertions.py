@@ -1,0 +1,162 @@
+"""Client assertions beside LEGACY codes: longer lives, jti optional, the token endpoint as audience for a while (D8; decisions table)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.protocol.deployment import CALLBACK, FAR, ISSUER, PAR, TOKEN, other_key
+from tests.protocol.provider import World, Worlds
+from tests.protocol.refusals import json_refusal
+
+if TYPE_CHECKING:
+    import httpx
+
+DAY = 86_400
+
+
+@pytest.fixture
+def world(worlds: Worlds) -> World:
+    """LEGACY alone, with single sign-on; Alice is signed in."""
+    made = worlds.fresh(generations=("legacy",))
+    made.sign_in()
+    return made
+
+
+def asserted(world: World, code: str, /, **claims: Any) -> httpx.Response:
+    return world.redeem(code, client_assertion=world.rp.assertion(**claims))
+
+
+def refused(world: World, /, **claims: Any) -> str:
+    """invalid_client, and nothing is spent: the code serves an honest request afterwards."""
+    code = world.code()
+    with world.nothing_spent():
+        sentence = json_refusal(asserted(world, code, **claims), 401, "invalid_client")
+    assert world.redeem(code).status_code == 200
+    return sentence
+
+
+def token_endpoint_until(world: World, day: str | None) -> None:
+    world.registers(generations=("legacy",), legacy_until=FAR, token_endpoint_audience_until=day)
+
+
+@pytest.mark.parametrize("ago", [0, 400])
+def test_an_assertion_may_live_for_ten_minutes(world: World, ago: int) -> None:
+    """Decisions table: 600 s."""
+    iat = int(world.clock.now) - ago
+    assert asserted(world, world.code(), iat=iat, exp=iat + 600).status_code == 200
+
+
+@pytest.mark.parametrize("seconds", [601, 3600])
+def test_a_longer_life_is_invalid_client(world: World, seconds: int) -> None:
+    """Decisions table: the cap is on exp - iat."""
+    now = int(world.clock.now)
+    assert "600 s are allowed" in refused(world, exp=now + seconds)
+    assert "600 s are allowed" in refused(world, iat=now - seconds + 60, exp=now + 60)
+
+
+@pytest.mark.parametrize("claims", [{"iat": None}, {"exp": None}, {"exp": 1}, {"sub": "rp-2"}, {"iss": ISSUER}, {"jti": ""}, {"jti": 5}])
+def test_the_rest_of_the_rules_is_as_ever(world: World, claims: dict[str, Any]) -> None:
+    """D8, D33: a jti that is there must be one."""
+    refused(world, **claims)
+
+
+def test_an_assertion_of_another_key_is_invalid_client(world: World) -> None:
+    """D8."""
+    refused(world, key=other_key())
+
+
+def test_without_jti_an_assertion_serves_until_it_expires(world: World) -> None:
+    """Decisions table: optional."""
+    now = int(world.clock.now)
+    form = {"client_assertion": world.rp.assertion(jti=None, exp=now + 600)}
+    for later in (0, 599):
+        world.clock.now = now + later
+        assert world.redeem(world.code(), **form).status_code == 200
+    world.clock.now = now + 600
+    json_refusal(world.redeem(world.code(), **form), 401, "invalid_client")
+
+
+def test_with_jti_an_assertion_is_used_once_and_the_code_stays_unspent(world: World) -> None:
+    """Decisions table: single use if present; decisions "order"."""
+    now = int(world.clock.now)
+    form = {"client_assertion": world.rp.assertion(exp=now + 600)}
+    assert world.redeem(world.code(), **form).status_code == 200
+    for later in (0, 599):
+        world.clock.now = now + later
+        code = world.code()
+        with world.nothing_spent("assertion.replay"):
+            json_refusal(world.redeem(code, **form), 401, "invalid_client")
+        assert world.redeem(code).status_code == 200
+
+
+def test_the_token_endpoint_is_no_audience_by_default(world: World) -> None:
+    """D8: exactly the issuer, one string."""
+    assert ISSUER in refused(world, aud=TOKEN)
+
+
+def test_until_its_last_day_a_client_may_name_the_token_endpoint(world: World) -> None:
+    """D8: per client, with an end date, which is included; the clock begins at 2027-01-15 08:00 UTC."""
+    token_endpoint_until(world, "2027-01-15")
+    midnight = world.clock.now - 5 + 16 * 3600
+    assert asserted(world, world.code(), aud=TOKEN).status_code == 200
+    assert asserted(world, world.code()).status_code == 200
+    world.clock.now = midnight - 1
+    assert asserted(world, world.code(), aud=TOKEN).status_code == 200
+    world.clock.now = midnight
+    assert ISSUER in refused(world, aud=TOKEN)
+
+
+def test_its_last_day_ends_in_the_time_zone_of_the_deployment(worlds: Worlds) -> None:
+    """D8, D23: in Singapore it is 16:00 when the clock begins."""
+    world = worlds.fresh(generations=("legacy",), timezone="Asia/Singapore")
+    world.sign_in()
+    begun = world.clock.now - 30
+    token_endpoint_until(world, "2027-01-15")
+    world.clock.now = begun + 8 * 3600 - 1
+    assert asserted(world, world.code(), aud=TOKEN).status_code == 200
+    world.clock.now = begun + 8 * 3600
+    refused(world, aud=TOKEN)
+
+
+@pytest.mark.parametrize(
+    "audience", [[TOKEN], [ISSUER], [ISSUER, TOKEN], f"{TOKEN}/", TOKEN.upper(), PAR, CALLBACK, f"{ISSUER}/authorization-info", None, ""]
+)  # fmt: skip
+def test_no_other_audience_is_taken_even_then(world: World, audience: Any) -> None:
+    """D8: one string, character by character."""
+    token_endpoint_until(world, FAR)
+    refused(world, aud=audience)
+
+
+def test_the_allowance_is_one_clients_alone(world: World) -> None:
+    """D8: per-client setting."""
+    token_endpoint_until(world, FAR)
+    other = world.party("rp-2")
+    code = world.code(other)
+    form = {"client_assertion": other.assertion(aud=TOKEN)}
+    json_refusal(world.redeem(code, other, **form), 401, "invalid_client")
+    assert world.redeem(code, other).status_code == 200
+
+
+def test_side_by_side_the_longer_life_and_the_audience_are_for_legacy_codes_alone(worlds: Worlds) -> None:
+    """Decisions "Generations": a token request has its code's generation, a push has the pushed one."""
+    world = worlds.fresh(generations=("current", "legacy"))
+    rp = world.registers(
+        generations=("legacy", "current"), legacy_until=FAR, token_endpoint_audience_until=FAR
+    )
+    now = int(world.clock.now)
+    for claims in ({"aud": TOKEN}, {"exp": now + 600}, {"jti": None}):
+        json_refusal(world.push(rp, client_assertion=rp.assertion(**claims), state="s"), 401, "invalid_client", state="s")
+        code = world.code(rp)
+        json_refusal(world.redeem(code, rp, client_assertion=rp.assertion(**claims)), 401, "invalid_client")
+        assert world.redeem(code, rp).status_code == 200
+
+
+def test_no_other_method_stands_beside_an_assertion(world: World) -> None:
+    """D8: another authentication method beside it."""
+    code = world.code()
+    with world.nothing_spent():
+        json_refusal(world.redeem(code, client_secret="x"), 400, "invalid_request")
+        json_refusal(world.redeem(code, headers={"Authorization": "Bearer x"}), 400, "invalid_request")
+    assert world.redeem(code).status_code == 200
