@@ -23,6 +23,7 @@ from corpid.sandbox import demo_directory
 from corpid.sandbox.demo import running
 from corpid.sandbox.demo_directory import DemoError
 from corpid.sandbox.example_directory import ExampleDirectory
+from corpid.sandbox.free_ports import next_free
 from corpid.sandbox.inspection import Inspector, Outcome
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
 
@@ -150,6 +151,15 @@ def test_a_generation_that_does_not_exist_is_named_with_those_that_do() -> None:
     )
     assert finished.returncode == 2
     assert all(name in finished.stderr for name in INTERFACES)
+
+
+def test_demos_that_start_at_once_get_ports_of_their_own() -> None:
+    """A port that is bound is taken, also before anybody answers on it."""
+    first, held = next_free("127.0.0.1", 18500)
+    second, too = next_free("127.0.0.1", first)
+    for one in (*held, *too):
+        one.close()
+    assert second != first
 
 
 def test_only_one_demo_uses_a_data_directory(tmp_path: Path) -> None:

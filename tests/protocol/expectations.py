@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 EVERY: Final = ("legacy", "intermediate", "current", "fapi2")
 PUSHED: Final = ("intermediate", "current", "fapi2")
 """those with PAR, which are those with DPoP"""
+ANOTHER: Final = {"legacy": "current", "intermediate": "legacy", "current": "fapi2", "fapi2": "current"}
+"""for each, one that it is not"""
 SIGNED: Final = ("intermediate", "current")
 """those whose ID token is always encrypted and whose userinfo is always signed, with the claims of D2"""
 

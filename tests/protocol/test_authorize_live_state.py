@@ -10,7 +10,7 @@ import pytest
 from corpid.sandbox import walk
 from corpid.sandbox.person import Person
 from tests.protocol import directory
-from tests.protocol.expectations import EVERY
+from tests.protocol.expectations import ANOTHER, EVERY
 from tests.protocol.provider import World, query
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def asked_for_consent(world: World) -> None:
     """Alice has shown both factors at a private client; one click is left."""
     world.writes(world.client(sector="private"))
     scope = "openid authinfo user.name" if "user.name" in world.interface.scopes else "openid authinfo"
-    world.rp.parameters, world.rp.scope = {"state": "st4te"}, scope
+    world.rp.parameters, world.rp.scope = {"state": "st4te", "prompt": "consent"}, scope
     world.run(world.browser.open(world.run(world.rp.begin())))
     person = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
     for _ in range(2):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.protocol import directory
 from tests.protocol.deployment import CALLBACK, TOKEN
-from tests.protocol.expectations import EVERY, PUSHED
+from tests.protocol.expectations import ANOTHER, EVERY, PUSHED
 from tests.protocol.refusals import json_refusal, resource_refusal
 
 if TYPE_CHECKING:
@@ -121,7 +121,6 @@ def off(record: Any) -> Any:
     return msgspec.structs.replace(record, enabled=False)
 
 
-ANOTHER = {"legacy": "current", "intermediate": "legacy", "current": "fapi2", "fapi2": "current"}
 GRANT_SIDE: dict[str, Callable[[World], object]] = {
     "user off": lambda w: w.writes(off(directory.ALICE)),
     "user gone": lambda w: w.deletes(directory.ALICE),

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.protocol.deployment import CALLBACK, FAR, ISSUER, PAR, TOKEN, other_key
+from tests.protocol.deployment import CALLBACK, FAR, ISSUER, NOON, PAR, TOKEN, other_key
 from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import json_refusal
 
 if TYPE_CHECKING:
     import httpx
-
-DAY = 86_400
 
 
 @pytest.fixture
@@ -99,7 +97,7 @@ def test_the_token_endpoint_is_no_audience_by_default(world: World) -> None:
 def test_until_its_last_day_a_client_may_name_the_token_endpoint(world: World) -> None:
     """D8: per client, with an end date, which is included; the clock begins at 2027-01-15 08:00 UTC."""
     token_endpoint_until(world, "2027-01-15")
-    midnight = world.clock.now - 5 + 16 * 3600
+    midnight = NOON + 16 * 3600
     assert asserted(world, world.code(), aud=TOKEN).status_code == 200
     assert asserted(world, world.code()).status_code == 200
     world.clock.now = midnight - 1
@@ -112,11 +110,10 @@ def test_its_last_day_ends_in_the_time_zone_of_the_deployment(worlds: Worlds) ->
     """D8, D23: in Singapore it is 16:00 when the clock begins."""
     world = worlds.fresh(generations=("legacy",), timezone="Asia/Singapore")
     world.sign_in()
-    begun = world.clock.now - 30
     token_endpoint_until(world, "2027-01-15")
-    world.clock.now = begun + 8 * 3600 - 1
+    world.clock.now = NOON + 8 * 3600 - 1
     assert asserted(world, world.code(), aud=TOKEN).status_code == 200
-    world.clock.now = begun + 8 * 3600
+    world.clock.now = NOON + 8 * 3600
     refused(world, aud=TOKEN)
 
 

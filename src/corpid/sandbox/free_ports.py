@@ -13,16 +13,29 @@ TRIED: Final = 100
 
 
 def next_free(host: str, first: int = FIRST_PORT) -> tuple[int, list[socket.socket]]:
-    """The first free port from `first` on and the sockets bound to it; with 0 any free port.
+    """The first free port from `first` on and the sockets that listen on it; with 0 any free port.
 
     Raises DemoError if a hundred in a row are taken.
     """
     for port in range(first, first + TRIED) if first else (_any_free() for _ in range(TRIED)):
         try:
-            return port, bind(host, port)
-        except ListenError:
+            return port, _listening(host, port)
+        except (ListenError, OSError):
             continue
     raise DemoError(f"no free port on {host} among {TRIED} from {first}; stop what uses them")
+
+
+def _listening(host: str, port: int) -> list[socket.socket]:
+    """Two demos that start at once may both be bound to a port; only one gets to listen."""
+    sockets = bind(host, port)
+    try:
+        for one in sockets:
+            one.listen()
+    except OSError:
+        for one in sockets:
+            one.close()
+        raise
+    return sockets
 
 
 def _any_free() -> int:
