@@ -235,9 +235,7 @@ class Counterpart:
         return self._no_store(200, json.dumps(payload))
 
     def entity_info(self, _: httpx.Request) -> httpx.Response:
-        return self._resource(
-            "entity-info", {"entity_info": json.dumps(ATTRIBUTES) if self.stringified else ATTRIBUTES}
-        )
+        return self._resource("entity-info", {"entity_info": ATTRIBUTES})
 
     def _resource(self, name: str, told: dict[str, Any]) -> httpx.Response:
         now = int(time.time())

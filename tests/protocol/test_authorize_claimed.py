@@ -18,13 +18,13 @@ from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World, Worlds, query
 
 pytestmark = pytest.mark.generations(*PUSHED)
-ALICE = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
 
 
 def test_a_signed_in_browser_meets_a_page_where_another_browser_has_claimed_the_request(
     worlds: Worlds,
 ) -> None:
     """D15: the first browser to pass the first factor claims it; others then get an error page."""
+    alice = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
     world = worlds.fresh(session_seconds=3600)
     world.sign_in()
     world.clock.now += 30
@@ -32,12 +32,12 @@ def test_a_signed_in_browser_meets_a_page_where_another_browser_has_claimed_the_
     where = world.run(world.rp.begin())
     other = world.new_browser()
     world.run(other.open(where))
-    world.run(walk.answer_page(other, ALICE, now=world.clock))
+    world.run(walk.answer_page(other, alice, now=world.clock))
     answer = world.get(where)
     assert answer.status_code == 400
     assert "goes on in another browser" in answer.text
     assert "location" not in answer.headers
-    code = query(world.run(walk.finish(other, ALICE, now=world.clock)))["code"]
+    code = query(world.run(walk.finish(other, alice, now=world.clock)))["code"]
     assert world.redeem(code).status_code == 200
 
 

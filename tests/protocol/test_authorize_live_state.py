@@ -86,8 +86,8 @@ def test_single_sign_on_writes_no_code_either(world: World, change: Change) -> N
     codes = world.kinds().count("code")
     change(world)
     answer = world.get(world.rp.authorization_url())
-    assert answer.status_code in (302, 303)
-    assert "code=" not in answer.headers["location"]
+    assert answer.status_code in (302, 303, 400)
+    assert "code=" not in answer.headers.get("location", "")
     assert world.kinds().count("code") <= codes
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.protocol.deployment import PAR, TOKEN, USERINFO
 from tests.protocol.expectations import PUSHED
-from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import json_refusal, resource_refusal
+
+if TYPE_CHECKING:
+    from tests.protocol.provider import World, Worlds
 
 pytestmark = pytest.mark.generations(*PUSHED)
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.protocol.deployment import CALLBACK, FAR, ISSUER, NOON, PAR, TOKEN, other_key
-from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import json_refusal
 
 if TYPE_CHECKING:
     import httpx
+
+    from tests.protocol.provider import World, Worlds
 
 
 @pytest.fixture
@@ -54,7 +55,9 @@ def test_a_longer_life_is_invalid_client(world: World, seconds: int) -> None:
     assert "600 s are allowed" in refused(world, iat=now - seconds + 60, exp=now + 60)
 
 
-@pytest.mark.parametrize("claims", [{"iat": None}, {"exp": None}, {"exp": 1}, {"sub": "rp-2"}, {"iss": ISSUER}, {"jti": ""}, {"jti": 5}])
+@pytest.mark.parametrize(
+    "claims", [{"iat": None}, {"exp": None}, {"exp": 1}, {"sub": "rp-2"}, {"iss": ISSUER}, {"jti": ""}, {"jti": 5}]
+)
 def test_the_rest_of_the_rules_is_as_ever(world: World, claims: dict[str, Any]) -> None:
     """D8, D33: a jti that is there must be one."""
     refused(world, **claims)
@@ -139,12 +142,12 @@ def test_the_allowance_is_one_clients_alone(world: World) -> None:
 def test_side_by_side_the_longer_life_and_the_audience_are_for_legacy_codes_alone(worlds: Worlds) -> None:
     """Decisions "Generations": a token request has its code's generation, a push has the pushed one."""
     world = worlds.fresh(generations=("current", "legacy"))
-    rp = world.registers(
-        generations=("legacy", "current"), legacy_until=FAR, token_endpoint_audience_until=FAR
-    )
+    rp = world.registers(generations=("legacy", "current"), legacy_until=FAR, token_endpoint_audience_until=FAR)
     now = int(world.clock.now)
     for claims in ({"aud": TOKEN}, {"exp": now + 600}, {"jti": None}):
-        json_refusal(world.push(rp, client_assertion=rp.assertion(**claims), state="s"), 401, "invalid_client", state="s")
+        json_refusal(
+            world.push(rp, client_assertion=rp.assertion(**claims), state="s"), 401, "invalid_client", state="s"
+        )
         code = world.code(rp)
         json_refusal(world.redeem(code, rp, client_assertion=rp.assertion(**claims)), 401, "invalid_client")
         assert world.redeem(code, rp).status_code == 200

@@ -12,13 +12,12 @@ from corpid.directory.records import Entity, Membership, User
 from corpid.sandbox import jwt, packed
 from tests.protocol import directory
 from tests.protocol.deployment import CALLBACK, FAR, ISSUER, TOKEN
-from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import json_refusal, not_cached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import httpx
+
+    from tests.protocol.provider import World, Worlds
 
 RESOURCE = f"{ISSUER}/authorization-info"
 BLANK = {"CPNonUEN_Country": "", "CPNonUEN_RegNo": "", "CPNonUEN_Name": ""}
@@ -217,7 +216,9 @@ def test_a_dpop_header_beside_a_legacy_code_is_invalid_grant_and_spends_nothing(
     assert world.redeem(code, **form).status_code == 200
 
 
-@pytest.mark.parametrize("verifier", [None, "", "v" * 42, "v" * 129, "v" * 42 + "ä", "v" * 42 + " ", ["v" * 43, "v" * 43]])
+@pytest.mark.parametrize(
+    "verifier", [None, "", "v" * 42, "v" * 129, "v" * 42 + "ä", "v" * 42 + " ", ["v" * 43, "v" * 43]]
+)
 def test_a_missing_or_malformed_verifier_is_invalid_request_and_spends_nothing(world: World, verifier: Any) -> None:
     """Decisions table; RFC 7636 §4.1."""
     code, form = world.code(), {"client_assertion": world.rp.assertion()}

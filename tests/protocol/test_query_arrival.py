@@ -12,11 +12,12 @@ from corpid.sandbox import walk
 from corpid.sandbox.person import Person
 from tests.protocol import directory
 from tests.protocol.deployment import AUTHORIZE, EVENT, FAR, ISSUER, LIVE
-from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import error_page, told, told_error
 
 if TYPE_CHECKING:
     import httpx
+
+    from tests.protocol.provider import World, Worlds
 
 FORM = "application/x-www-form-urlencoded"
 

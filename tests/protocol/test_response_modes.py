@@ -14,13 +14,13 @@ from corpid.sandbox.html_page import parse
 from corpid.sandbox.person import Person
 from tests.protocol import directory
 from tests.protocol.deployment import CALLBACK, ISSUER
-from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import is_public, told, told_error
 
 if TYPE_CHECKING:
     import httpx
 
     from corpid.sandbox.relying_party import RelyingParty
+    from tests.protocol.provider import World, Worlds
 
 MODES = ["query", "fragment", "form_post"]
 URIS = [CALLBACK, "https://rp.example/other?kept=1"]
@@ -98,7 +98,9 @@ def test_cancel_is_access_denied_in_the_same_mode(world: World, mode: str, uri: 
         ("login_required", {"prompt": "none"}),
     ],
 )
-def test_an_error_comes_in_the_mode_that_was_asked_for(world: World, mode: str, error: str, sent: dict[str, Any]) -> None:
+def test_an_error_comes_in_the_mode_that_was_asked_for(
+    world: World, mode: str, error: str, sent: dict[str, Any]
+) -> None:
     """Issue: afterwards callbacks with `state` in the requested response mode."""
     url = world.asked(response_mode=mode, state="st4te", **sent)
     with world.nothing_spent():

@@ -14,11 +14,13 @@ from corpid.sandbox.person import Person
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys, public
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, USERINFO, rp_keys
-from tests.protocol.provider import World
+from tests.protocol.expectations import EVERY, PUSHED, SIGNED
 
 if TYPE_CHECKING:
     from corpid.sandbox.relying_party import RelyingParty
+    from tests.protocol.provider import World, Worlds
 
+pytestmark = pytest.mark.generations(*SIGNED)
 LEVEL_2 = "urn:idp:authentication:loa:2"
 ALICE, HARBOUR = directory.ALICE.user_id, directory.HARBOUR.entity_id
 ENTITY = {
@@ -30,7 +32,7 @@ USER = {
     "user.identity": {"account_type": "standard", "identity_number": "S0000001X", "identity_coi": "SG"},
     "user.name": {"name": "Alice Ä. Example"},
 }
-EVERY = {**ENTITY, **USER}
+ATTRIBUTES = {**ENTITY, **USER}
 
 
 def tokens(world: World, rp: RelyingParty | None = None, scope: str = "openid") -> Any:
@@ -50,9 +52,10 @@ def parties(subject: str, scopes: tuple[str, ...] = ()) -> dict[str, Any]:
     return {**user, "entity": entity} if subject == "user" else {**entity, "act": user}
 
 
+@pytest.mark.generations(*PUSHED)
 @pytest.mark.parametrize("subject", ["user", "entity"])
 @pytest.mark.parametrize(
-    "scopes", [(), *((scope,) for scope in EVERY), tuple(EVERY)], ids=lambda s: "+".join(s) or "openid"
+    "scopes", [(), *((scope,) for scope in ATTRIBUTES), tuple(ATTRIBUTES)], ids=lambda s: "+".join(s) or "openid"
 )
 def test_the_id_token_has_exactly_these_claims(world: World, subject: str, scopes: tuple[str, ...]) -> None:
     """D1, D2: attributes by granted scope, the other party's sub and sub_type always."""
@@ -73,6 +76,10 @@ def test_the_id_token_has_exactly_these_claims(world: World, subject: str, scope
     }
 
 
+RESOURCES = {"intermediate": [USERINFO, f"{ISSUER}/entity-info"], "current": [USERINFO], "fapi2": [USERINFO]}
+
+
+@pytest.mark.generations(*PUSHED)
 @pytest.mark.parametrize("subject", ["user", "entity"])
 def test_the_access_token_has_exactly_these_claims_and_no_attributes(world: World, subject: str) -> None:
     """D20, RFC 9068 §2.2."""
@@ -82,7 +89,7 @@ def test_the_access_token_has_exactly_these_claims_and_no_attributes(world: Worl
     jti = found.access_token_claims["jti"]
     assert found.access_token_claims == {
         "iss": ISSUER,
-        "aud": [USERINFO],
+        "aud": RESOURCES[world.interface.name],
         **parties(subject),
         "client_id": "rp-1",
         "scope": "openid authinfo user.name",
@@ -95,6 +102,7 @@ def test_the_access_token_has_exactly_these_claims_and_no_attributes(world: Worl
     }
 
 
+@pytest.mark.generations(*EVERY)
 def test_the_headers_name_algorithm_type_and_key_and_nothing_else(shared: World) -> None:
     """D20: at+jwt; D21: JWT."""
     found = tokens(shared)
@@ -150,19 +158,22 @@ def test_of_several_encryption_keys_the_strongest_is_used(
     assert (header["kid"], header["alg"]) == (f"enc-{chosen}", offered[chosen][1] or "ECDH-ES+A256KW")
 
 
-def test_acr_states_what_was_done_under_the_prefix_of_the_deployment() -> None:
+@pytest.mark.generations(*PUSHED)
+def test_acr_states_what_was_done_under_the_prefix_of_the_deployment(worlds: Worlds) -> None:
     """D10."""
-    with World(acr_prefix="urn:example:loa:") as world:
-        found = world.tokens(acr_values="urn:example:loa:2")
-        assert found.id_token["acr"] == found.access_token_claims["acr"] == "urn:example:loa:2"
+    world = worlds.fresh(acr_prefix="urn:example:loa:")
+    found = world.tokens(acr_values="urn:example:loa:2")
+    assert found.id_token["acr"] == found.access_token_claims["acr"] == "urn:example:loa:2"
 
 
+@pytest.mark.generations(*PUSHED)
 def test_scopes_are_granted_in_the_order_asked(shared: World) -> None:
     """Spec 2.4: granted scopes."""
     found = tokens(shared, scope="tpauthinfo openid user.name authinfo")
     assert found.scope == found.access_token_claims["scope"] == "tpauthinfo openid user.name authinfo"
 
 
+@pytest.mark.generations(*PUSHED)
 def test_a_foreign_entity_shows_its_own_number_and_no_registration_status(world: World) -> None:
     """R-12.4: the status is told of UEN entities alone."""
     world.rp.scope = " ".join(("openid", *ENTITY))
@@ -184,6 +195,7 @@ def test_a_foreign_entity_shows_its_own_number_and_no_registration_status(world:
     }
 
 
+@pytest.mark.generations(*EVERY)
 def test_times_are_whole_seconds_of_the_providers_clock(world: World) -> None:
     """RFC 7519 §2; D49: one reading per request."""
     world.sign_in()

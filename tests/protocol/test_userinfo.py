@@ -11,16 +11,20 @@ import pytest
 
 from corpid.sandbox import jwt
 from tests.protocol import directory
-from tests.protocol.deployment import ISSUER, NOON, USERINFO, registered, rp_keys
+from tests.protocol.deployment import ISSUER, NOON, USERINFO, rp_keys
 from tests.protocol.directory import CLIENT_ENTITY, MAKER, PERMITS, THIRD_PARTY, THIRD_PARTY_GRANT
-from tests.protocol.provider import World
+from tests.protocol.expectations import EVERY, PUSHED, SIGNED
 from tests.protocol.refusals import not_cached, resource_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.protocol.provider import World, Worlds
+
+pytestmark = pytest.mark.generations(*SIGNED)
 EIGHT = NOON + 86400
 """2027-01-16 08:00:00 UTC, midnight in Los Angeles"""
+BLOCKS = {"authinfo": "auth_info", "tpauthinfo": "tp_auth_info"}
 EMPTY: dict[str, Any] = {"Result_Set": {"ESrvc_Row_Count": 0, "ESrvc_Result": []}}
 AUTH_INFO = {
     "Result_Set": {
@@ -82,6 +86,13 @@ def claims(world: World, method: str = "GET") -> dict[str, Any]:
     return world.run(world.rp.userinfo(method))
 
 
+def block(world: World, scope: str) -> str:
+    """The name of the block for this scope: decisions "Generations" (Spec 2.5, 2.6)."""
+    return (
+        {"authinfo": "AuthInfo", "tpauthinfo": "TPAuthInfo"}[scope] if world.interface.packed_subject else BLOCKS[scope]
+    )
+
+
 def redeemed(world: World, scope: str = "openid authinfo tpauthinfo") -> World:
     world.rp.scope = scope
     world.tokens()
@@ -123,14 +134,11 @@ def test_the_answer_is_a_signed_jwt_with_exactly_these_claims(shared: World, met
 )
 def test_a_block_is_there_exactly_for_its_scope(shared: World, scope: str) -> None:
     """Spec 2.5, 4.9; the identity scopes tell nothing here."""
-    wanted = {
-        name
-        for asked, name in {"authinfo": "auth_info", "tpauthinfo": "tp_auth_info"}.items()
-        if asked in scope.split()
-    }
+    wanted = {name for asked, name in BLOCKS.items() if asked in scope.split()}
     assert claims(redeemed(shared, scope)).keys() == {"iss", "aud", "sub", "iat", "exp"} | wanted
 
 
+@pytest.mark.generations(*PUSHED)
 @pytest.mark.parametrize("subject", ["user", "entity"])
 def test_sub_is_that_of_the_id_token(world: World, subject: str) -> None:
     """D1; OpenID Connect Core §5.3.2."""
@@ -140,6 +148,7 @@ def test_sub_is_that_of_the_id_token(world: World, subject: str) -> None:
     assert claims(world)["sub"] == identity == expected
 
 
+@pytest.mark.generations(*PUSHED)
 @pytest.mark.parametrize(
     ("content", "media_type"),
     [
@@ -165,6 +174,7 @@ def test_accept_is_never_a_reason_to_refuse(shared: World, accept: str) -> None:
     assert shared.userinfo(Accept=accept).headers["content-type"] == "application/jwt"
 
 
+@pytest.mark.generations(*EVERY)
 def test_head_is_answered_like_get(shared: World) -> None:
     """D32; its proof is for HEAD (RFC 9449 §4.3)."""
     redeemed(shared)
@@ -200,12 +210,13 @@ def test_a_client_may_have_the_blocks_as_text(world: World) -> None:
     assert (json.loads(found["auth_info"]), json.loads(found["tp_auth_info"])) == (AUTH_INFO, TP_AUTH_INFO)
 
 
+@pytest.mark.generations(*EVERY)
 def test_authinfo_without_an_assignment_is_there_and_empty(world: World) -> None:
     """D23: present, count 0; and no third-party row, no block."""
     world.deletes(MAKER, THIRD_PARTY)
     found = claims(redeemed(world))
-    assert found["auth_info"] == EMPTY
-    assert "tp_auth_info" not in found
+    assert found[block(world, "authinfo")] == EMPTY
+    assert block(world, "tpauthinfo") not in found
 
 
 def _grant_another_role(world: World) -> None:
@@ -221,21 +232,23 @@ NO_THIRD_PARTIES: dict[str, Callable[[World], None]] = {
     "the client entity is off": lambda w: w.writes(msgspec.structs.replace(CLIENT_ENTITY, enabled=False)),
     "the grant is over": lambda w: w.writes(msgspec.structs.replace(THIRD_PARTY_GRANT, end_date="2027-01-14")),
     "the row is over": lambda w: w.writes(msgspec.structs.replace(THIRD_PARTY, end_date="2027-01-14")),
-    "not a service of the client": lambda w: w.writes(registered(services=("GRANTS",))),
+    "not a service of the client": lambda w: w.writes(w.client(services=("GRANTS",))),
 }
 
 
+@pytest.mark.generations(*EVERY)
 @pytest.mark.parametrize("change", NO_THIRD_PARTIES.values(), ids=NO_THIRD_PARTIES)
 def test_without_a_row_that_holds_today_there_is_no_third_party_block(
     world: World, change: Callable[[World], None]
 ) -> None:
     """D23: scope, a service that allows third parties, and at least one row, else absent; R-21."""
     redeemed(world)
-    assert "tp_auth_info" in claims(world)
+    assert block(world, "tpauthinfo") in claims(world)
     change(world)
-    assert "tp_auth_info" not in claims(world)
+    assert block(world, "tpauthinfo") not in claims(world)
 
 
+@pytest.mark.generations("legacy", "current")
 @pytest.mark.parametrize(
     ("zone", "now", "today"),
     [
@@ -247,7 +260,9 @@ def test_without_a_row_that_holds_today_there_is_no_third_party_block(
         ("Pacific/Kiritimati", EIGHT + 2 * 3600, "2027-01-17"),
     ],
 )
-def test_dates_begin_and_end_in_the_time_zone_of_the_deployment(zone: str, now: float, today: str) -> None:
+def test_dates_begin_and_end_in_the_time_zone_of_the_deployment(
+    worlds: Worlds, zone: str, now: float, today: str
+) -> None:
     """D23: inclusive; rows outside them are left out."""
     day = date.fromisoformat(today)
     yesterday, tomorrow = (str(day + timedelta(days=n)) for n in (-1, 1))
@@ -258,23 +273,25 @@ def test_dates_begin_and_end_in_the_time_zone_of_the_deployment(zone: str, now: 
         "d": (tomorrow, "9999-12-31"),
         "e": (today, today),
     }
-    with World(timezone=zone) as world:
-        rows = [
-            msgspec.structs.replace(MAKER, ref=ref, sub_entity=ref, start_date=start, end_date=end)
-            for ref, (start, end) in spans.items()
-        ]
-        world.writes(*rows)
-        world.clock.now = now - 60
-        world.sign_in()
-        world.tokens()
-        world.clock.now = now
-        found = claims(world)["auth_info"]["Result_Set"]["ESrvc_Result"][0]["Auth_Result_Set"]["Row"]
-        assert [row["CPEntID_SUB"] for row in found] == ["PORT", "b", "c", "e"]
+    world = worlds.fresh(timezone=zone)
+    rows = [
+        msgspec.structs.replace(MAKER, ref=ref, sub_entity=ref, start_date=start, end_date=end)
+        for ref, (start, end) in spans.items()
+    ]
+    world.writes(*rows)
+    world.clock.now = now - 60
+    world.sign_in()
+    world.tokens()
+    world.clock.now = now
+    services = claims(world)[block(world, "authinfo")]["Result_Set"]["ESrvc_Result"]
+    found = services[0]["Auth_Result_Set"]["Row"]
+    assert [row["CPEntID_SUB"] for row in found] == ["PORT", "b", "c", "e"]
 
 
+@pytest.mark.generations(*EVERY)
 def test_a_role_that_was_given_is_seen_within_five_seconds(world: World) -> None:
     """D50: looked at again at every resource."""
     redeemed(world)
-    assert claims(world)["auth_info"] == AUTH_INFO
+    assert claims(world)[block(world, "authinfo")] == AUTH_INFO
     world.deletes(MAKER)
-    assert claims(world)["auth_info"] == EMPTY
+    assert claims(world)[block(world, "authinfo")] == EMPTY

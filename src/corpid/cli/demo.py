@@ -28,8 +28,8 @@ from corpid.settings import SettingsError
 from corpid.web.server import ListenError
 
 if TYPE_CHECKING:
-    from corpid.sandbox.inspection import Outcome
     from corpid.sandbox.demo import Demo
+    from corpid.sandbox.inspection import Outcome
     from corpid.sandbox.interfaces import Interface
 
 

@@ -56,9 +56,9 @@ async def read(
     await _spend(provider, token, proof, request_id=request_id, now=now)
     client, acting = await _live(provider, generation, token, now)
     blocks = await _blocks(provider, resource, token, client, now)
-    if resource.entity_member is not None:
-        blocks[resource.entity_member] = dict(entity_attributes(acting.entity, token.scopes))
     claims = userinfo.claims(token, client, blocks, issuer=provider.policy.base_url, now=int(now))
+    if resource.entity_member is not None:
+        claims[resource.entity_member] = entity_attributes(acting.entity, token.scopes)
     content, enc = msgspec.json.encode(claims), client.userinfo_encryption_enc if resource.encryptable else None
     if not (generation.userinfo_signed or client.userinfo_signing_alg or enc):
         return Answer(content=content, client_id=client.client_id, signed=False)

@@ -128,9 +128,8 @@ class RelyingParty(Requests):
         if reading is None:
             raise ValueError(f"there is no entity-info in {self.interface.name}")
         payload = await self._read(reading, method)
-        return claims.entity_info(
-            self.checks, payload, reading.name, identity=tokens.id_token, stringified=self.stringified_blocks
-        )
+        claims.entity_info(self.checks, payload, reading.name, identity=tokens.id_token)
+        return payload
 
     async def _read(self, reading: Reading, method: str | None) -> dict[str, Any]:
         response = await self.resource(method, endpoint=reading.endpoint)
