@@ -24,10 +24,12 @@ from corpid.protocol.errors import (
     InvalidScope,
     InvalidToken,
     OAuthError,
+    RequestNotSupported,
+    RequestURINotSupported,
     UnsupportedGrantType,
     public_description,
 )
-from corpid.protocol.generations import CURRENT
+from corpid.protocol.generations import CURRENT, GENERATIONS, LEGACY, Generation
 from corpid.protocol.numeric_date import BadClaim, jti, numeric_date
 from tests.fuzz.examples import ANY_TEXT, JSON, TEXT, TIERS, altered, hold, tokens
 from tests.unit.jose.signed import CURVES, key, key_set, public_jwk
@@ -63,6 +65,11 @@ def test_forms(examples: int) -> None:
         assert all(found.values())
         echoed = parameters.lone(raw, "state", longest=2048)
         assert echoed is None or echoed == found.get("state")
+        assert authorization_request.mode_of_answer(raw, LEGACY) in LEGACY.response_modes
+        with contextlib.suppress(InvalidRequest):
+            again = parameters.requoted(raw, PUSHED_PARAMETERS)
+            assert again.isascii()
+            assert parameters.parse(again.encode(), PUSHED_PARAMETERS) == found
 
     pairs = st.lists(st.tuples(st.sampled_from(sorted(PUSHED_PARAMETERS)) | TEXT, FORM_VALUES), max_size=6)
     encoded = pairs.map(
@@ -114,21 +121,23 @@ def test_dpop_headers(examples: int) -> None:
 
 
 @pytest.mark.parametrize("examples", TIERS)
-def test_assertions(examples: int) -> None:
+@pytest.mark.parametrize("generation", GENERATIONS.values(), ids=lambda one: one.name)
+def test_assertions(examples: int, generation: Generation) -> None:
     """And the jti of one that verifies can be spent."""
 
     def check(given: dict[str, str]) -> None:
         try:
-            candidate = client_assertion.read(given, issuer=ISSUER, generation=CURRENT, now=NOW)
+            candidate = client_assertion.read(given, issuer=ISSUER, generation=generation, now=NOW)
         except InvalidClient as refused:
             told(refused)
             return
         candidate.client_id.encode()
         with contextlib.suppress(KeyNotFound):
             assertion = client_assertion.verify(candidate, KEYS, now=NOW)
-            assert assertion.jti is not None
-            kinds.key(kinds.ASSERTION, ISSUER, assertion.client_id, assertion.jti)
-            assert 330 < assertion.remember_seconds <= 150 + 330
+            assert assertion.jti is not None or not generation.assertion_jti_required
+            kinds.key(kinds.ASSERTION, ISSUER, assertion.client_id, assertion.jti or "")
+            assert 0 < assertion.lifetime <= generation.assertion_seconds
+            assert 330 < assertion.remember_seconds <= generation.assertion_seconds + 30 + 330
 
     given = st.fixed_dictionaries(
         {"client_assertion_type": st.just(ASSERTION_TYPE), "client_assertion": ASSERTIONS},
@@ -168,23 +177,29 @@ def test_access_tokens(examples: int) -> None:
             told(refused)
             return
         kinds.key(kinds.DENIED_TOKEN, ISSUER, token.jti)
+        assert isinstance(token.user_id, str)
+        assert isinstance(token.entity_id, str)
 
-    ours = tokens({"typ": "at+jwt", "kid": own.kid}, claims, own.private)
-    hold(examples, ours | ours | ANY_TEXT, check)
+    header = {"typ": "at+jwt", "kid": own.kid}
+    packed = {**claims, "sub": "s=S1,uuid=u,u=eS1,c=SG", "entity": {"sub": "e", "sub_type": "entity"}}
+    del packed["sub_type"], packed["cnf"]
+    hold(examples, tokens(header, claims, own.private) | tokens(header, packed, own.private) | ANY_TEXT, check)
 
 
 @pytest.mark.parametrize("examples", TIERS)
-def test_authorization_requests(examples: int) -> None:
+@pytest.mark.parametrize("generation", [CURRENT, LEGACY], ids=lambda one: one.name)
+def test_authorization_requests(examples: int, generation: Generation) -> None:
     def check(given: dict[str, Any]) -> None:
         found = {name: value for name, value in given.items() if isinstance(value, str) and value}
         try:
-            request = authorization_request.validate(found, CLIENT, CURRENT, jkt=JKT, acr_prefix=PREFIX)
-        except (InvalidRequest, InvalidScope) as refused:
+            request = authorization_request.validate(found, CLIENT, generation, jkt=JKT, acr_prefix=PREFIX)
+        except (InvalidRequest, InvalidScope, RequestNotSupported, RequestURINotSupported) as refused:
             told(refused)
             return
         assert request.redirect_uri in CLIENT.redirect_uris
         assert "openid" in request.scopes
-        assert set(request.scopes) <= set(CLIENT.scopes)
+        assert set(request.scopes) <= set(CLIENT.scopes) & set(generation.scopes)
+        assert request.response_mode in generation.response_modes
         assert (request.state or "").isascii()
 
     names = st.sampled_from(sorted(PUSHED_PARAMETERS))

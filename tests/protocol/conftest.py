@@ -16,25 +16,12 @@ from corpid.web import access_log
 from tests.protocol import refusals
 from tests.protocol.deployment import NOON
 from tests.protocol.provider import World, Worlds
+from tests.speaking import pytest_configure, pytest_generate_tests, speaking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "generations(*names): runs once in a world of each of these generations")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    named = metafunc.definition.get_closest_marker("generations")
-    if named is not None and "speaking" in metafunc.fixturenames:
-        metafunc.parametrize("speaking", named.args, indirect=True)
-
-
-@pytest.fixture(scope="module")
-def speaking(request: pytest.FixtureRequest) -> str:
-    """The generation that the test's worlds speak."""
-    return str(getattr(request, "param", "current"))
+__all__ = ["every_world", "log", "pytest_configure", "pytest_generate_tests", "shared", "speaking", "world", "worlds"]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -173,3 +173,15 @@ def test_a_body_is_ignored(holder: World, content_type: str | None) -> None:
     body = b"scope=openid&access_token=x\xff%zz"
     answer = holder.run(holder.http.post(URL, content=body, headers=headers))
     assert payload(answer)["AuthInfo"] == AUTH_INFO
+
+
+def test_it_stands_under_the_path_of_the_issuer(worlds: Worlds) -> None:
+    """D32: every absolute URL is built from base_url; D24: the realm is the issuer."""
+    issuer = f"{ISSUER}/tenant"
+    world = worlds.fresh(generations=("legacy",), base_url=issuer)
+    tokens = world.tokens()
+    assert tokens.access_token_claims["aud"] == [f"{issuer}/authorization-info"]
+    assert world.run(world.rp.userinfo()).keys() >= {"AuthInfo", "TPAuthInfo"}
+    bare = world.userinfo(Authorization=None)
+    assert bare.headers.get_list("www-authenticate") == [f'Bearer realm="{issuer}"']
+    assert world.run(world.http.post(URL)).status_code == 404

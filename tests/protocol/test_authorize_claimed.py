@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from corpid.flows import authorize
-from corpid.flows.authorize import Answered
+from corpid.flows.arrival import Answered
 from corpid.flows.caller import Caller
 from corpid.ports import AuditEvent
 from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable

@@ -129,6 +129,31 @@ def test_no_other_audience_is_taken_even_then(world: World, audience: Any) -> No
     refused(world, aud=audience)
 
 
+def test_nobody_learns_from_a_refusal_whether_a_client_exists_or_what_it_may_do(world: World) -> None:
+    """D28: unknown client, failed signature and an audience that is this client's setting share one sentence."""
+    world.registers("rp-2", token_endpoint_audience_until=FAR)
+    sentences = {
+        json_refusal(world.redeem("lx", rp, client_assertion=assertion), 401, "invalid_client")
+        for rp in (world.party("nobody"), world.party("rp-1"), world.party("rp-2"))
+        for assertion in (
+            rp.assertion(aud=TOKEN, key=other_key()),
+            rp.assertion(aud=TOKEN, key=other_key(), header={"kid": "x"}),
+        )
+    }
+    assert len(sentences) == 1
+    assert ISSUER in sentences.pop()
+
+
+@pytest.mark.parametrize(("jti", "error", "alive"), [("once", "invalid_client", True), (None, "invalid_grant", False)])
+def test_the_same_token_request_byte_for_byte(world: World, jti: str | None, error: str, alive: bool) -> None:
+    """D18; decisions "order": where the assertion can be spent, the repeat never reaches the code; else it is a replay."""
+    code = world.code()
+    form = {"client_assertion": world.rp.assertion(jti=jti)}
+    token = world.redeem(code, **form).json()["access_token"]
+    json_refusal(world.redeem(code, **form), 401 if alive else 400, error)
+    assert (world.userinfo(token=token).status_code == 200) == alive
+
+
 def test_the_allowance_is_one_clients_alone(world: World) -> None:
     """D8: per-client setting."""
     token_endpoint_until(world, FAR)
@@ -160,3 +185,20 @@ def test_no_other_method_stands_beside_an_assertion(world: World) -> None:
         json_refusal(world.redeem(code, client_secret="x"), 400, "invalid_request")
         json_refusal(world.redeem(code, headers={"Authorization": "Bearer x"}), 400, "invalid_request")
     assert world.redeem(code).status_code == 200
+
+
+@pytest.mark.parametrize("claims", [{"jti": None}, {"exp": NOON + 500}, {"aud": TOKEN}], ids=["jti", "exp", "aud"])
+def test_a_client_that_is_not_marked_is_judged_as_current_whatever_its_code_looks_like(
+    worlds: Worlds, claims: dict[str, Any]
+) -> None:
+    """Decisions "No downgrade": the first character of a code is the caller's to choose; D28: one sentence for all."""
+    world = worlds.fresh(generations=("current", "legacy"))
+    code = "l" + "A" * 43
+    with world.nothing_spent():
+        unmarked = json_refusal(asserted(world, code, **claims), 401, "invalid_client")
+        stranger = world.party("nobody")
+        answer = world.redeem(code, stranger, client_assertion=stranger.assertion(**claims))
+        assert json_refusal(answer, 401, "invalid_client") == unmarked
+    world.registers(generations=("legacy", "current"), legacy_until=FAR, token_endpoint_audience_until=FAR)
+    marked = {**claims, **({"exp": world.clock.now + 500} if "exp" in claims else {})}
+    json_refusal(asserted(world, code, **marked), 400, "invalid_grant")

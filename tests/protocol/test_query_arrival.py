@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -58,7 +60,7 @@ def test_the_first_arrival_gets_a_page_of_its_own_and_a_cookie(world: World) -> 
     where = entered(answer)
     assert len(answer.headers.get_list("set-cookie")) == 1
     assert world.get(f"{ISSUER}{where}").status_code == 200
-    assert world.kinds() == ["arrival", "browser", "interaction"]
+    assert world.kinds() == ["arrival", "browser", "interaction", "query_arrivals"]
 
 
 def test_reload_and_back_come_to_the_same_page_until_its_ten_minutes_end(world: World) -> None:
@@ -181,6 +183,19 @@ def test_a_prompt_or_max_age_that_wants_a_page_gets_one_and_auth_time_tells(
     assert anew == (before if sent == {"prompt": "select_account"} else int(signed_in.clock.now))
 
 
+def test_consent_is_asked_only_where_it_is_asked_for_and_names_everything_that_is_told(signed_in: World) -> None:
+    """R-4.3: none by itself, also of a private client; D40: consent: ask; R-12.2: the tokens tell all of it."""
+    signed_in.registers(generations=("legacy",), legacy_until=FAR, sector="private")
+    assert "code" in told(signed_in.get(begin(signed_in)))
+    silent = signed_in.get(begin(signed_in, prompt="consent none", state="st4te"))
+    told_error(silent, "invalid_request", state="st4te", iss=ISSUER)
+    page = signed_in.run(signed_in.browser.open(begin(signed_in, prompt="consent", scope="openid")))
+    for words in ("share", "Your name", "identity number", "organisation's type", "organisation's name", "status"):
+        assert words in page.text
+    signed_in.run(signed_in.browser.fill_and_submit("decision", button="agree"))
+    assert "code=" in str(signed_in.browser.left)
+
+
 def test_a_post_is_sent_on_to_the_get_with_everything_it_said(world: World) -> None:
     """D40: 303 to the GET; OpenID Connect Core §3.1.2.1. Nothing is spent, unknown parameters are left out."""
     sent = {
@@ -219,6 +234,16 @@ def test_under_maintenance_the_client_is_told_once_its_redirect_uri_is_proven(wo
         told_error(answer, "temporarily_unavailable", state="st4te", mode=mode, iss=ISSUER)
     error_page(world.get(begin(world, redirect_uri="https://evil.example/"), world.new_browser()))
     world.run(world.provider.registry.deployment.set_maintenance(False, EVENT))
+
+
+def test_a_store_that_fails_is_told_to_the_client_once_its_redirect_uri_is_proven(signed_in: World) -> None:
+    """Spec 7.2, D16: also where it fails at the first look, at the browser's cookie; a table that somebody took away."""
+    with closing(sqlite3.connect(signed_in.directory / "corpid.sqlite", isolation_level=None)) as other:
+        other.execute("ALTER TABLE transient RENAME TO taken")
+        answer = signed_in.get(begin(signed_in, state="st4te", response_mode="fragment"))
+        other.execute("ALTER TABLE taken RENAME TO transient")
+    told_error(answer, "temporarily_unavailable", state="st4te", mode="fragment", iss=ISSUER)
+    assert "code" in told(signed_in.get(begin(signed_in)))
 
 
 @pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.protocol.deployment import AUTHORIZE, CALLBACK, FAR, ISSUER, rp_keys
 from tests.protocol.provider import World, Worlds
-from tests.protocol.refusals import error_page, told, told_error
+from tests.protocol.refusals import LOG, error_page, told, told_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,11 +145,23 @@ def test_request_objects_are_not_supported(legacy: World, error: str, sent: dict
     refused(legacy, error, **sent)
 
 
+def test_a_query_cannot_speak_to_the_person(legacy: World) -> None:
+    """R-10.2, D12, D14: anybody can write a query, so what only a push may hold is ignored like any unknown parameter."""
+    said = "Account locked. Call 1800 555 0100 now"
+    for more in ({"authentication_context_message": said}, {"authentication_context_type": "BANK_CASA_OPENING"}):
+        answer = legacy.get(legacy.asked(**more), legacy.new_browser())
+        assert answer.status_code == 303, answer.text
+    browser = legacy.new_browser()
+    page = legacy.run(browser.http.get(legacy.asked(authentication_context_message=said), follow_redirects=True))
+    assert page.status_code == 200
+    assert "555" not in page.text
+
+
 @pytest.mark.parametrize(
     "name",
     [
         "response_type", "scope", "nonce", "code_challenge", "code_challenge_method", "acr_values", "response_mode",
-        "authentication_context_type", "authentication_context_message", "prompt", "max_age", "request",
+        "prompt", "max_age", "request",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("second", ["the same", "x", ""])
@@ -170,8 +182,6 @@ def test_a_repeated_parameter_is_invalid_request(legacy: World, name: str, secon
         *(("invalid_request", {"nonce": value}) for value in ("n" * 513, "é", "a\nb")),
         *(("invalid_request", {"prompt": value}) for value in ("none login", "NONE", "create")),
         *(("invalid_request", {"max_age": value}) for value in ("-1", "1.5", "soon", "9" * 10)),
-        ("invalid_request", {"authentication_context_type": "BANK_CASA_OPENING"}),
-        *(("invalid_request", {"authentication_context_message": value}) for value in ("<b>", "m" * 101)),
         *(
             ("invalid_scope", {"scope": value})
             for value in (None, "", "authinfo", "openid  authinfo", " openid", "openid offline_access", "OPENID")
@@ -280,3 +290,19 @@ def test_a_session_answers_an_honest_request_at_once(world: World) -> None:
     assert found.keys() == {"code", "state", "iss"}
     assert found["code"].startswith("l")
     assert len(found["code"]) == 44
+
+
+def test_nothing_of_a_query_stands_in_the_log(legacy: World) -> None:
+    """D48: never a query string, a state, a nonce or a code, in whatever way the request ends."""
+    secret: dict[str, Any] = {
+        "state": "s3cretState",
+        "nonce": "s3cretNonce",
+        "acr_values": "s3cretAcr",
+        "login_hint": "s3cretHint",
+    }
+    legacy.sign_in()
+    code = told(legacy.get(legacy.asked(**secret)))["code"]
+    for wrong in ({}, {"scope": "openid other"}, {"client_id": "s3cretClient"}, {"request": "s3cretObject"}):
+        legacy.get(legacy.asked(**{**secret, **wrong}), legacy.new_browser())
+    assert b"s3cret" not in LOG.getvalue()
+    assert code.encode() not in LOG.getvalue()

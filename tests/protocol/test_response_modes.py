@@ -116,7 +116,7 @@ def test_a_mode_that_is_not_served_or_repeated_is_told_by_query(world: World, as
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_completing_url_repeats_the_same_answer_for_sixty_seconds(world: World, mode: str) -> None:
-    """D15: then it is invalid_request_uri, in the same mode; the code stays good once."""
+    """D15: then it is access_denied, in the same mode; the code stays good once."""
     asking(world, mode, state="st4te")
     where = leaving(world, world.asked())
     start = world.clock.now
@@ -129,7 +129,7 @@ def test_the_completing_url_repeats_the_same_answer_for_sixty_seconds(world: Wor
     assert world.redeem(codes.pop()).status_code == 200
     world.clock.now = start + 60
     with world.nothing_spent():
-        told_error(world.get(where), "invalid_request_uri", state="st4te", mode=mode, iss=ISSUER)
+        told_error(world.get(where), "access_denied", state="st4te", mode=mode, iss=ISSUER)
     assert world.get(where, world.new_browser()).status_code in (403, 404)
 
 

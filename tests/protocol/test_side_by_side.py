@@ -190,6 +190,19 @@ def test_a_code_that_is_written_on_the_last_day_is_not_redeemed_after_it(world: 
     json_refusal(world.redeem(code, asking), 400, "invalid_grant")
 
 
+def test_what_a_deployment_asks_of_proofs_concerns_no_legacy_code(worlds: Worlds) -> None:
+    """D6, D7: neither server nonces nor another code for a wrong key; a proof beside the code stays invalid_grant."""
+    world = worlds.fresh(generations=("current", "legacy"), dpop_nonces=True, dpop_mismatch_error="invalid_dpop_proof")
+    world.registers("rp-1", **BOTH)
+    asking = world.party("rp-1", interface=LEGACY)
+    code = world.code(asking)
+    json_refusal(world.redeem(code, asking, headers={"DPoP": asking.proof("POST", TOKEN)}), 400, "invalid_grant")
+    answer = world.redeem(code, asking)
+    assert "dpop-nonce" not in answer.headers
+    world.run(asking.believe(answer))
+    assert "dpop-nonce" not in world.userinfo(asking).headers
+
+
 # Tokens
 
 

@@ -78,14 +78,17 @@ def test_a_client_of_the_government_may_have_consent_asked() -> None:
     run(story, entities=1)
 
 
-def test_consent_that_is_asked_for_roles_alone_says_what_is_told() -> None:
-    """D40: never a page without a single line."""
+@pytest.mark.generations("legacy", "current")
+def test_consent_that_is_asked_for_roles_alone_says_what_is_told(speaking: str) -> None:
+    """D40: never a page without a single line; a packed subject tells everything there is (R-12.2)."""
 
     async def story(made: World) -> None:
-        (line,) = await asked(made, "government", "openid authinfo", prompt="consent")
-        assert "what you may do" in line
+        lines = await asked(made, "government", "openid authinfo", prompt="consent")
+        told = {"current": "what you may do", "legacy": "Your name"}[speaking]
+        assert len(lines) == {"current": 1, "legacy": len(IDENTITY.split())}[speaking]
+        assert any(told in line for line in lines)
 
-    run(story, entities=1)
+    run(story, generations=(speaking,), entities=1)
 
 
 def test_consent_is_asked_every_time() -> None:
@@ -104,18 +107,19 @@ def test_consent_is_asked_every_time() -> None:
     run(story, entities=1)
 
 
-def test_who_refuses_consent_shares_nothing() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_who_refuses_consent_shares_nothing(speaking: str) -> None:
     """D17, D29."""
 
     async def story(made: World) -> None:
         await made.client(sector="private")
-        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+        browser, rp = await made.browser(), await made.relying_party(**made.decided)
         callback = await sign_in(browser, await rp.begin(), made.people["alice"], agree=False, now=made.clock)
         answer = query_of(callback)
         assert (answer["error"], answer["state"]) == ("access_denied", rp.sign_in.state)
         assert await made.audit("sign_in.complete") == []
 
-    run(story, entities=1)
+    run(story, generations=(speaking,), entities=1)
 
 
 def test_consent_cannot_be_skipped_with_another_form() -> None:

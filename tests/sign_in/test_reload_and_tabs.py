@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from corpid.protocol.limits import INTERACTIONS_PER_REQUEST
 from corpid.sandbox.walk import cancel
 from tests.sign_in.world import cookies_of, form_of, post, query_of, run, walk_to, wear
@@ -13,7 +15,8 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 
-def test_reloading_a_page_spends_nothing() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_reloading_a_page_spends_nothing(speaking: str) -> None:
     """D15: each page, three times, and the sign-in still ends with a code."""
 
     async def story(made: World) -> None:
@@ -33,10 +36,11 @@ def test_reloading_a_page_spends_nothing() -> None:
                     await browser.fill_and_submit(entity="200000001A")
         assert "code" in query_of(browser.left)
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
-def test_a_form_that_was_gone_back_to_leads_to_the_page_that_is_current() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_a_form_that_was_gone_back_to_leads_to_the_page_that_is_current(speaking: str) -> None:
     """D15: Back shows the password form again; sending it once more harms nothing and asks for nothing twice."""
 
     async def story(made: World) -> None:
@@ -51,10 +55,11 @@ def test_a_form_that_was_gone_back_to_leads_to_the_page_that_is_current() -> Non
         await browser.fill_and_submit(entity="200000001A")
         assert "code" in query_of(browser.left)
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
-def test_a_second_tab_with_the_same_request_shares_the_sign_in() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_a_second_tab_with_the_same_request_shares_the_sign_in(speaking: str) -> None:
     """D15: it is sent to the same interaction, and shows the step that the first tab has reached."""
 
     async def story(made: World) -> None:
@@ -67,10 +72,11 @@ def test_a_second_tab_with_the_same_request_shares_the_sign_in() -> None:
         assert browser.url == first
         assert browser.page.heading == "Enter your 6-digit code"
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
-def test_two_tabs_with_two_relying_parties_both_end_at_their_own() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_two_tabs_with_two_relying_parties_both_end_at_their_own(speaking: str) -> None:
     """D15, D34: step by step in turn; the cookie is replaced in one tab while the other is open."""
 
     async def story(made: World) -> None:
@@ -93,13 +99,14 @@ def test_two_tabs_with_two_relying_parties_both_end_at_their_own() -> None:
                     case _:
                         await browser.fill_and_submit(entity=f"20000000{number + 1}A")
                         tokens = await parties[number].redeem(browser.left or "")
-                        assert tokens.id_token["entity"]["sub"] == f"20000000{number + 1}A"
+                        assert tokens.access_token_claims["entity"]["sub"] == f"20000000{number + 1}A"
                 tabs[number] = (browser.url, browser.page)
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
-def test_twenty_simultaneous_clicks_on_the_last_button_write_one_code_and_all_end_well() -> None:
+@pytest.mark.generations("legacy", "intermediate", "current", "fapi2")
+def test_twenty_simultaneous_clicks_on_the_last_button_write_one_code_and_all_end_well(speaking: str) -> None:
     """D15: one wins; everyone else is led to the same redirect."""
 
     async def story(made: World) -> None:
@@ -118,7 +125,7 @@ def test_twenty_simultaneous_clicks_on_the_last_button_write_one_code_and_all_en
         assert len(await made.audit("sign_in.complete")) == 1
         await rp.redeem(ends.pop() or "")
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
 def test_a_password_whose_answer_was_lost_can_be_sent_again() -> None:
@@ -155,7 +162,8 @@ def test_simultaneous_clicks_on_each_step_take_it_once() -> None:
     run(story)
 
 
-def test_cancel_and_agree_at_once_give_one_answer() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_cancel_and_agree_at_once_give_one_answer(speaking: str) -> None:
     """D15: exactly one wins, and both tabs end with it."""
 
     async def story(made: World) -> None:
@@ -168,7 +176,7 @@ def test_cancel_and_agree_at_once_give_one_answer() -> None:
         ended = len(await made.audit("sign_in.complete")), len(await made.audit("sign_in.refuse"))
         assert sorted(ended) == [0, 1]
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
 def test_a_browser_that_comes_after_another_has_claimed_the_request_gets_an_error_page() -> None:

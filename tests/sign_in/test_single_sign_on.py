@@ -36,7 +36,8 @@ async def again(made: World, browser: Browser, *, scope: str = "openid authinfo"
     return answer.get("error", "code")
 
 
-def test_by_default_every_request_signs_in_anew() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_by_default_every_request_signs_in_anew(speaking: str) -> None:
     """D30: off by default."""
 
     async def story(made: World) -> None:
@@ -44,10 +45,11 @@ def test_by_default_every_request_signs_in_anew() -> None:
         assert await again(made, browser) == "Sign in"
         assert await again(made, browser, prompt="none") == "login_required"
 
-    run(story, entities=1)
+    run(story, generations=(speaking,), entities=1)
 
 
-def test_with_one_entity_and_nothing_to_ask_the_get_completes() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_with_one_entity_and_nothing_to_ask_the_get_completes(speaking: str) -> None:
     """D30: and auth_time tells when the person really signed in."""
 
     async def story(made: World) -> None:
@@ -58,7 +60,7 @@ def test_with_one_entity_and_nothing_to_ask_the_get_completes() -> None:
         tokens = await rp.redeem(browser.left or "")
         assert tokens.id_token["auth_time"] == then
 
-    run(story, entities=1, session_seconds=HOUR)
+    run(story, generations=(speaking,), entities=1, session_seconds=HOUR)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,8 @@ def test_head_never_completes() -> None:
     run(story, entities=1, session_seconds=HOUR)
 
 
-def test_with_several_entities_the_last_one_is_preselected_and_the_post_completes() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_with_several_entities_the_last_one_is_preselected_and_the_post_completes(speaking: str) -> None:
     """D30."""
 
     async def story(made: World) -> None:
@@ -112,7 +115,7 @@ def test_with_several_entities_the_last_one_is_preselected_and_the_post_complete
         await browser.submit(form)
         assert "code" in query_of(browser.left)
 
-    run(story, entities=3, session_seconds=HOUR)
+    run(story, generations=(speaking,), entities=3, session_seconds=HOUR)
 
 
 def test_consent_is_asked_in_spite_of_a_session() -> None:
@@ -127,7 +130,8 @@ def test_consent_is_asked_in_spite_of_a_session() -> None:
     run(story, entities=1, session_seconds=HOUR)
 
 
-def test_another_account_can_be_used_instead() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_another_account_can_be_used_instead(speaking: str) -> None:
     """D30: from the confirmation and from the choice."""
 
     async def story(made: World) -> None:
@@ -140,13 +144,13 @@ def test_another_account_can_be_used_instead() -> None:
             assert browser.page.heading == "Sign in"
         await made.factors(browser, bob)
         tokens = await rp.redeem(browser.left or "")
-        assert tokens.id_token["sub"] == "id-bob"
+        assert "id-bob" in tokens.id_token["sub"]
         made.clock.pass_(60)
         next_rp = await made.relying_party()
         await browser.open(await next_rp.begin())
-        assert (await next_rp.redeem(browser.left or "")).id_token["sub"] == "id-bob"
+        assert "id-bob" in (await next_rp.redeem(browser.left or "")).id_token["sub"]
 
-    run(story, session_seconds=HOUR)
+    run(story, generations=(speaking,), session_seconds=HOUR)
 
 
 def test_the_lifetime_is_absolute() -> None:
@@ -163,7 +167,8 @@ def test_the_lifetime_is_absolute() -> None:
     run(story, entities=1, session_seconds=HOUR)
 
 
-def test_the_sign_out_page_ends_it() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_the_sign_out_page_ends_it(speaking: str) -> None:
     """D30, D34: after a click, and the cookie that was signed in is worth nothing."""
 
     async def story(made: World) -> None:
@@ -180,7 +185,7 @@ def test_the_sign_out_page_ends_it() -> None:
         wear(thief, before)
         assert await again(made, thief, prompt="none") == "login_required"
 
-    run(story, entities=1, session_seconds=HOUR)
+    run(story, generations=(speaking,), entities=1, session_seconds=HOUR)
 
 
 def test_nobody_else_can_sign_a_browser_out() -> None:
@@ -198,7 +203,8 @@ def test_nobody_else_can_sign_a_browser_out() -> None:
     run(story, entities=1, session_seconds=HOUR)
 
 
-def test_prompt_login_and_max_age_sign_in_anew_and_auth_time_says_so() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_prompt_login_and_max_age_sign_in_anew_and_auth_time_says_so(speaking: str) -> None:
     """D40, OpenID Connect Core §3.1.2.1: max_age counts from the sign-in."""
 
     async def story(made: World) -> None:
@@ -211,7 +217,7 @@ def test_prompt_login_and_max_age_sign_in_anew_and_auth_time_says_so() -> None:
         await walk_to(made, browser, rp, ("password", "code"))
         assert (await rp.redeem(browser.left or "")).id_token["auth_time"] == int(made.clock())
 
-    run(story, entities=1, session_seconds=HOUR)
+    run(story, generations=(speaking,), entities=1, session_seconds=HOUR)
 
 
 def test_prompt_select_account_shows_the_choice_even_of_one() -> None:
@@ -229,14 +235,15 @@ def test_prompt_select_account_shows_the_choice_even_of_one() -> None:
     run(story, entities=1, session_seconds=HOUR)
 
 
-def test_prompt_none_never_shows_a_page() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_prompt_none_never_shows_a_page(speaking: str) -> None:
     """D40: a code, or the error that names what would have been asked."""
 
     async def story(made: World) -> None:
         assert await again(made, await made.browser(), prompt="none") == "login_required"
         assert await again(made, await signed_in(made), prompt="none") == "interaction_required"
 
-    run(story, entities=2, session_seconds=HOUR)
+    run(story, generations=(speaking,), entities=2, session_seconds=HOUR)
 
 
 @pytest.mark.parametrize("prompt", ["none login", "consent none", "create", "login,consent"])
@@ -251,7 +258,8 @@ def test_an_impossible_prompt_is_refused_at_once(prompt: str) -> None:
     run(story)
 
 
-def test_display_is_ignored_and_a_post_at_authorize_is_sent_to_the_get() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_display_is_ignored_and_a_post_at_authorize_is_sent_to_the_get(speaking: str) -> None:
     """D40, D35: the relying party's POST comes from another site and is welcome."""
 
     async def story(made: World) -> None:
@@ -264,4 +272,4 @@ def test_display_is_ignored_and_a_post_at_authorize_is_sent_to_the_get() -> None
         await browser.open(f"{made.base}{answer.headers['location']}")
         assert browser.page.heading == "Sign in"
 
-    run(story)
+    run(story, generations=(speaking,))

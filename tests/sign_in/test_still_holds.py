@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
 from corpid.ports import AuditEvent
@@ -29,7 +30,8 @@ async def signed_in_browser(made: World) -> Browser:
     return browser
 
 
-def test_new_factors_end_a_sign_in_that_the_old_ones_began() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_new_factors_end_a_sign_in_that_the_old_ones_began(speaking: str) -> None:
     """DESIGN, Security: who has the old password is out at once, also in the middle of a sign-in."""
 
     async def story(made: World) -> None:
@@ -41,10 +43,11 @@ def test_new_factors_end_a_sign_in_that_the_old_ones_began() -> None:
         assert answer.status_code == 303
         assert await reopened(browser) == SIGN_IN
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
-def test_signing_out_ends_a_page_that_the_session_had_opened() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_signing_out_ends_a_page_that_the_session_had_opened(speaking: str) -> None:
     """D30."""
 
     async def story(made: World) -> None:
@@ -57,7 +60,7 @@ def test_signing_out_ends_a_page_that_the_session_had_opened() -> None:
         await browser.open(waiting)
         assert browser.page.heading == SIGN_IN
 
-    run(story, session_seconds=HOUR)
+    run(story, generations=(speaking,), session_seconds=HOUR)
 
 
 def test_a_page_that_a_session_had_opened_ends_with_the_session() -> None:
@@ -74,12 +77,13 @@ def test_a_page_that_a_session_had_opened_ends_with_the_session() -> None:
     run(story, session_seconds=HOUR)
 
 
-def test_a_chosen_entity_that_can_no_longer_be_used_is_chosen_again() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_a_chosen_entity_that_can_no_longer_be_used_is_chosen_again(speaking: str) -> None:
     """D17, D15: the person is not stranded."""
 
     async def story(made: World) -> None:
         await made.client(sector="private")
-        browser, rp = await made.browser(), await made.relying_party(scope="openid entity.identity")
+        browser, rp = await made.browser(), await made.relying_party(**made.decided)
         await walk_to(made, browser, rp, ("password", "code", "entity"))
         assert "agree" in browser.page.heading
         gone = entity("200000001A", "First Harbour")
@@ -90,7 +94,7 @@ def test_a_chosen_entity_that_can_no_longer_be_used_is_chosen_again() -> None:
         await browser.fill_and_submit("decision", button="agree")
         assert "code" in query_of(browser.left)
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
 def test_signing_out_ends_what_other_tabs_had_begun() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from corpid.protocol.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
 from corpid.sandbox.walk import cancel
 from tests.sign_in.world import form_of, post, query_of, run, walk_to
@@ -47,8 +49,10 @@ def test_arriving_in_the_sixtieth_second_is_in_time() -> None:
     run(story)
 
 
-def test_an_expired_sign_in_says_so_and_leads_back_with_invalid_request_uri() -> None:
-    """D15, D16: on the page and on every form of it."""
+@pytest.mark.generations("legacy", "current")
+def test_an_expired_sign_in_says_so_and_leads_back_with_an_error(speaking: str) -> None:
+    """D15, D16: on the page and on every form of it; only who sent a request_uri hears of it."""
+    error = {"legacy": "access_denied", "current": "invalid_request_uri"}[speaking]
 
     async def story(made: World) -> None:
         browser, rp = await made.browser(), await made.relying_party()
@@ -60,13 +64,14 @@ def test_an_expired_sign_in_says_so_and_leads_back_with_invalid_request_uri() ->
         assert browser.page.heading == "This sign-in has expired"
         await browser.open(f"{made.base}{browser.page.links[-1][0]}", site="same-origin")
         answer = query_of(browser.left)
-        assert (answer["error"], answer["state"]) == ("invalid_request_uri", rp.sign_in.state)
+        assert (answer["error"], answer["state"]) == (error, rp.sign_in.state)
         assert await made.audit("sign_in.second_factor") == []
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
-def test_a_person_can_ask_for_more_time_ten_times_at_any_step() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_a_person_can_ask_for_more_time_ten_times_at_any_step(speaking: str) -> None:
     """D15, WCAG 2.2.1: nothing that was done is lost, and the eleventh time is not offered."""
 
     async def story(made: World) -> None:
@@ -85,7 +90,7 @@ def test_a_person_can_ask_for_more_time_ten_times_at_any_step() -> None:
         await browser.fill_and_submit(entity="200000001A")
         await rp.redeem(browser.left or "")
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
 def test_what_was_typed_before_more_time_was_asked_for_can_still_be_sent() -> None:
@@ -151,7 +156,8 @@ def test_the_completing_address_repeats_the_same_redirect_for_sixty_seconds() ->
     run(story)
 
 
-def test_only_the_own_browser_can_repeat_the_redirect() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_only_the_own_browser_can_repeat_the_redirect(speaking: str) -> None:
     """D15, D34: the address of a finished sign-in gives nobody else a code."""
 
     async def story(made: World) -> None:
@@ -164,10 +170,11 @@ def test_only_the_own_browser_can_repeat_the_redirect() -> None:
         assert other.left is None
         assert other.page.heading == "This sign-in belongs to another browser"
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
-def test_a_cancelled_sign_in_repeats_its_refusal_and_cannot_go_on() -> None:
+@pytest.mark.generations("legacy", "current")
+def test_a_cancelled_sign_in_repeats_its_refusal_and_cannot_go_on(speaking: str) -> None:
     """D15, D17."""
 
     async def story(made: World) -> None:
@@ -185,7 +192,7 @@ def test_a_cancelled_sign_in_repeats_its_refusal_and_cannot_go_on() -> None:
         assert browser.page.heading == "This sign-in is finished"
         assert await made.audit("sign_in.complete") == []
 
-    run(story)
+    run(story, generations=(speaking,))
 
 
 def test_a_page_long_after_the_end_says_that_it_is_gone() -> None:

@@ -21,6 +21,7 @@ from corpid.directory.records import Credentials, Entity, Membership, Service, U
 from corpid.ports import AuditEvent, Upsert
 from corpid.protocol.records import Client
 from corpid.sandbox.browser import Browser
+from corpid.sandbox.interfaces import CURRENT, INTERFACES, Interface
 from corpid.sandbox.person import Person
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys
@@ -75,7 +76,15 @@ class World:
     passwords: Argon2Passwords
     stack: AsyncExitStack
     directory: Path
+    interface: Interface = CURRENT
+    """what its relying parties speak"""
     people: dict[str, Person] = field(default_factory=dict)
+
+    @property
+    def decided(self) -> dict[str, str]:
+        """What a request asks so that the person is asked to agree: every fact, or to be asked (D29, D40)."""
+        everything = set(EVERY_SCOPE.split()) <= {"openid", *self.interface.scopes}
+        return {"scope": EVERY_SCOPE} if everything else {"prompt": "consent"}
 
     @property
     def provider(self) -> Any:
@@ -96,7 +105,14 @@ class World:
         sent = {"authentication_context_message": MESSAGE, **parameters}
         http = await self.http("192.0.2.1")
         return RelyingParty(
-            client_id=client_id, issuer=self.base, http=http, scope=scope, parameters=sent, keys=KEYS, clock=self.clock
+            client_id=client_id,
+            issuer=self.base,
+            http=http,
+            interface=self.interface,
+            scope=scope,
+            parameters=sent,
+            keys=KEYS,
+            clock=self.clock,
         )
 
     async def write(self, *records: Record | Client) -> None:
@@ -112,6 +128,7 @@ class World:
             "scopes": tuple(EVERY_SCOPE.split()),
             "services": ("PERMITS",),
             "sector": "government",
+            **({"generations": (self.interface.name,), "legacy_until": "2099-12-31"} if self.interface.ends else {}),
             **more,
         }
         client = Client(client_id=client_id, **fields)
@@ -167,7 +184,13 @@ async def world(*, base: str = BASE, entities: int = 2, **options: Any) -> Async
         chosen = settings.load(**{"base_url": base, "data_dir": directory, **own, **options})
         application = await stack.enter_async_context(app.create(chosen, clock=clock, passwords=passwords))
         made = World(
-            application=application, clock=clock, base=base, passwords=passwords, stack=stack, directory=directory
+            application=application,
+            clock=clock,
+            base=base,
+            passwords=passwords,
+            stack=stack,
+            directory=directory,
+            interface=INTERFACES[chosen.generations[0]],
         )
         await made.write(Service(service_id="PERMITS", name="Permits", roles=("Maker",)))
         await made.client()

@@ -59,6 +59,7 @@ def test_the_rules_of_clients_follow_from_the_settings() -> None:
     """D1, D22, R-0.6, R-4.2, R-12.4; decisions.md, "Generations"."""
     rules = client_rules(load(preset="public-service", developer_mode=True))
     assert (rules.developer_mode, rules.pushed) == (True, CURRENT)
+    assert rules.own_url == load().base_url
     assert rules.new_client == {
         "subject": "entity",
         "userinfo_encryption_enc": "A256GCM",

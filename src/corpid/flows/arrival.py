@@ -167,7 +167,7 @@ async def complete_at_once(provider: Provider, caller: Caller, client: Client, i
         async with provider.transient.unit(caller.now) as unit:
             code = await completion.write_code(provider, unit, caller, interaction)
     except completion.AlreadyCompleted:
-        raise InvalidRequestURI("this request was already completed: push a new one") from None
+        raise InvalidRequestURI("this request was already completed: begin a new one") from None
     address = authorization_response.of_request(interaction.request, iss=provider.policy.iss_of_callback)
     return Answered(response=authorization_response.success(address, code=code))
 

@@ -56,9 +56,9 @@ async def arrive(
                 provider, caller, client, query, generation=policy.query, cookie=cookie, may_complete=may_complete
             )
         if "request_uri" not in sent:
+            way_on = ": push the request" if policy.pushed is not None else ""
             raise InvalidRequest(
-                "this client is not registered to send its request in the query, or its end date has passed: "
-                "push the request"
+                f"this client is not registered to send its request in the query, or its end date has passed{way_on}"
             )
     return await _with_reference(
         provider, caller, client, required(sent, "request_uri"), cookie=cookie, may_complete=may_complete

@@ -9,8 +9,8 @@ import msgspec
 from corpid.flows import kinds, replays
 from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
-from corpid.protocol import client_assertion
-from corpid.protocol.client_assertion import FAILED, Assertion, KeyNotFound
+from corpid.protocol import client_assertion, registration
+from corpid.protocol.client_assertion import Assertion, KeyNotFound
 from corpid.protocol.errors import InvalidClient, InvalidRequest, ServerError
 from corpid.protocol.limits import CLOCK_AHEAD_SECONDS
 from corpid.protocol.records import Client
@@ -51,7 +51,8 @@ async def authenticate(
     candidate = client_assertion.read(parameters, issuer=issuer, generation=generation, now=now)
     client = await provider.live.client(candidate.client_id, now)
     if client is None:
-        raise InvalidClient(FAILED, detail="unknown or disabled client")
+        raise client_assertion.failed(candidate, issuer=issuer, detail="unknown or disabled client")
+    _judge_again(provider, parameters, client, candidate, generation, now)
     client_assertion.validate_audience(candidate, client, issuer=issuer, today=provider.policy.today(now))
     try:
         keys = await provider.client_keys.current(client, now=now)
@@ -59,23 +60,47 @@ async def authenticate(
             assertion = client_assertion.verify(candidate, keys, now=now)
         except KeyNotFound:
             keys = await provider.client_keys.refetched(client, now=now)
-            assertion = _verify_again(candidate, keys, now)
+            assertion = _verify_again(candidate, keys, issuer, now)
     except KeySetUnavailable as error:
         raise ServerError("the key set of this client cannot be fetched or read", detail=str(error)) from None
     return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
 
 
-def _verify_again(candidate: Candidate, keys: ClientKeySet, now: float) -> Assertion:
+def _judge_again(
+    provider: Provider,
+    parameters: Mapping[str, str],
+    client: Client,
+    candidate: Candidate,
+    generation: Generation,
+    now: float,
+) -> None:
+    """A caller names the generation by the code it sends, so another one's milder rules are for its own clients only.
+
+    Raises InvalidClient. Source: D8, decisions "No downgrade"
+    """
+    issuer, pushed = provider.policy.base_url, provider.policy.pushed
+    if pushed is None or registration.serves(client, generation, provider.policy.today(now)):
+        return
+    try:
+        client_assertion.read(parameters, issuer=issuer, generation=pushed, now=now)
+    except InvalidClient as error:
+        raise client_assertion.failed(candidate, issuer=issuer, detail=error.description) from None
+
+
+def _verify_again(candidate: Candidate, keys: ClientKeySet, issuer: str, now: float) -> Assertion:
     try:
         return client_assertion.verify(candidate, keys, now=now)
     except KeyNotFound:
-        raise InvalidClient(FAILED, detail="no registered key fits kid and alg, or none verifies it") from None
+        detail = "no registered key fits kid and alg, or none verifies it"
+        raise client_assertion.failed(candidate, issuer=issuer, detail=detail) from None
 
 
 async def spend(provider: Provider, unit: TransientUnit, assertion: Assertion, *, request_id: str, now: float) -> None:
     """Spend the assertion's jti. Raises InvalidClient if it was spent before (RFC 7523 §3, D8)."""
     if assertion.issued_at < provider.transient.forgotten_at + CLOCK_AHEAD_SECONDS:  # iat may lie ahead (D49)
-        raise InvalidClient("client_assertion: iat is before this provider's restart, or just after it; make a new one")
+        raise InvalidClient(
+            "client_assertion: made before this provider's restart or just after it, or without iat to tell; make a new one, with iat"
+        )
     if assertion.jti is None:
         return
     key = kinds.key(kinds.ASSERTION, provider.policy.base_url, assertion.client_id, assertion.jti)

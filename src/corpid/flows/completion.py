@@ -180,6 +180,12 @@ async def refuse(provider: Provider, caller: Caller, interaction: Interaction, e
     return finished
 
 
+def _ended(request: AuthorizationRequest) -> OAuthError:
+    """A request without a request_uri cannot have a wrong one (D16, D17)."""
+    sentence = "this sign-in has ended or has expired"
+    return InvalidRequestURI(sentence) if GENERATIONS[request.generation].pushed else AccessDenied(sentence)
+
+
 async def leave(provider: Provider, caller: Caller, interaction: Interaction) -> AuthorizationResponse:
     """Where a finished interaction sends the browser; the same redirect for 60 s, then D16's answer.
 
@@ -192,7 +198,7 @@ async def leave(provider: Provider, caller: Caller, interaction: Interaction) ->
     if interaction.outcome is Outcome.CODE and repeated:
         await provider.own_keys.ring(caller.now)
         return authorization_response.success(address, code=code_of(provider, interaction))
-    error: OAuthError = InvalidRequestURI("this sign-in has ended or has expired")
+    error = _ended(request)
     if interaction.outcome is Outcome.REFUSED and repeated:
         error = AccessDenied(interaction.error_description)
     return authorization_response.failure(address, error, reference=caller.request_id)

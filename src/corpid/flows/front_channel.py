@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from corpid.flows import arrival, browsers, interactions, kinds
+from corpid.flows import arrival, browsers, interactions, kinds, throttle
 from corpid.flows.arrival import Arrival, Entered
 from corpid.flows.id_token_key import id_token_key
 from corpid.jose.encoding import base64url
@@ -16,13 +16,12 @@ from corpid.ports import KeySetUnavailable
 from corpid.protocol import authorization_request, parameters
 from corpid.protocol.authorization_request import REQUEST_PARAMETERS
 from corpid.protocol.authorization_response import ReturnAddress
-from corpid.protocol.errors import InvalidRequest, ServerError
-from corpid.protocol.limits import STATE_CHARACTERS
+from corpid.protocol.errors import InvalidRequest, ServerError, TemporarilyUnavailable
+from corpid.protocol.limits import ARRIVALS_FROM_ONE_ADDRESS, STATE_CHARACTERS
 from corpid.protocol.parameters import required
 
 if TYPE_CHECKING:
     from corpid.flows.arrival import Answered
-    from corpid.flows.browsers import Browser
     from corpid.flows.caller import Caller
     from corpid.flows.interactions import Interaction
     from corpid.flows.provider import Provider
@@ -54,8 +53,7 @@ async def arrive(
         state=parameters.lone(query, "state", longest=STATE_CHARACTERS),
         iss=provider.policy.iss_of_callback,
     )
-    browser = await browsers.recognise(provider, cookie, now=caller.now)
-    entering = _enter(provider, caller, client, query, generation=generation, browser=browser, visible=may_complete)
+    entering = _enter(provider, caller, client, query, generation=generation, cookie=cookie, visible=may_complete)
     return await arrival.answered(caller, address, entering)
 
 
@@ -66,17 +64,18 @@ async def _enter(
     query: bytes,
     *,
     generation: Generation,
-    browser: Browser | None,
+    cookie: str | None,
     visible: bool,
 ) -> Entered | Answered:
     await arrival.refuse_maintenance(provider, caller.now)
     request = _validated(provider, client, query, generation)
     await _key_at_hand(provider, caller, client, generation)
+    browser = await browsers.recognise(provider, cookie, now=caller.now)
     arriving = Arrival(
         client=client,
         request=request,
         reference=provider.new_id(),
-        mark=base64url(sha256(query).digest()),
+        mark=f"query:{base64url(sha256(query).digest())}",
         browser=browser,
         may_complete=visible,
     )
@@ -108,7 +107,11 @@ async def _open(provider: Provider, caller: Caller, arriving: Arrival, interacti
     mark = interactions.request_key(
         provider, kinds.ARRIVAL, arriving.client.client_id, arriving.mark, interaction.browser_id
     )
+    here = kinds.key(kinds.QUERY_ARRIVALS, provider.policy.base_url, throttle.site(caller.address))
     async with provider.transient.unit(caller.now) as unit:
+        # No client has proven itself here, so whoever asks is counted by where they ask from.
+        if await unit.count(kinds.QUERY_ARRIVALS.name, here, kinds.QUERY_ARRIVALS.seconds) > ARRIVALS_FROM_ONE_ADDRESS:
+            raise TemporarilyUnavailable("too many sign-ins were begun from this address: try again in a few minutes")
         # The same query may come again after its sign-in has ended, and begins another one then.
         await unit.put(kinds.ARRIVAL.name, mark, interaction.interaction_id.encode(), kinds.ARRIVAL.seconds)
         return await arrival.welcome(provider, unit, arriving, interaction)

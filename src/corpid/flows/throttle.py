@@ -35,7 +35,8 @@ class Throttled(Exception):
         self.seconds = seconds
 
 
-def _site(address: str) -> str:
+def site(address: str) -> str:
+    """What counts as one place: an IPv4 address, or the network that one customer has of IPv6. Source: D47"""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -47,7 +48,7 @@ def _site(address: str) -> str:
 
 def _address(caller: Caller) -> tuple[str, ...]:
     """An address counts in fixed windows, so that its attempts and its sign-ins end together."""
-    return ("address", _site(caller.address), str(int(caller.now // kinds.ATTEMPTS.seconds)))
+    return ("address", site(caller.address), str(int(caller.now // kinds.ATTEMPTS.seconds)))
 
 
 async def _is_known(provider: Provider, user_name: str, browser_id: str, now: float) -> bool:
@@ -62,7 +63,7 @@ def _everywhere(user_name: str) -> tuple[str, ...]:
 async def _from_here(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str) -> tuple[str, ...]:
     """Counted anew after each unlocking, which cannot know the addresses."""
     unlocks = await unit.get(kinds.UNLOCKS.name, kinds.key(kinds.UNLOCKS, provider.policy.base_url, user_name))
-    return ("account", user_name, _site(caller.address), (unlocks or b"0").decode())
+    return ("account", user_name, site(caller.address), (unlocks or b"0").decode())
 
 
 def _codes(user_name: str) -> tuple[str, ...]:

@@ -8,13 +8,16 @@ import msgspec
 
 from corpid.directory.parties import entity_attributes, packed_parties, packed_subject, user_attributes
 from corpid.flows import client_authentication, kinds, possession, replays
+from corpid.flows.client_authentication import AuthenticatedClient
 from corpid.flows.id_token_key import id_token_key
 from corpid.jose import encryption
+from corpid.jose.keys import EncryptionKey
 from corpid.protocol import access_token, habits, id_token, registration, scopes
 from corpid.protocol import grant as grants
-from corpid.protocol.dpop import Target
+from corpid.protocol.dpop import Proof, Target
 from corpid.protocol.errors import InvalidGrant, InvalidRequest, ServerError
-from corpid.protocol.generations import GENERATIONS
+from corpid.protocol.generations import GENERATIONS, Generation
+from corpid.protocol.grant import TokenRequest
 from corpid.protocol.limits import ACCESS_TOKEN_SECONDS
 from corpid.protocol.metadata import TOKEN_PATH
 from corpid.protocol.parties import Packed, Parties
@@ -23,13 +26,8 @@ from corpid.protocol.records import Grant
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.flows.client_authentication import AuthenticatedClient
     from corpid.flows.provider import Provider
-    from corpid.jose.keys import EncryptionKey
-    from corpid.ports import TransientUnit
-    from corpid.protocol.dpop import Proof
-    from corpid.protocol.generations import Generation
-    from corpid.protocol.grant import TokenRequest
+    from corpid.protocol.records import Client
 
 
 class Issued(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +39,23 @@ class Issued(msgspec.Struct, frozen=True, kw_only=True):
     expires_in: int
     scope: str
     client_id: str
+
+
+class _Redemption(msgspec.Struct, frozen=True, kw_only=True):
+    """A token request whose client and key are proven; its code is still to be taken."""
+
+    caller: AuthenticatedClient
+    generation: Generation
+    request: TokenRequest
+    proof: Proof | None
+    encrypted_to: EncryptionKey | None
+    """None: the ID token is signed only"""
+    token_id: str
+    request_id: str
+
+    @property
+    def client(self) -> Client:
+        return self.caller.client
 
 
 async def exchange(
@@ -58,25 +73,26 @@ async def exchange(
     caller = await client_authentication.authenticate(
         provider, parameters, authorization, generation=generation, now=now
     )
-    proof = await _prove(provider, proofs, generation, now)
-    encrypted_to = id_token_key(caller.client, generation, caller.keys, refusal=ServerError)
-    token_id = access_token.identifier(
-        issuer=provider.policy.base_url,
-        client_id=caller.client.client_id,
-        code=request.code,
-        challenge=request.challenge,
+    redemption = _Redemption(
+        caller=caller,
+        generation=generation,
+        request=request,
+        proof=await _prove(provider, proofs, generation, now),
+        encrypted_to=id_token_key(caller.client, generation, caller.keys, refusal=ServerError),
+        token_id=access_token.identifier(
+            issuer=provider.policy.base_url,
+            client_id=caller.client.client_id,
+            code=request.code,
+            challenge=request.challenge,
+        ),
+        request_id=request_id,
     )
-    async with provider.transient.unit(now) as unit:
-        if proof is not None:
-            client_id = caller.client.client_id
-            await possession.spend(provider, unit, proof, client_id=client_id, request_id=request_id, now=now)
-        await client_authentication.spend(provider, unit, caller.assertion, request_id=request_id, now=now)
-        grant = await _take(provider, unit, caller, request, token_id, request_id=request_id, now=now)
-    mismatch_code = provider.policy.dpop_mismatch_code
-    grant = grants.redeem(grant, request, jkt=proof.jkt if proof else None, mismatch_code=mismatch_code)
-    subject = await _parties(provider, caller, grant, now)
-    _note_use(provider, caller, grant, generation, now)
-    return await _issue(provider, caller, grant, subject, encrypted_to, token_id=token_id, now=now)
+    grant = await _spend(provider, redemption, now)
+    jkt = redemption.proof.jkt if redemption.proof else None
+    grant = grants.redeem(grant, request, jkt=jkt, mismatch_code=provider.policy.dpop_mismatch_code)
+    subject = await _parties(provider, redemption, grant, now)
+    _note_use(provider, redemption, grant, now)
+    return await _issue(provider, redemption, grant, subject, now)
 
 
 async def _prove(provider: Provider, proofs: Sequence[bytes], generation: Generation, now: float) -> Proof | None:
@@ -91,46 +107,28 @@ async def _prove(provider: Provider, proofs: Sequence[bytes], generation: Genera
     return proof
 
 
-def _note_use(
-    provider: Provider, caller: AuthenticatedClient, grant: Grant, generation: Generation, now: float
-) -> None:
-    """Count what a generation that ends is still used for, and how (`corpid client migration`)."""
-    if generation.successor is None:
-        return
-    assertion = caller.assertion
-    of_assertion = habits.of_assertion(
-        lifetime=assertion.lifetime,
-        has_jti=assertion.jti is not None,
-        names_token_endpoint=assertion.names_token_endpoint,
-        successor=GENERATIONS[generation.successor],
-    )
-    provider.usage.note(grant.client_id, generation.name, (*grant.habits, *of_assertion), now)
-
-
-async def _take(
-    provider: Provider,
-    unit: TransientUnit,
-    caller: AuthenticatedClient,
-    request: TokenRequest,
-    token_id: str,
-    *,
-    request_id: str,
-    now: float,
-) -> Grant:
-    issuer, client_id = provider.policy.base_url, caller.client.client_id
-    generation = provider.policy.generation_of_code(request.code)
-    code = kinds.code_key(issuer, generation.name, client_id, request.code, request.challenge)
-    value = await unit.take(kinds.CODE.name, code)
-    if value is None:
-        denied = kinds.key(kinds.DENIED_TOKEN, issuer, token_id)
-        await unit.put(kinds.DENIED_TOKEN.name, denied, b"1", kinds.DENIED_TOKEN.seconds)
-        await replays.record(provider, "code.replay", client_id, request_id=request_id, now=now)
-        raise InvalidGrant(grants.FAILED, detail="no such code of this client with this verifier")
+async def _spend(provider: Provider, redemption: _Redemption, now: float) -> Grant:
+    """Spend proof and assertion and take the code; a code that is not there ends the token it may have yielded (D18)."""
+    issuer, client_id, request_id = provider.policy.base_url, redemption.client.client_id, redemption.request_id
+    request, generation = redemption.request, redemption.generation
+    async with provider.transient.unit(now) as unit:
+        if redemption.proof is not None:
+            await possession.spend(
+                provider, unit, redemption.proof, client_id=client_id, request_id=request_id, now=now
+            )
+        await client_authentication.spend(provider, unit, redemption.caller.assertion, request_id=request_id, now=now)
+        code = kinds.code_key(issuer, generation.name, client_id, request.code, request.challenge)
+        value = await unit.take(kinds.CODE.name, code)
+        if value is None:
+            denied = kinds.key(kinds.DENIED_TOKEN, issuer, redemption.token_id)
+            await unit.put(kinds.DENIED_TOKEN.name, denied, b"1", kinds.DENIED_TOKEN.seconds)
+            await replays.record(provider, "code.replay", client_id, request_id=request_id, now=now)
+            raise InvalidGrant(grants.FAILED, detail="no such code of this client with this verifier")
     return msgspec.msgpack.decode(value, type=Grant)
 
 
-async def _parties(provider: Provider, caller: AuthenticatedClient, grant: Grant, now: float) -> Parties:
-    client, generation = caller.client, GENERATIONS[grant.generation]
+async def _parties(provider: Provider, redemption: _Redemption, grant: Grant, now: float) -> Parties:
+    client, generation = redemption.client, redemption.generation
     if not registration.serves(client, generation, provider.policy.today(now)):
         raise InvalidGrant(grants.FAILED, detail="the client no longer lists the generation")
     if grant.redirect_uri not in client.redirect_uris:
@@ -141,27 +139,34 @@ async def _parties(provider: Provider, caller: AuthenticatedClient, grant: Grant
     if acting is None:
         raise InvalidGrant(grants.FAILED, detail="the person may no longer act for the entity")
     user, entity = acting.user, acting.entity
-    packed = Packed(sub=packed_subject(user, entity), told=packed_parties(user, entity))
+    packed = None
+    if generation.packed_subject:
+        packed = Packed(sub=packed_subject(user, entity), told=packed_parties(user, entity))
     return Parties(
         user_id=grant.user_id,
         entity_id=grant.entity_id,
         user_attributes=user_attributes(user, grant.scopes),
         entity_attributes=entity_attributes(entity, grant.scopes),
-        packed=packed if generation.packed_subject else None,
+        packed=packed,
     )
 
 
-async def _issue(
-    provider: Provider,
-    caller: AuthenticatedClient,
-    grant: Grant,
-    subject: Parties,
-    encrypted_to: EncryptionKey | None,
-    *,
-    token_id: str,
-    now: float,
-) -> Issued:
-    issuer, client, generation = provider.policy.base_url, caller.client, GENERATIONS[grant.generation]
+def _note_use(provider: Provider, redemption: _Redemption, grant: Grant, now: float) -> None:
+    """Count what a generation that ends is still used for, and how (`corpid client migration`)."""
+    generation, assertion = redemption.generation, redemption.caller.assertion
+    if generation.successor is None:
+        return
+    of_assertion = habits.of_assertion(
+        lifetime=assertion.lifetime,
+        has_jti=assertion.jti is not None,
+        names_token_endpoint=assertion.names_token_endpoint,
+        successor=GENERATIONS[generation.successor],
+    )
+    provider.usage.note(grant.client_id, generation.name, (*grant.habits, *of_assertion), now)
+
+
+async def _issue(provider: Provider, redemption: _Redemption, grant: Grant, subject: Parties, now: float) -> Issued:
+    issuer, client, generation = provider.policy.base_url, redemption.client, redemption.generation
     ring = await provider.own_keys.ring(now)
     access_claims = access_token.claims(
         grant,
@@ -169,14 +174,16 @@ async def _issue(
         client.subject,
         issuer=issuer,
         audience=[issuer + resource.path for resource in generation.resources],
-        token_id=token_id,
+        token_id=redemption.token_id,
         now=int(now),
     )
     access = ring.sign(msgspec.json.encode(access_claims), access_token.TYPE)
-    id_claims = id_token.claims(grant, subject, client.subject, issuer=issuer, access_token=access, now=int(now))
+    id_claims = id_token.claims(
+        grant, subject, client.subject, generation, issuer=issuer, access_token=access, now=int(now)
+    )
     identity = ring.sign(msgspec.json.encode(id_claims), "JWT")
-    if encrypted_to is not None:
-        identity = encryption.encrypt(identity, encrypted_to, client.id_token_encryption_enc)
+    if redemption.encrypted_to is not None:
+        identity = encryption.encrypt(identity, redemption.encrypted_to, client.id_token_encryption_enc)
     return Issued(
         access_token=access,
         id_token=identity,

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 REQUEST_PARAMETERS: Final = frozenset(
     {
         "client_id", "response_type", "redirect_uri", "scope", "state", "nonce", "code_challenge",
-        "code_challenge_method", "acr_values", "authentication_context_type", "authentication_context_message",
-        "response_mode", "prompt", "max_age", "request", "request_uri",
+        "code_challenge_method", "acr_values", "response_mode", "prompt", "max_age", "request", "request_uri",
     }
 )  # fmt: skip
-"""what an authorization request in the query may hold"""
+"""what an authorization request in the query may hold; anybody can write a query, so it says nothing to the person"""
 PUSHED_PARAMETERS: Final = REQUEST_PARAMETERS | {
-    "dpop_jkt", "client_assertion_type", "client_assertion", "client_secret",
+    "authentication_context_type", "authentication_context_message", "dpop_jkt",
+    "client_assertion_type", "client_assertion", "client_secret",
 }  # fmt: skip
 
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+")
@@ -122,7 +122,7 @@ def _refuse_objects(parameters: dict[str, str], generation: Generation) -> None:
 def _response_mode(parameters: dict[str, str], generation: Generation) -> str:
     value = parameters.get("response_mode", generation.response_modes[0])
     if value not in generation.response_modes:
-        raise InvalidRequest(f"response_mode must be one of {', '.join(generation.response_modes)}")
+        raise InvalidRequest(f"response_mode must be {' or '.join(generation.response_modes)}")
     return value
 
 

@@ -109,11 +109,20 @@ def _audience(issuer: str) -> str:
     return f"aud must be the issuer {issuer}, as one string"
 
 
+def failed(candidate: Candidate, *, issuer: str, detail: str) -> InvalidClient:
+    """The refusal of a candidate for what the caller may not know: an unknown client, a setting, a signature.
+
+    One sentence for all of them, so that none tells whether a client exists; `detail` is for the log. Source: D28
+    """
+    more = f", or {_audience(issuer)}" if candidate.names_token_endpoint else ""
+    return InvalidClient(FAILED + more, detail=detail)
+
+
 def validate_audience(candidate: Candidate, client: Client, *, issuer: str, today: str) -> None:
-    """The token endpoint as audience is for clients that may name it until a day. Raises InvalidClient (D8)."""
+    """The token endpoint as audience is for clients that may name it until a day. Raises InvalidClient (D8, D28)."""
     until = client.token_endpoint_audience_until
     if candidate.names_token_endpoint and (until is None or today > until):
-        raise InvalidClient(f"client_assertion: {_audience(issuer)}")
+        raise failed(candidate, issuer=issuer, detail="aud is the token endpoint, which this client may not name today")
 
 
 def _validate_times(claims: Mapping[str, object], *, generation: Generation, now: float) -> tuple[float, float]:

@@ -7,6 +7,8 @@ import re
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
+from corpid.protocol.urls import DEFAULT_PORTS
+
 URI_CHARACTERS: Final = 2048
 SHOWN_CHARACTERS: Final = 80
 """a fault repeats so much of a value"""
@@ -56,10 +58,11 @@ def _check_spelling(parts: SplitResult) -> None:
         raise UnfitUrl("square brackets stand around an IPv6 address only; elsewhere write %5B and %5D")
 
 
-def check_redirect_uri(uri: str, *, developer_mode: bool) -> None:
+def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> None:
     """What may be registered to redirect to; `developer_mode` allows http on localhost and loopback addresses.
 
-    Raises UnfitUrl. Source: D38
+    `own_url` is where the provider itself is: a page that posts an answer (form_post) must not post to it, since
+    a browser would take that for a form of our own. Raises UnfitUrl. Source: D35, D38
     """
     parts = _split(uri)
     own_machine = developer_mode and _is_own_machine(parts.hostname or "")
@@ -70,6 +73,8 @@ def check_redirect_uri(uri: str, *, developer_mode: bool) -> None:
     taken = [name for name in names if name in RESPONSE_PARAMETERS or name.startswith("error")]
     if taken:
         raise UnfitUrl(f"its query holds {shown(taken[0])!r}, which the response itself carries")
+    if own_url and _origin(parts) == _origin(urlsplit(own_url)):
+        raise UnfitUrl("this is the address of the provider itself: register one of the client's own")
 
 
 def check_key_set_url(uri: str, *, developer_mode: bool) -> None:
@@ -89,6 +94,16 @@ def check_key_set_url(uri: str, *, developer_mode: bool) -> None:
     host = parts.hostname or ""
     if _is_address(host) or "." not in host or host.rpartition(".")[2].isdigit():
         raise UnfitUrl("the host must be a public name, not an address")
+
+
+def _origin(parts: SplitResult) -> tuple[str, str, int | None]:
+    """Scheme, host and port; `urlsplit` has lowered the first two (RFC 6454 §4)."""
+    host = parts.hostname or ""
+    return (
+        parts.scheme,
+        ipaddress.ip_address(host).compressed if _is_address(host) else host,
+        parts.port or DEFAULT_PORTS.get(parts.scheme),
+    )
 
 
 def _is_address(host: str) -> bool:

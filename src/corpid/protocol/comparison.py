@@ -35,6 +35,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "assertion_jti_required": "a client assertion needs `jti`, used once",
         "token_endpoint_audience": "a client may be allowed to name the token endpoint as `aud`, until a day",
         "response_modes": "response modes, the default first",
+        "acr_told": "the ID token has `acr`",
         "packed_subject": "`sub` packs the person; `userInfo` and `entityInfo` tell the rest",
         "id_token_encrypted": "the ID token is always encrypted",
         "userinfo_signed": "resources always answer with a signed JWT",
@@ -89,6 +90,14 @@ def _changes(before: Generation, after: Generation) -> Iterator[tuple[str, str, 
             yield f"`{member}`", _words(was), _words(becomes)
 
 
+def _resource(resource: Resource) -> str:
+    blocks = [f"`{member}` by scope `{scope}`" for scope, member in resource.claim_names.items()]
+    if resource.entity_member is not None:
+        blocks.append(f"`{resource.entity_member}` by scopes `entity.*`")
+    nested = "nested in a JWE where the client registered for that" if resource.encryptable else "never nested in a JWE"
+    return f"`{resource.path}` ({', '.join(blocks)}; {nested})"
+
+
 def _words(value: object) -> str:
     match value:
         case bool():
@@ -96,7 +105,7 @@ def _words(value: object) -> str:
         case int():
             return str(value)
         case Resource():
-            return f"`{value.path}`"
+            return _resource(value)
         case Mapping():
             return ", ".join(f"{name} {one}" for name, one in value.items()) or "none"
         case None:

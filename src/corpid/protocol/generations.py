@@ -70,6 +70,8 @@ class Generation:
     """a client may be allowed, until a date, to name the token endpoint in its assertion (D8)"""
     response_modes: tuple[str, ...]
     """the first is the default"""
+    acr_told: bool
+    """the ID token has `acr`"""
     packed_subject: bool
     """`sub` packs the person into one text, and userInfo and entityInfo tell the rest (R-12.2)"""
     id_token_encrypted: bool
@@ -136,6 +138,7 @@ CURRENT: Final = Generation(
     assertion_jti_required=True,
     token_endpoint_audience=False,
     response_modes=("query",),
+    acr_told=True,
     packed_subject=False,
     id_token_encrypted=True,
     userinfo_signed=True,
@@ -217,6 +220,7 @@ LEGACY: Final = replace(
     assertion_jti_required=False,
     token_endpoint_audience=True,
     response_modes=("query", "fragment", "form_post"),
+    acr_told=False,
     packed_subject=True,
     certificates=True,
     metadata=MappingProxyType(

@@ -10,6 +10,7 @@ from corpid.protocol import parties
 from corpid.protocol.limits import ID_TOKEN_SECONDS
 
 if TYPE_CHECKING:
+    from corpid.protocol.generations import Generation
     from corpid.protocol.records import Grant, SubjectMode
 
 
@@ -19,7 +20,14 @@ def at_hash(access_token: str) -> str:
 
 
 def claims(
-    grant: Grant, subject: parties.Parties, mode: SubjectMode, *, issuer: str, access_token: str, now: int
+    grant: Grant,
+    subject: parties.Parties,
+    mode: SubjectMode,
+    generation: Generation,
+    *,
+    issuer: str,
+    access_token: str,
+    now: int,
 ) -> dict[str, object]:
     """The claims of a new ID token; nonce only if one was sent (D2, R-12.2)."""
     token: dict[str, object] = {
@@ -32,7 +40,7 @@ def claims(
         "amr": list(grant.amr),
         **parties.claims(subject, mode, attributes=True),
     }
-    if subject.packed is None:
+    if generation.acr_told:
         token["acr"] = grant.acr
     if grant.nonce is not None:
         token["nonce"] = grant.nonce

@@ -52,6 +52,8 @@ class Rules:
     """allows http on localhost and loopback addresses, and key URLs anywhere"""
     pushed: Generation | None = None
     """what a client uses that names no generation"""
+    own_url: str = ""
+    """the provider's own, which no client may register to redirect to; empty: any may"""
     new_client: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     """what a new client gets where nothing was said: member of the record → value"""
 
@@ -130,12 +132,15 @@ def _faults(client: Client, rules: Rules) -> Iterator[Fault]:
         yield Fault("redirect_uris", "at least one is needed")
     for uri in client.redirect_uris:
         try:
-            check_redirect_uri(uri, developer_mode=rules.developer_mode)
+            check_redirect_uri(uri, developer_mode=rules.developer_mode, own_url=rules.own_url)
         except UnfitUrl as unfit:
             yield Fault("redirect_uris", f"{shown(uri)}: {unfit}")
     yield from _key_faults(client, rules)
     for member, known in _CLOSED_LISTS.items():
         yield from _unknown(member, getattr(client, member), known)
+    for name in sorted(GENERATIONS):
+        if client.generations.count(name) > 1:
+            yield Fault("generations", f"{name} is named more than once: once is enough")
     yield from _ending_faults(client, rules)
     if "openid" not in client.scopes:
         yield Fault("scopes", "openid is always needed")
@@ -167,9 +172,7 @@ def _ending_faults(client: Client, rules: Rules) -> Iterator[Fault]:
         if day is not None and not _is_day(day):
             yield Fault(member, f"{shown(day)!r} is no date: write a day that exists, YYYY-MM-DD")
         if day is not None and not any(getattr(generation, concern) for generation in used(client, rules)):
-            yield Fault(
-                member, f"no generation of this client has such a day: name {able} among them, or take it away (none)"
-            )
+            yield Fault(member, f"no generation of this client has such a day: name {able} among them, or give no day")
 
 
 def _is_day(text: str) -> bool:
@@ -198,6 +201,8 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Faul
     remarks = f" ({'; '.join(keys.problems)})" if keys.problems else ""
     if not keys.signing:
         yield Fault("jwks", f"no usable signing key: an EC key with use sig is needed{remarks}")
+    else:
+        yield from _unaccepted(client, rules, {key.algorithm.name for key in keys.signing})
     wrap = client.id_token_encryption_alg if client.id_token_encryption_alg in WRAPS else None
     encrypted = wrap is not None or any(generation.id_token_encrypted for generation in used(client, rules))
     fitting = f", a kid, and the alg {wrap} or none" if wrap else " and a kid"
@@ -205,3 +210,14 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Faul
         yield Fault("jwks", f"no usable encryption key for ID tokens: an EC key with use enc{fitting}{remarks}")
     elif client.userinfo_encryption_enc and keys.encryption is None:
         yield Fault("jwks", f"no usable encryption key for userinfo: an EC key with use enc and a kid{remarks}")
+
+
+def _unaccepted(client: Client, rules: Rules, algorithms: set[str]) -> Iterator[Fault]:
+    """A generation in which no key of the client could sign its assertions."""
+    for generation in used(client, rules):
+        if algorithms.isdisjoint(generation.assertion_algorithms):
+            yield Fault(
+                "jwks",
+                f"no signing key for {generation.name}: client assertions are signed with "
+                f"{' or '.join(generation.assertion_algorithms)} there, and the keys here are for {_listed(algorithms)}",
+            )

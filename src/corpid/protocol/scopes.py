@@ -28,9 +28,11 @@ def validate(text: str, client: Client, generation: Generation) -> tuple[str, ..
     requested = tuple(dict.fromkeys(text.split(" ")))
     if "openid" not in requested:
         raise InvalidScope("scope must include openid")
-    refused = [scope for scope in requested if scope not in client.scopes or scope not in generation.scopes]
-    if refused:
-        raise InvalidScope(f"this client may not ask for scope {refused[0]}")
+    for scope in requested:
+        if scope not in generation.scopes:
+            raise InvalidScope(f"scope {scope} is not known here; known: {' '.join(generation.scopes)}")
+        if scope not in client.scopes:
+            raise InvalidScope(f"this client may not ask for scope {scope}")
     return requested
 
 

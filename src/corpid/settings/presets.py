@@ -69,5 +69,6 @@ def client_rules(settings: Settings) -> Rules:
     return Rules(
         developer_mode=settings.developer_mode,
         pushed=next((generation for generation in served if generation.pushed), None),
+        own_url=settings.base_url,
         new_client=preset.new_client if preset else {},
     )

@@ -15,7 +15,7 @@ from corpid.protocol import metadata, parameters
 from corpid.protocol.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS
 from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.protocol.grant import TOKEN_PARAMETERS
-from corpid.protocol.limits import METADATA_CACHE_SECONDS
+from corpid.protocol.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
 from corpid.web import errors
 from corpid.web.middleware import FORM_POST_POLICY
 from corpid.web.requests import caller, cookie, cookie_name, form_bytes, headers, may_complete
@@ -175,6 +175,8 @@ async def authorization(request: Request, desk: Desk) -> Response:
 async def _to_get(request: Request, desk: Desk) -> Response:
     known = REQUEST_PARAMETERS if desk.provider.policy.query is not None else AUTHORIZATION_PARAMETERS
     query = parameters.requoted(await form_bytes(request), known)
+    if len(query) > HEAD_BYTES // 2:
+        raise InvalidRequest("the request is too long for a query string")
     if not query:
         raise InvalidRequest("the parameters of the authorization request are missing")
     where = f"{desk.base_path}{metadata.AUTHORIZATION_PATH}?{query}"

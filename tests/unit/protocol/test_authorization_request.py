@@ -77,12 +77,10 @@ def test_a_request_object_is_not_accepted_in_a_pushed_request(name: str) -> None
 def test_a_query_with_a_request_object_is_told_so_by_its_own_code(
     more: dict[str, str], refusal: type[RequestNotSupported | RequestURINotSupported]
 ) -> None:
-    """D14; OpenID Connect Core §3.1.2.6; response_mode comes first (decisions "order")."""
-    given = {**PARAMETERS, **more}
-    with pytest.raises(refusal, match="is not accepted here"):
-        validate(given, CLIENT, LEGACY, jkt=None, acr_prefix=PREFIX)
-    with pytest.raises(InvalidRequest, match="response_mode"):
-        validate({**given, "response_mode": "jwt"}, CLIENT, LEGACY, jkt=None, acr_prefix=PREFIX)
+    """D14; OpenID Connect Core §3.1.2.6."""
+    with pytest.raises(refusal, match="is not accepted"):
+        validate({**PARAMETERS, **more}, CLIENT, LEGACY, jkt=None, acr_prefix=PREFIX)
+    validate(PARAMETERS, CLIENT, LEGACY, jkt=None, acr_prefix=PREFIX)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +137,7 @@ def test_code_is_the_only_response_type(value: str) -> None:
 
 @pytest.mark.parametrize("value", ["fragment", "form_post", "query.jwt", "Query"])
 def test_a_response_mode_that_is_not_served_is_refused(value: str) -> None:
-    with pytest.raises(InvalidRequest, match="response_mode must be one of query"):
+    with pytest.raises(InvalidRequest, match="response_mode must be query$"):
         validated(response_mode=value)
     assert validated(response_mode="query").response_mode == "query"
 

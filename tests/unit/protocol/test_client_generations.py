@@ -15,7 +15,7 @@ from tests.unit.protocol.clients import CLIENT, ENCRYPTION, SIGNING, jwk
 
 LAST_DAY = "2027-03-31"
 ONLY_SIGNING = json.dumps({"keys": [SIGNING]})
-NO_SUCH_DAY = "no generation of this client has such a day: name legacy among them, or take it away (none)"
+NO_SUCH_DAY = "no generation of this client has such a day: name legacy among them, or give no day"
 ENDING: dict[str, Any] = {"generations": ("current", "legacy"), "legacy_until": LAST_DAY}
 
 
@@ -58,7 +58,7 @@ def test_the_last_day_is_served_and_the_next_is_not() -> None:
     assert serves(client, CURRENT, "2027-04-01")
 
 
-@pytest.mark.parametrize("generation", GENERATIONS.values(), ids=str)
+@pytest.mark.parametrize("generation", GENERATIONS.values(), ids=lambda one: one.name)
 def test_who_names_no_generation_uses_the_pushed_one_alone(generation: Generation) -> None:
     assert serves(CLIENT, generation, LAST_DAY) is generation.pushed
     assert used(CLIENT, Rules(pushed=FAPI2)) == (FAPI2,)

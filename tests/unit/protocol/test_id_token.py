@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from corpid.protocol.generations import CURRENT, LEGACY
 from corpid.protocol.id_token import at_hash, claims
 from corpid.protocol.parties import Parties
 from tests.unit.protocol.given import ISSUER, NOW, grant
@@ -20,7 +21,7 @@ def test_the_hash_of_an_access_token_is_the_one_that_openssl_computes() -> None:
 
 
 def test_the_claims_are_those_of_d2() -> None:
-    token = claims(grant(), PARTIES, "user", issuer=ISSUER, access_token="an.access.token", now=int(NOW))
+    token = claims(grant(), PARTIES, "user", CURRENT, issuer=ISSUER, access_token="an.access.token", now=int(NOW))
     assert token == {
         "iss": ISSUER,
         "aud": "rp-1",
@@ -39,5 +40,12 @@ def test_the_claims_are_those_of_d2() -> None:
 
 
 def test_a_nonce_is_returned_only_if_one_was_sent() -> None:
-    token = claims(grant(nonce=None), PARTIES, "entity", issuer=ISSUER, access_token="t", now=int(NOW))
+    token = claims(grant(nonce=None), PARTIES, "entity", CURRENT, issuer=ISSUER, access_token="t", now=int(NOW))
     assert "nonce" not in token
+
+
+def test_the_claims_of_legacy_have_no_acr() -> None:
+    """R-12.2."""
+    token = claims(grant(), PARTIES, "user", LEGACY, issuer=ISSUER, access_token="t", now=int(NOW))
+    assert "acr" not in token
+    assert token["auth_time"] == int(NOW) - 60

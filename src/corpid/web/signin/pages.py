@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from corpid.directory.parties import what_a_scope_tells
 from corpid.flows import interactions, sign_in
+from corpid.protocol.generations import GENERATIONS
 from corpid.protocol.limits import INTERACTION_EXTENSIONS
 from corpid.protocol.scopes import IDENTITY_SCOPES
 from corpid.web import views
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from corpid.flows.caller import Caller
     from corpid.flows.interactions import Interaction
     from corpid.flows.sign_in import Visit
-    from corpid.protocol.records import Client
+    from corpid.protocol.records import AuthorizationRequest, Client
     from corpid.web.endpoints import Desk
     from corpid.web.views import FieldError, View
 
@@ -141,7 +142,7 @@ def _consent(desk: Desk, caller: Caller, visit: Visit, page: sign_in.AskConsent,
     return views.Consent(
         frame=frame(desk, caller, visit, step=_steps(visit)),
         action=place(desk, visit.interaction.interaction_id, "consent"),
-        items=_told(visit.interaction.request.scopes),
+        items=_told(visit.interaction.request),
         entity=page.choice.entity.name,
     )
 
@@ -165,8 +166,13 @@ _VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
 }
 
 
-def _told(scopes: tuple[str, ...]) -> tuple[str, ...]:
-    """What consent concerns; where a client wants it asked for less (D40), what every sign-in tells."""
+def _told(request: AuthorizationRequest) -> tuple[str, ...]:
+    """What consent concerns; where a client wants it asked for less (D40), what every sign-in tells.
+
+    A packed subject and what stands beside it tell everything, whatever was asked for (R-12.2).
+    """
+    everything = GENERATIONS[request.generation].packed_subject
+    scopes = IDENTITY_SCOPES if everything else request.scopes
     told = tuple(what_a_scope_tells(scope) for scope in scopes if scope in IDENTITY_SCOPES)
     return told or ("That you signed in, the organisation that you act for, and what you may do for it",)
 

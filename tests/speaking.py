@@ -1,0 +1,27 @@
+"""Tests that run once in each generation of the interface, where they share its rule.
+
+A module or a test names them, `pytestmark = pytest.mark.generations("legacy", "current")`; without the mark it is
+the current one. The names below are for the conftest of a folder to import.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+__all__ = ["pytest_configure", "pytest_generate_tests", "speaking"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "generations(*names): runs once in each of these generations of the interface")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    named = metafunc.definition.get_closest_marker("generations")
+    if named is not None and "speaking" in metafunc.fixturenames:
+        metafunc.parametrize("speaking", named.args, indirect=True)
+
+
+@pytest.fixture(scope="module")
+def speaking(request: pytest.FixtureRequest) -> str:
+    """The generation that the test's provider serves and its relying parties speak."""
+    return str(getattr(request, "param", "current"))
