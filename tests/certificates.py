@@ -21,23 +21,37 @@ class Authority:
     """Certifies keys; `chain` is its own certificate and those above it."""
 
     def __init__(self, name: str, above: Authority | None = None) -> None:
-        self._name = _name(name)
+        self.name = _name(name)
         self._key = ec.generate_private_key(ec.SECP256R1())
         issuer = above or self
-        own = issuer._signed(self._name, self._key.public_key(), _BEGIN, _END)
+        self.public = self._key.public_key()
+        own = issuer.sign(self.name, self.public, _BEGIN, _END, ca=True)
         self.chain: tuple[x509.Certificate, ...] = (own, *(above.chain if above else ()))
 
     def authority(self, name: str) -> Authority:
         return Authority(name, above=self)
 
-    def certify(self, public: ec.EllipticCurvePublicKey, *, begin: int, seconds: int) -> x509.Certificate:
-        """The key's own certificate, valid from a moment (epoch seconds) on."""
-        start = datetime.fromtimestamp(begin, UTC)
-        return self._signed(_name("Provider"), public, start, start + timedelta(seconds=seconds))
-
-    def _signed(
-        self, subject: x509.Name, public: ec.EllipticCurvePublicKey, begin: datetime, end: datetime
+    def certify(
+        self, public: ec.EllipticCurvePublicKey, *, begin: int, seconds: int, ca: bool | None = False
     ) -> x509.Certificate:
-        builder = x509.CertificateBuilder(issuer_name=self._name, subject_name=subject, public_key=public)
+        """The key's own certificate, valid from a moment (epoch seconds) on; `ca` None: it does not say."""
+        start = datetime.fromtimestamp(begin, UTC)
+        return self.sign(_name("Provider"), public, start, start + timedelta(seconds=seconds), ca=ca)
+
+    def sign(
+        self,
+        subject: x509.Name,
+        public: ec.EllipticCurvePublicKey,
+        begin: datetime = _BEGIN,
+        end: datetime = _END,
+        *,
+        ca: bool | None,
+        extra: x509.ExtensionType | None = None,
+    ) -> x509.Certificate:
+        builder = x509.CertificateBuilder(issuer_name=self.name, subject_name=subject, public_key=public)
         builder = builder.serial_number(x509.random_serial_number()).not_valid_before(begin).not_valid_after(end)
+        if ca is not None:
+            builder = builder.add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        if extra is not None:
+            builder = builder.add_extension(extra, critical=True)
         return builder.sign(self._key, hashes.SHA256())

@@ -99,6 +99,9 @@ def test_the_refusal_of_a_file_says_in_which_line_a_generation_lacks_its_end(ter
         (("--generation", "legacy"), "legacy_until: legacy is served until an end date only: name its last day, YYYY-MM-DD"),
         (("--legacy-until", "2027-03-31"), "no generation of this client has such a day: name legacy among them"),
         ((*LEAVING[:-1], "2027-02-30"), "legacy_until: the date 2027-02-30 does not exist"),
+        (LEAVING + LEAVING[:2], "generations: 'current' stands in the list twice"),
+        (("--redirect-uri", "http://localhost:8080/cb"), "http://localhost:8080/cb: the scheme must be https"),
+        (("--redirect-uri", "https://OP.example:443/cb"), "this is the address of the provider itself"),
         (("--generation", "future"), "'future' is not one of current, fapi2, intermediate, legacy"),
         (("--id-token-encryption-alg", "ECDH-ES"), "'ECDH-ES' is not one of ECDH-ES+A128KW"),
         (("--context-type", "ANYTHING"), "context_types: 'ANYTHING' is not one of"),
@@ -106,8 +109,10 @@ def test_the_refusal_of_a_file_says_in_which_line_a_generation_lacks_its_end(ter
     ],
 )  # fmt: skip
 def test_what_cannot_be_registered_is_one_clear_sentence(
-    terminal: Terminal, arguments: tuple[str, ...], reason: str
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], reason: str
 ) -> None:
+    monkeypatch.setenv("CORPID_BASE_URL", "https://op.example")
+    monkeypatch.setenv("CORPID_TRUSTED_PROXIES", "10.0.0.1")
     assert reason in terminal.refused(*ADD, *arguments)
 
 
@@ -118,18 +123,23 @@ def test_the_relying_party_is_told_what_is_true_of_the_pushed_generation(termina
         "requests are pushed (PAR)",
         "tokens are DPoP, bound to its key",
         "ID tokens are signed, encrypted with A256CBC-HS512",
+        "sub names the person, and the entity is nested",
+        "acr is urn:idp:authentication:loa:2",
         "userinfo is signed",
     ):
         assert line in lines
+    assert not [line for line in lines if "JSON" in line]
 
 
 def test_the_relying_party_is_told_what_is_true_of_each_generation(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CORPID_GENERATIONS", "current,legacy")
+    monkeypatch.setenv("CORPID_ACR_PREFIX", "urn:own:")
     output = terminal.done(
-        *ADD, *LEAVING, "--token-endpoint-audience-until", "2026-12-31", "--userinfo-encryption-enc", "A256GCM"
-    )
+        *ADD, *LEAVING, "--token-endpoint-audience-until", "2026-12-31", "--userinfo-encryption-enc", "A256GCM",
+        "--stringified-blocks", "--subject", "entity",
+    )  # fmt: skip
     legacy, _, current = output.partition("With legacy")[2].partition("With current")
     for line in (
         "until the end of 2027-03-31 (UTC)",
@@ -137,10 +147,19 @@ def test_the_relying_party_is_told_what_is_true_of_each_generation(
         "scopes are openid authinfo tpauthinfo",
         "requests are query parameters of authorize",
         "tokens are Bearer",
+        "sub names the person, packed into one text of key=value",
         "authorization-info is signed",
+        "blocks of authorization-info are text that holds JSON: AuthInfo, TPAuthInfo",
     ):
         assert line in told(legacy)
         assert line not in told(current)
+    assert not [line for line in told(legacy) if line.startswith("acr")]
+    for line in (
+        "sub names the entity, and the person is nested",
+        "acr is urn:own:2",
+        "blocks of userinfo are text that holds JSON: auth_info, tp_auth_info",
+    ):
+        assert line in told(current)
     assert "userinfo is signed, encrypted with A256GCM" in told(current)
 
 
@@ -165,6 +184,29 @@ def test_a_client_that_no_served_generation_is_for_is_remarked_on(
     result = terminal.run("client", "add", "other", *ADD[3:], *LEAVING[2:])
     assert "With legacy not served here so far: CORPID_GENERATIONS does not name it" in told(result.stdout)
     assert "other cannot be used so far: this deployment serves current" in result.stderr
+
+
+def test_the_list_says_which_generations_each_client_is_for(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who names none is for the pushed one; the columns fit a terminal of 80 characters."""
+    monkeypatch.setenv("COLUMNS", "80")
+    terminal.done(*ADD)
+    terminal.done("client", "add", "other", *ADD[3:], *LEAVING)
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in terminal.done("client", "list").splitlines()]
+    assert [row[3] for row in cells if row] == ["legacy", "current", "current", ""]
+    assert [row[0] for row in cells if row] == ["other", "RP", "rp", "RP"]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"\xff", "cannot be read: it is not a JSON Web Key Set"), (b" " * 65537, "is larger than 64 KiB"),
+     (None, "cannot be read: No such file or directory")],
+)  # fmt: skip
+def test_a_file_that_cannot_be_a_key_set_is_named(terminal: Terminal, content: bytes | None, why: str) -> None:
+    if content is not None:
+        (terminal.folder / "keys.json").write_bytes(content)
+    assert f"keys.json {why}" in terminal.refused(*ADD[:-2], "--jwks", "keys.json")
 
 
 PUBLIC_SERVICE = {"subject": "entity", "userinfo_encryption_enc": "A256GCM", "stringified_blocks": True}

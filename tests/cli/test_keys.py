@@ -6,6 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 import typer
 from cryptography import x509
@@ -13,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.cli import output
 from corpid.jose.certificates import pem
-from corpid.ports import FetchedKeySet, NameTaken, SealedKey, Session
+from corpid.ports import AuditEvent, FetchedKeySet, NameTaken, SealedKey, Session
 from tests.certificates import Authority
 from tests.machine import key_file
 
@@ -82,11 +83,37 @@ def test_a_key_is_certified_by_an_authority_and_goes_back_to_its_own_certificate
     assert "no certificate is stored" in terminal.refused("key", "certify", kid, "--remove")
 
 
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(-1, "(expired: renew it)"), (86400, "(expires within 30 days: renew it)"), (31 * 86400, None)],
+)
+def test_the_list_says_when_a_certificate_ends_soon(terminal: Terminal, seconds: int, told: str | None) -> None:
+    """Nothing else does before relying parties refuse it."""
+    [kid] = listed(terminal)
+    request = x509.load_pem_x509_csr(terminal.done("key", "request-certificate", kid).encode())
+    public = request.public_key()
+    assert isinstance(public, ec.EllipticCurvePublicKey)
+    leaf = Authority("Root").certify(public, begin=int(time.time()) - 3600, seconds=3600 + seconds)
+
+    async def store(stores: Stores) -> None:
+        (key,) = [key for key in await own_keys(stores) if key.kid == kid]
+        event = AuditEvent(actor="operator", action="test.change")
+        await stores.registry.keys.update(msgspec.structs.replace(key, certificate_chain=pem([leaf])), event)
+
+    terminal.look(store)
+    (key,) = json.loads(terminal.done("key", "list", "--json"))
+    if told is None:
+        assert "(" not in key["certificate"]
+    else:
+        assert key["certificate"].endswith(told)
+
+
 def test_a_certificate_request_has_the_name_that_is_asked_for(terminal: Terminal) -> None:
     [kid] = listed(terminal)
     text = terminal.done("key", "request-certificate", kid, "--subject-name", "login.example")
     assert x509.load_pem_x509_csr(text.encode()).subject.rfc4514_string() == "CN=login.example"
     assert "--subject-name" in terminal.refused("key", "request-certificate", kid, "--subject-name", "a" * 65)
+    assert "printable" in terminal.refused("key", "request-certificate", kid, "--subject-name", "a\x1b[2Jb")
     assert "no signing key with the kid nothing" in terminal.refused("key", "request-certificate", "nothing")
 
 
@@ -95,6 +122,8 @@ def test_what_is_no_chain_of_the_key_is_refused_with_the_reason(terminal: Termin
     stranger = terminal.file(pem(Authority("Root").chain), "chain.pem")
     assert "is not of this key" in terminal.refused("key", "certify", kid, stranger)
     assert "missing.pem cannot be read: No such file" in terminal.refused("key", "certify", kid, "missing.pem")
+    huge = terminal.file("-----BEGIN " * 6000, "huge.pem")
+    assert "huge.pem is larger than 64 KiB" in terminal.refused("key", "certify", kid, huge)
     for arguments in ((), (stranger, "--remove")):
         assert "either the file" in terminal.refused("key", "certify", kid, *arguments)
 

@@ -122,8 +122,8 @@ def test_the_table_says_who_when_how_often_until_when_and_what_to_change(termina
         "Name of a",
         "2026-03-01 23:30",
         day(30),
-        "a: current would refuse this\n  requests have no state            4 times, last 2026-03-01 23:30\n",
-        "its record does not name current  add it to its generations",
+        "a: current would refuse this\n  requests have no state  4 times, last 2026-03-01 23:30\n",
+        "\na: its record does not name current; add it to its generations\n",
         "never",
         "passed",
         "may not use it any more",
@@ -135,6 +135,17 @@ def test_the_table_says_who_when_how_often_until_when_and_what_to_change(termina
 def test_clients_that_may_and_never_did_are_told_as_such(terminal: Terminal) -> None:
     keep(terminal, [client("a", "legacy", until=day(30))])
     assert "None of them has used legacy yet" in shown()
+
+
+@pytest.mark.parametrize(("served", "is_told"), [("fapi2", True), ("current", True), ("current,legacy", False)])
+def test_a_deployment_that_does_not_serve_what_ends_says_so(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, served: str, *, is_told: bool
+) -> None:
+    keep(terminal, [client("a", "legacy", until=day(30))])
+    monkeypatch.setenv("CORPID_GENERATIONS", served)
+    result = CliRunner().invoke(app)
+    assert ("This deployment does not serve legacy: its generations are" in result.stderr) is is_told
+    assert "1" in result.stdout
 
 
 def test_only_an_operator_reads_the_report(terminal: Terminal) -> None:

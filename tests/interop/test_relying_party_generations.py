@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 OTHER_KEY = ECKey.generate_key("P-256", {"kid": "op-1", "use": "sig", "alg": "ES256"})
-OWN = {"entity": {"sub": "200000001A", "sub_type": "entity"}}
 
 
 def lacking(member: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -143,8 +142,7 @@ def test_an_honest_provider_is_believed(interface: Interface) -> None:
 
 @pytest.mark.parametrize(
     ("interface", "where", "change", "check"),
-    TAMPERED,
-    ids=[f"{number}-{interface.name}-{check}" for number, (interface, _, _, check) in enumerate(TAMPERED)],
+    [pytest.param(*case, id=f"{number}-{case[0].name}-{case[-1]}") for number, case in enumerate(TAMPERED)],
 )
 def test_an_answer_that_is_wrong_in_one_place_is_refused(
     interface: Interface, where: str, change: Callable[[Any], Any], check: str
@@ -207,8 +205,7 @@ def test_a_form_may_be_given_beside_its_address() -> None:
 def test_the_front_channel_request_carries_everything_and_no_secret() -> None:
     """R-10.2: no client assertion, no proof, and what the others push besides is not sent."""
     rp = Counterpart(LEGACY).rp
-    url = urlsplit(asyncio.run(rp.begin()))
-    sent = dict(parse_qsl(url.query))
+    sent = dict(parse_qsl(urlsplit(asyncio.run(rp.begin())).query))
     assert sent == {
         "client_id": "rp-1",
         "response_type": "code",
@@ -227,9 +224,7 @@ def test_proofs_go_where_the_generation_has_them(interface: Interface) -> None:
     """RFC 9449 §10: optional at PAR in FAPI2; a bearer token comes without any."""
     counterpart = Counterpart(interface)
     counterpart.run()
-    proven = {
-        exchange.title for exchange in counterpart.rp.timeline.exchanges if "dpop" in dict(exchange.request_headers)
-    }
+    proven = {each.title for each in counterpart.rp.timeline.exchanges if "dpop" in dict(each.request_headers)}
     expected = {
         "legacy": set(),
         "intermediate": {"Pushed authorization request", "Token", "Userinfo", "Entity-info"},
@@ -285,11 +280,10 @@ def test_a_legacy_relying_party_takes_the_document_of_the_generation_beside_it()
 
 def test_entity_info_is_where_the_generation_has_it() -> None:
     """D26."""
-    counterpart = Counterpart(INTERMEDIATE)
+    counterpart, other = Counterpart(INTERMEDIATE), Counterpart(CURRENT)
     counterpart.run()
-    assert asyncio.run(counterpart.rp.entity_info("POST"))["entity_info"] == ATTRIBUTES
-    other = Counterpart(CURRENT)
     other.run()
+    assert asyncio.run(counterpart.rp.entity_info("POST"))["entity_info"] == ATTRIBUTES
     with pytest.raises(ValueError, match="no entity-info"):
         asyncio.run(other.rp.entity_info())
     with pytest.raises(ValueError, match="redeem first"):
@@ -298,9 +292,8 @@ def test_entity_info_is_where_the_generation_has_it() -> None:
 
 def test_a_packed_subject_is_unpacked_whatever_its_order() -> None:
     """R-12.2: the order is not guaranteed; values are percent-encoded."""
-    assert packed.members("c=SG,u=A%2CB,uuid=p-1,s=S%3D1%201%25") == {
-        "c": "SG", "u": "A,B", "uuid": "p-1", "s": "S=1 1%",
-    }  # fmt: skip
+    told = {"c": "SG", "u": "A,B", "uuid": "p-1", "s": "S=1 1%"}
+    assert packed.members("c=SG,u=A%2CB,uuid=p-1,s=S%3D1%201%25") == told
     for wrong in ("", "s", "s=1,uuid=2,u=3,c=4,x=5", "s=1,uuid=2,u=3", "s=%zz,uuid=2,u=3,c=4", "s=%FF,uuid=2,u=3,c=4"):
         with pytest.raises(ValueError, match=r"."):
             packed.members(wrong)

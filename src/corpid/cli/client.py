@@ -14,9 +14,12 @@ from corpid.cli.client_add import AsJson, add
 from corpid.cli.migration import migration
 from corpid.directory.access import OPERATOR
 from corpid.flows.administration import clients
+from corpid.protocol.registration import used
+from corpid.settings.presets import client_rules
 
 if TYPE_CHECKING:
     from corpid.protocol.records import Client
+    from corpid.protocol.registration import Rules
 
 app = typer.Typer(help="Relying parties: add, migration, list, show, disable, enable, drop-keys.", no_args_is_help=True)
 
@@ -30,15 +33,21 @@ app.command()(migration)
 @app.command(name="list")
 def show_all(*, json: AsJson = False) -> None:
     """List every relying party."""
-    found = output.run(_all())
+    found, rules = output.run(_all())
     if json:
         output.as_json(found)
         return
     rows = [
-        (each.client_id, each.name, "\n".join(each.redirect_uris), ", ".join(each.services), _state(each))
+        (
+            f"{each.client_id}\n{each.name}",
+            "\n".join(each.redirect_uris),
+            ", ".join(each.services),
+            "\n".join(generation.name for generation in used(each, rules)),
+            _state(each),
+        )
         for each in found
     ]
-    output.table("Relying parties", ("Client", "Name", "Redirect URIs", "Services", "State"), rows)
+    output.table("Relying parties", ("Client", "Redirect URIs", "Services", "Generations", "State"), rows)
 
 
 @app.command()
@@ -83,9 +92,10 @@ def _shown(value: object) -> str:
     return "\n".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-async def _all() -> list[Client]:
-    async with open_registry(settings.load()) as opened:
-        return await clients.clients(opened.registry, actor=OPERATOR)
+async def _all() -> tuple[list[Client], Rules]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        return await clients.clients(opened.registry, actor=OPERATOR), client_rules(chosen)
 
 
 async def _one(client_id: str) -> Client:

@@ -13,6 +13,7 @@ from corpid.app import open_registry
 from corpid.cli import output
 from corpid.directory.access import OPERATOR
 from corpid.flows.administration import clients
+from corpid.protocol import assurance
 from corpid.protocol.metadata import DISCOVERY_PATH
 from corpid.protocol.registration import used
 from corpid.protocol.scopes import SCOPES
@@ -89,7 +90,7 @@ def add(
 ) -> None:
     """Register a relying party."""
     members: dict[str, object] = {
-        "name": name, "redirect_uris": redirect_uri, "jwks": _text(jwks) if jwks else None, "jwks_uri": jwks_uri,
+        "name": name, "redirect_uris": redirect_uri, "jwks": _key_set(jwks), "jwks_uri": jwks_uri,
         "scopes": scope or None, "services": service or None, "generations": generation or None,
         "legacy_until": legacy_until, "token_endpoint_audience_until": token_endpoint_audience_until,
         "subject": subject, "id_token_encryption_alg": id_token_encryption_alg,
@@ -127,11 +128,8 @@ def _unserved(client: Client, chosen: Settings) -> Iterator[str]:
         )
 
 
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        output.fail(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}")
+def _key_set(file: Path | None) -> str | None:
+    return None if file is None else output.text_of(file, expected="a JSON Web Key Set")
 
 
 def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str]:
@@ -161,7 +159,21 @@ def _interface(client: Client, generation: Generation, chosen: Settings) -> Iter
     wrapped = [client.id_token_encryption_alg] if client.id_token_encryption_alg else []
     with_what = f", encrypted with {', '.join([*wrapped, client.id_token_encryption_enc])}"
     yield f"ID tokens are signed{with_what if is_encrypted else ''}"
+    yield f"sub names {_subject(client, generation)}"
+    if generation.acr_told:
+        yield f"acr is {assurance.urn(chosen.acr_prefix, client.assurance_level)}"
     for resource in generation.resources:
         enc = client.userinfo_encryption_enc if resource.encryptable else None
         is_signed = generation.userinfo_signed or client.userinfo_signing_alg or enc
         yield f"{resource.name} is {'signed' if is_signed else 'JSON'}{f', encrypted with {enc}' if enc else ''}"
+        blocks = [name for scope, name in resource.claim_names.items() if scope in client.scopes]
+        if client.stringified_blocks and blocks:
+            yield f"blocks of {resource.name} are text that holds JSON: {', '.join(blocks)}"
+
+
+def _subject(client: Client, generation: Generation) -> str:
+    if generation.packed_subject:
+        return "the person, packed into one text of key=value"
+    return (
+        "the person, and the entity is nested" if client.subject == "user" else "the entity, and the person is nested"
+    )

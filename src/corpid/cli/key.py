@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path  # noqa: TC003 - typer reads it when the program runs
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
 import typer
@@ -26,6 +26,8 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+_SOON_SECONDS: Final = 30 * 86400
+
 Kid = Annotated[str, typer.Argument(help="The kid, from `corpid key list`.")]
 
 
@@ -34,7 +36,8 @@ def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
     """Show every signing key and where it is in its life."""
     keys, now = output.run(_all())
     rows = [
-        (key.kid, _state(key, now), _time(key.active_from), _time(key.retired_at), _certificate(key)) for key in keys
+        (key.kid, _state(key, now), _time(key.active_from), _time(key.retired_at), _certificate(key, now))
+        for key in keys
     ]
     if json:
         names = ("kid", "state", "signs_from", "retired_at", "certificate")
@@ -91,11 +94,12 @@ def certify(
     *,
     remove: Annotated[bool, typer.Option("--remove", help="Go back to the certificate that the key signs.")] = False,
 ) -> None:
-    """Publish a certificate chain of your own with a key, where the key set carries certificates (LEGACY)."""
+    """Publish a certificate chain of your own with a key, where the key set carries certificates (legacy)."""
     if (chain is None) != remove:
         output.fail("name either the file with the certificate chain, or --remove")
-    key = output.run(_give_up(kid) if chain is None else _certify(kid, _text(chain)))
-    output.say(f"Key {kid} has the certificate: {_certificate(key)}. A running server follows within 5 seconds.")
+    pem = None if chain is None else output.text_of(chain, expected="a certificate chain in PEM form")
+    key, now = output.run(_give_up(kid) if pem is None else _certify(kid, pem))
+    output.say(f"Key {kid} has the certificate: {_certificate(key, now)}. A running server follows within 5 seconds.")
     if not any(GENERATIONS[name].certificates for name in settings.load().generations):
         output.warn("None of the served generations publishes certificates; this one shows once such a one is served.")
 
@@ -124,18 +128,15 @@ def _time(at: int | None) -> str:
     return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        output.fail(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not PEM text'}")
-
-
-def _certificate(key: SealedKey) -> str:
+def _certificate(key: SealedKey, now: float) -> str:
     if key.certificate_chain is None:
         return "self-signed"
     own = parse_chain(key.certificate_chain)[0]
-    return f"issued by {own.issuer.rfc4514_string()}, until {own.not_valid_after_utc:%Y-%m-%d}"
+    end = own.not_valid_after_utc
+    left = end.timestamp() - now
+    ending = "expired: renew it" if left < 0 else "expires within 30 days: renew it" if left < _SOON_SECONDS else ""
+    until = f"issued by {own.issuer.rfc4514_string()}, until {end:%Y-%m-%d}"
+    return f"{until} ({ending})" if ending else until
 
 
 async def _all() -> tuple[list[SealedKey], float]:
@@ -163,14 +164,15 @@ async def _request_certificate(kid: str, subject_name: str | None) -> str:
         return await certificates.signing_request(stores.registry, OPERATOR, kid, subject_name=name)
 
 
-async def _certify(kid: str, chain: str) -> SealedKey:
+async def _certify(kid: str, chain: str) -> tuple[SealedKey, float]:
     async with open_registry(settings.load()) as stores:
-        return await certificates.certify(stores.registry, OPERATOR, kid, chain, now=stores.clock())
+        now = stores.clock()
+        return await certificates.certify(stores.registry, OPERATOR, kid, chain, now=now), now
 
 
-async def _give_up(kid: str) -> SealedKey:
+async def _give_up(kid: str) -> tuple[SealedKey, float]:
     async with open_registry(settings.load()) as stores:
-        return await certificates.give_up(stores.registry, OPERATOR, kid)
+        return await certificates.give_up(stores.registry, OPERATOR, kid), stores.clock()
 
 
 async def _rewrap() -> int:

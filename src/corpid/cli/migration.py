@@ -21,15 +21,19 @@ _HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends
 
 
 def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show who still uses LEGACY, until when they may, and what CURRENT would refuse of what they do.
+    """Show who still uses legacy, until when they may, and what current would refuse of what they do.
 
-    Servers count sign-ins and habits and write them every few seconds; no request is stored.
+    Servers count sign-ins and habits and write them once a second; no request is stored.
     """
-    found = output.run(_report())
+    found, served = output.run(_report())
     if json:
         output.as_json(found)
         return
-    names = ", ".join(each.name for each in GENERATIONS.values() if each.ends)
+    ending = [each.name for each in GENERATIONS.values() if each.ends]
+    for name in ending:
+        if name not in served:
+            output.warn(f"This deployment does not serve {name}: its generations are {', '.join(served)}.")
+    names = ", ".join(ending)
     if not found:
         output.say(f"No client may use {names}, and none has used it: it can be switched off.")
         return
@@ -53,10 +57,10 @@ def _row(use: ClientUse) -> tuple[str, ...]:
 
 def _say_what_to_change(use: ClientUse) -> None:
     refused = {one.refused: f"{_often(one.count)}, last {_moment(one.last_at)}" for one in use.habits}
-    if not use.lists_successor:
-        refused[f"its record does not name {use.successor}"] = "add it to its generations"
     if refused:
         output.members(f"{use.client_id}: {use.successor} would refuse this", refused)
+    if not use.lists_successor:
+        output.say(f"{use.client_id}: its record does not name {use.successor}; add it to its generations")
 
 
 def _ends_on(use: ClientUse) -> str:
@@ -71,8 +75,9 @@ def _moment(at: int | None) -> str:
     return "never" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
 
 
-async def _report() -> list[ClientUse]:
+async def _report() -> tuple[list[ClientUse], tuple[str, ...]]:
     chosen = settings.load()
     async with open_registry(chosen) as stores:
         today = datetime.fromtimestamp(stores.clock(), chosen.timezone).date().isoformat()
-        return await report(stores.registry, actor=OPERATOR, generations=GENERATIONS, today=today)
+        found = await report(stores.registry, actor=OPERATOR, generations=GENERATIONS, today=today)
+    return found, chosen.generations

@@ -20,11 +20,13 @@ from corpid.settings import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from corpid.directory.differences import Difference
 
 T = TypeVar("T")
 
+MAX_FILE_BYTES: Final = 65536
 _COLOURS: Final = {"+": "green", "~": "yellow", "-": "red"}
 _WORDS: Final = (("+", "added"), ("~", "changed"), ("-", "removed"))
 
@@ -49,6 +51,19 @@ def fail(sentence: str) -> NoReturn:
     """Say what is wrong, on stderr, and end with exit code 1."""
     Console(stderr=True, highlight=False, emoji=False).print(f"[bold red]Error:[/] {escape(sentence)}", soft_wrap=True)
     raise typer.Exit(1)
+
+
+def text_of(file: Path, *, expected: str) -> str:
+    """The text of a file of at most 64 KiB; `expected` says in words what it should be."""
+    try:
+        with file.open("rb") as opened:
+            octets = opened.read(MAX_FILE_BYTES + 1)
+        text = octets.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"{file} cannot be read: {getattr(error, 'strerror', None) or f'it is not {expected}'}")
+    if len(octets) > MAX_FILE_BYTES:
+        fail(f"{file} is larger than {MAX_FILE_BYTES // 1024} KiB: it is not {expected}")
+    return text
 
 
 def say(sentence: str) -> None:

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 _LIFETIME: Final = timedelta(days=3652)
 """ten years"""
 _SERIAL_BYTES: Final = 16
-_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
+MAX_CHARACTERS: Final = 65536
+"""of a PEM text"""
+MAX_CERTIFICATES: Final = 8
+_BEGIN: Final = "-----BEGIN "
+_END: Final = "-----END CERTIFICATE-----"
+_LABEL: Final = re.compile(r"[A-Z0-9 ]{1,40}")
 _USES: Final = (
     "digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
     "key_cert_sign", "crl_sign", "encipher_only", "decipher_only",
@@ -70,35 +75,39 @@ def signing_request(private: ec.EllipticCurvePrivateKey, *, subject_name: str) -
 def parse_chain(text: str) -> tuple[x509.Certificate, ...]:
     """The certificates of a PEM text, in their order; what stands between the blocks is ignored.
 
-    Raises CertificateRefused for a text without a certificate, with something else in it, or with a
-    certificate that cannot be read. Source: RFC 7468 §5
+    Raises CertificateRefused for a text without a certificate, with something else in it, with more than 8
+    certificates or 64 KiB, or with a certificate that cannot be read. Source: RFC 7468 §5
     """
-    blocks = list(_BLOCK.finditer(text))
+    if len(text) > MAX_CHARACTERS:
+        raise CertificateRefused(f"it is longer than {MAX_CHARACTERS // 1024} KiB, which no chain needs")
+    _, *blocks = text.split(_BEGIN, MAX_CERTIFICATES + 1)
     if not blocks:
         raise CertificateRefused("no certificate in PEM form is in it: one begins with -----BEGIN CERTIFICATE-----")
-    for block in blocks:
-        if block[1] != "CERTIFICATE":
-            raise CertificateRefused(f"besides certificates it holds something else ({block[1]}): take that out")
-    if "-----BEGIN " in _BLOCK.sub("", text):
-        raise CertificateRefused("a certificate in it has no line -----END CERTIFICATE-----: it is cut off")
-    return tuple(_certificate(block[0], number) for number, block in enumerate(blocks, start=1))
+    bodies = [_body(block) for block in blocks]
+    if len(bodies) > MAX_CERTIFICATES:
+        raise CertificateRefused(f"it holds more than {MAX_CERTIFICATES} certificates")
+    return tuple(_certificate(body, number) for number, body in enumerate(bodies, start=1))
 
 
 def check_chain(chain: Sequence[x509.Certificate], public: ec.EllipticCurvePublicKey, *, now: float) -> None:
-    """Return if the first certificate is this key's and valid at `now`, and each next one issued the one before.
+    """Return if the first certificate is this key's, each next one issued the one before, and all are valid at `now`.
 
-    Raises CertificateRefused. Whether anybody trusts the last issuer is not asked. Source: RFC 7517 §4.7
+    The first is no certification authority's, the others are, and none comes twice. Raises CertificateRefused.
+    Whether anybody trusts the last issuer is not asked. Source: RFC 7517 §4.7, RFC 5280 §4.2.1.9
     """
-    leaf = chain[0]
-    if not _certifies(leaf, public):
+    if not _certifies(chain[0], public):
         raise CertificateRefused(
             "the first certificate is not of this key: the key's own comes first, then its issuers"
         )
-    begin, end = leaf.not_valid_before_utc, leaf.not_valid_after_utc
-    if now < begin.timestamp():
-        raise CertificateRefused(f"the first certificate is valid only from {begin:%Y-%m-%d %H:%M:%S} UTC on")
-    if now > end.timestamp():
-        raise CertificateRefused(f"the first certificate expired at {end:%Y-%m-%d %H:%M:%S} UTC")
+    if len(set(map(fingerprint, chain))) < len(chain):
+        raise CertificateRefused("a certificate comes twice in it: each belongs there once")
+    for number, certificate in enumerate(chain, start=1):
+        _check_time(certificate, number, now)
+        is_authority = _is_authority(certificate, number)
+        if is_authority and number == 1:
+            raise CertificateRefused("the first certificate is a certification authority's: have one issued without CA")
+        if not is_authority and number > 1:
+            raise CertificateRefused(f"certificate {number} is not a certification authority's (CA:TRUE)")
     for number, (issued, issuer) in enumerate(pairwise(chain), start=1):
         try:
             issued.verify_directly_issued_by(issuer)
@@ -132,11 +141,40 @@ def members(chain: Sequence[x509.Certificate]) -> dict[str, object]:
     }
 
 
-def _certificate(block: str, number: int) -> x509.Certificate:
+def _body(block: str) -> str:
+    """What stands between the two lines of a block, which begins inside its first line."""
+    label, dashes, rest = block.partition("-----")
+    if dashes and label != "CERTIFICATE":
+        named = f" ({label})" if _LABEL.fullmatch(label) else ""
+        raise CertificateRefused(f"besides certificates it holds something else{named}: take that out")
+    body, end, _ = rest.partition(_END)
+    if not end:
+        raise CertificateRefused(f"a certificate in it has no line {_END}: it is cut off")
+    return body
+
+
+def _certificate(body: str, number: int) -> x509.Certificate:
     try:
-        return x509.load_pem_x509_certificate(block.encode())
+        return x509.load_pem_x509_certificate(f"{_BEGIN}CERTIFICATE-----{body}{_END}".encode())
     except ValueError:
         raise CertificateRefused(f"certificate {number} cannot be read: it is cut off or was changed") from None
+
+
+def _check_time(certificate: x509.Certificate, number: int, now: float) -> None:
+    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now < begin.timestamp():
+        raise CertificateRefused(f"certificate {number} is valid only from {begin:%Y-%m-%d %H:%M:%S} UTC on")
+    if now > end.timestamp():
+        raise CertificateRefused(f"certificate {number} expired at {end:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _is_authority(certificate: x509.Certificate, number: int) -> bool:
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        return False
+    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        raise CertificateRefused(f"certificate {number} has extensions that cannot be read") from None
 
 
 def _certifies(certificate: x509.Certificate, public: ec.EllipticCurvePublicKey) -> bool:
@@ -147,6 +185,8 @@ def _certifies(certificate: x509.Certificate, public: ec.EllipticCurvePublicKey)
 
 
 def _name(common_name: str) -> x509.Name:
+    if not common_name.isprintable():
+        raise CertificateRefused("the subject name of a certificate has printable characters only")
     try:
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     except ValueError:

@@ -23,7 +23,10 @@ _ES256 = ALGORITHMS["ES256"]
 
 
 def generate_private_jwk() -> str:
-    """A new P-256 private key as JWK text, with its thumbprint as kid (RFC 7517 §4.5, RFC 7638)."""
+    """A new P-256 private key as JWK text, with its thumbprint as kid (RFC 7517 §4.5, RFC 7638).
+
+    No kid begins with a hyphen: a command that is given one would take it for an option.
+    """
     private = ec.generate_private_key(_ES256.curve)
     numbers = private.private_numbers()
     jwk: dict[str, object] = {
@@ -34,7 +37,7 @@ def generate_private_jwk() -> str:
         "d": base64url(numbers.private_value.to_bytes(32)),
     }
     jwk["kid"] = thumbprint(jwk)
-    return msgspec.json.encode(jwk).decode()
+    return generate_private_jwk() if thumbprint(jwk).startswith("-") else msgspec.json.encode(jwk).decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

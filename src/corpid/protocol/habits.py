@@ -28,7 +28,6 @@ _SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
         "without_nonce": "requests have no nonce",
     }
 )
-HABITS: Final = tuple(_SENTENCES)
 
 
 def of_request(request: AuthorizationRequest, successor: Generation) -> tuple[str, ...]:

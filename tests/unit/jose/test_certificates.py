@@ -19,6 +19,7 @@ from tests.certificates import Authority
 
 NOW = 1_800_000_000
 KEY = ec.derive_private_key(7, ec.SECP256R1())
+BASIC_CONSTRAINTS = x509.BasicConstraints.oid
 OTHER = ec.derive_private_key(8, ec.SECP256R1())
 PROGRAM = f"""
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -120,6 +121,72 @@ def test_a_chain_in_another_order_is_refused() -> None:
         check(certificates.pem([leaf, root, middle]))
 
 
+def test_an_issuer_that_is_no_authority_is_refused() -> None:
+    """RFC 5280 §4.2.1.9: only a certificate with CA:TRUE may issue others; without the extension it is none."""
+    root = Authority("Root")
+    for ca in (False, None):
+        middle = Authority("Middle")
+        named = root.sign(middle.name, middle.public, ca=ca)
+        leaf = middle.certify(KEY.public_key(), begin=NOW, seconds=60)
+        with pytest.raises(CertificateRefused, match=r"certificate 2 is not a certification authority's \(CA:TRUE\)"):
+            check(certificates.pem([leaf, named, *root.chain]))
+
+
+@pytest.mark.parametrize("issuers", [0, 1])
+def test_a_leaf_that_is_an_authority_is_refused(issuers: int) -> None:
+    """With it, a key that signs tokens could issue certificates."""
+    root = Authority("Root")
+    leaf = root.certify(KEY.public_key(), begin=NOW, seconds=60, ca=True)
+    with pytest.raises(CertificateRefused, match="first certificate is a certification authority's"):
+        check(certificates.pem([leaf, *root.chain[:issuers]]))
+
+
+def test_a_leaf_that_does_not_say_whether_it_is_an_authority_is_none() -> None:
+    root = Authority("Root")
+    check(certificates.pem([root.certify(KEY.public_key(), begin=NOW, seconds=60, ca=None), *root.chain]))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "why"),
+    [(NOW + 1, NOW + 99, "certificate 2 is valid only from"), (NOW - 99, NOW - 1, "certificate 2 expired at")],
+)
+def test_an_issuer_out_of_its_time_is_refused(begin: int, end: int, why: str) -> None:
+    root, middle = Authority("Root"), Authority("Middle")
+    dates = (datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(end, UTC))
+    named = root.sign(middle.name, middle.public, *dates, ca=True)
+    leaf = middle.certify(KEY.public_key(), begin=NOW - 60, seconds=3600)
+    with pytest.raises(CertificateRefused, match=why):
+        check(certificates.pem([leaf, named, *root.chain]))
+
+
+def test_a_certificate_that_comes_twice_is_refused() -> None:
+    """A root issued itself, so that every pair would fit."""
+    leaf, middle, root = certificates.parse_chain(chain())
+    with pytest.raises(CertificateRefused, match="comes twice"):
+        check(certificates.pem([leaf, middle, root, root]))
+
+
+def test_a_certificate_whose_extensions_cannot_be_read_is_refused() -> None:
+    """The extension as it stands in the certificate, with an octet string where its sequence should be."""
+    root = Authority("Root")
+    broken = root.sign(
+        root.name, root.public, ca=None, extra=x509.UnrecognizedExtension(BASIC_CONSTRAINTS, b"\x04\x00")
+    )
+    leaf = root.certify(KEY.public_key(), begin=NOW, seconds=60)
+    with pytest.raises(CertificateRefused, match="certificate 2 has extensions that cannot be read"):
+        check(certificates.pem([leaf, broken]))
+
+
+def test_eight_certificates_and_64_kib_are_read_and_no_more() -> None:
+    one = certificates.pem([default()])
+    assert len(certificates.parse_chain(one * 8)) == 8
+    with pytest.raises(CertificateRefused, match="more than 8 certificates"):
+        certificates.parse_chain(one * 9)
+    assert len(certificates.parse_chain(one + "x" * (65536 - len(one)))) == 1
+    with pytest.raises(CertificateRefused, match="longer than 64 KiB"):
+        certificates.parse_chain(one + "x" * (65537 - len(one)))
+
+
 def test_an_issuer_of_the_same_name_with_another_key_is_refused() -> None:
     leaf, middle, _ = certificates.parse_chain(chain())
     false_root = Authority("Root").chain[0]
@@ -138,6 +205,9 @@ def test_an_issuer_of_the_same_name_with_another_key_is_refused() -> None:
             "-----BEGIN EC PRIVATE KEY-----\nMIIB\n-----END EC PRIVATE KEY-----",
             r"something else \(EC PRIVATE KEY\): take that out",
         ),
+        ("-----BEGIN \x1b[2J-----", "something else: take that out"),
+        ("-----BEGIN ", "it is cut off"),
+        ("-----BEGIN CERTIFICATE-----" * 8, "it is cut off"),
     ],
 )
 def test_a_text_that_is_no_chain_is_refused_with_the_reason(text: str, why: str) -> None:
@@ -164,6 +234,13 @@ def test_a_signing_request_is_of_the_key_under_the_name_and_deterministic() -> N
 
 
 @pytest.mark.parametrize("name", ["", "a" * 65])
-def test_a_name_that_no_certificate_can_hold_is_refused(name: str) -> None:
+def test_a_name_of_another_length_is_refused(name: str) -> None:
     with pytest.raises(CertificateRefused, match="1 to 64 characters"):
+        certificates.signing_request(KEY, subject_name=name)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[2J", "a\x00", "\u202eb"])
+def test_a_name_with_control_characters_is_refused(name: str) -> None:
+    """A terminal or a page that shows the name would follow them."""
+    with pytest.raises(CertificateRefused, match="printable characters only"):
         certificates.signing_request(KEY, subject_name=name)

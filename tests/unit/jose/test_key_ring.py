@@ -206,3 +206,8 @@ def test_our_own_keys_verify_es256_alone() -> None:
             built.verify(compact.parse(text))
     with pytest.raises(BadSignature):
         built.verify(compact.parse(sign({}, key("P-384"), alg="ES384", kid=kid(0))))
+
+
+def test_a_kid_never_looks_like_an_option_of_a_command() -> None:
+    """One thumbprint in 64 begins with a hyphen; `corpid key revoke` could not be given it."""
+    assert not [text for text in (key_ring.generate_private_jwk() for _ in range(400)) if '"kid":"-' in text]

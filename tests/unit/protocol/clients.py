@@ -6,6 +6,7 @@ import json
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from corpid.jose.algorithms import BY_CURVE
 from corpid.jose.encoding import base64url
 from corpid.protocol.records import Client
 
@@ -15,6 +16,14 @@ def jwk(use: str, kid: str | None, **members: str) -> dict[str, str]:
     x, y = (base64url(number.to_bytes(32)) for number in (numbers.x, numbers.y))
     named = {} if kid is None else {"kid": kid}
     return {"kty": "EC", "crv": "P-256", "x": x, "y": y, "use": use, **named, **members}
+
+
+def on(curve: str) -> dict[str, str]:
+    """A signing key on a curve that is named as in a JWK."""
+    algorithm = BY_CURVE[curve]
+    numbers = ec.generate_private_key(algorithm.curve).public_key().public_numbers()
+    x, y = (base64url(number.to_bytes(algorithm.size)) for number in (numbers.x, numbers.y))
+    return {"kty": "EC", "crv": curve, "x": x, "y": y, "use": "sig", "kid": curve}
 
 
 SIGNING, ENCRYPTION = jwk("sig", "s"), jwk("enc", "e")

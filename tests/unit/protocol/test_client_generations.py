@@ -11,7 +11,7 @@ import pytest
 from corpid.jose.keys import WRAPS
 from corpid.protocol.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY, Generation
 from corpid.protocol.registration import RegistrationError, Rules, register, serves, used
-from tests.unit.protocol.clients import CLIENT, ENCRYPTION, SIGNING, jwk
+from tests.unit.protocol.clients import CLIENT, ENCRYPTION, SIGNING, jwk, on
 
 LAST_DAY = "2027-03-31"
 ONLY_SIGNING = json.dumps({"keys": [SIGNING]})
@@ -44,6 +44,8 @@ def reasons(pushed: Generation | None = CURRENT, **members: object) -> list[str]
             f"legacy_until: {NO_SUCH_DAY}"]),
         ({"generations": ("intermediate",), "token_endpoint_audience_until": LAST_DAY}, [
             f"token_endpoint_audience_until: {NO_SUCH_DAY}"]),
+        ({**ENDING, "generations": ("legacy", "current", "legacy", "legacy")}, [
+            "generations: legacy is named more than once: once is enough"]),
     ],
 )  # fmt: skip
 def test_a_generation_that_ends_is_named_with_its_last_day(members: dict[str, Any], faults: list[str]) -> None:
@@ -81,6 +83,31 @@ def test_a_client_whose_id_tokens_are_encrypted_needs_a_key_for_it(
     """D21, D27."""
     [reason] = reasons(pushed, jwks=ONLY_SIGNING, **members)
     assert reason.startswith("jwks: no usable encryption key for ID tokens: an EC key with use enc")
+
+
+def signing(*curves: str) -> dict[str, str]:
+    """A key set with a signing key on each of these curves, and an encryption key."""
+    return {"jwks": json.dumps({"keys": [*(on(curve) for curve in curves), ENCRYPTION]})}
+
+
+@pytest.mark.parametrize(
+    ("pushed", "members", "unfit"),
+    [
+        (FAPI2, signing("P-384"), "ES384"),
+        (FAPI2, signing("P-384", "P-521"), "ES384, ES512"),
+        (CURRENT, {**signing("P-521"), "generations": ("fapi2", "current")}, "ES512"),
+        (FAPI2, signing("P-384", "P-256"), None),
+        (FAPI2, {**signing("P-384"), "generations": ("current",)}, None),
+        (CURRENT, signing("P-521"), None),
+        (None, signing("P-384"), None),
+    ],
+)
+def test_a_key_set_has_a_signing_key_that_each_generation_of_the_client_accepts(
+    pushed: Generation | None, members: dict[str, Any], unfit: str | None
+) -> None:
+    """D8: said at registration, not when its first assertion is refused."""
+    fault = "jwks: no signing key for fapi2: client assertions are signed with ES256 there, and the keys here are for "
+    assert reasons(pushed, **members) == ([fault + unfit] if unfit else [])
 
 
 def test_no_encryption_key_is_needed_where_nothing_is_encrypted() -> None:

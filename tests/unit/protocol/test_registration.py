@@ -68,6 +68,31 @@ def test_developer_mode_allows_http_on_this_machine_only(uri: str, fine: bool) -
     assert (faults(developer_mode=True, redirect_uris=(uri,)) == set()) is fine
 
 
+@pytest.mark.parametrize(
+    ("own_url", "uri", "fine"),
+    [
+        ("https://op.example", "https://op.example", False), ("https://op.example", "https://OP.Example/token", False),
+        ("https://op.example", "https://op.example:443/cb?x=1", False), ("https://op.example:443/", "https://op.example/cb", False),
+        ("https://op.example/corpid", "https://op.example/elsewhere", False), ("https://OP.example", "https://op.example/cb", False),
+        ("https://[2001:db8::1]", "https://[2001:DB8:0::1]/cb", False), ("https://op.example:8443", "https://op.example:8443/cb", False),
+        ("http://localhost:8080", "http://LOCALHOST:8080/cb", False), ("http://localhost", "http://localhost:80/cb", False),
+        ("https://op.example", "https://op.example:8443/cb", True), ("https://op.example:8443", "https://op.example/cb", True),
+        ("https://op.example", "https://rp.op.example/cb", True), ("https://op.example", "https://op.example.rp.example/cb", True),
+        ("http://localhost:8080", "http://localhost:9000/cb", True), ("http://localhost:8080", "https://localhost:8080/cb", True),
+        ("http://127.0.0.1:8080", "http://localhost:8080/cb", True), ("", "https://op.example/cb", True),
+    ],
+)  # fmt: skip
+def test_the_providers_own_origin_is_no_place_to_redirect_to(own_url: str, uri: str, fine: bool) -> None:
+    """D35: a page of ours that posts an answer to ourselves would look like a form of ours. RFC 6454 §4."""
+    client = msgspec.structs.replace(CLIENT, redirect_uris=(uri,))
+    rules = Rules(developer_mode=True, pushed=CURRENT, own_url=own_url)
+    if fine:
+        register(client, rules)
+        return
+    with pytest.raises(RegistrationError, match="this is the address of the provider itself: register one of the"):
+        register(client, rules)
+
+
 @pytest.mark.parametrize(("uri", "fine"), [
     ("https://rp.example/jwks", True), ("https://rp.example:443/jwks", True), ("http://rp.example/jwks", False),
     ("https://rp.example:8443/jwks", False), ("https://10.0.0.1/jwks", False), ("https://[::1]/jwks", False),
