@@ -148,7 +148,9 @@ def test_request_objects_are_not_supported(legacy: World, error: str, sent: dict
 def test_a_query_cannot_speak_to_the_person(legacy: World) -> None:
     """R-10.2, D12, D14: anybody can write a query, so what only a push may hold is ignored like any unknown parameter."""
     said = "Account locked. Call 1800 555 0100 now"
-    for more in ({"authentication_context_message": said}, {"authentication_context_type": "BANK_CASA_OPENING"}):
+    pushed_only = {"authentication_context_message": said, "authentication_context_type": "BANK_CASA_OPENING"}
+    for name, value in pushed_only.items():
+        more: dict[str, Any] = {name: value}
         answer = legacy.get(legacy.asked(**more), legacy.new_browser())
         assert answer.status_code == 303, answer.text
     browser = legacy.new_browser()

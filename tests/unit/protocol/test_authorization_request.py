@@ -137,7 +137,7 @@ def test_code_is_the_only_response_type(value: str) -> None:
 
 @pytest.mark.parametrize("value", ["fragment", "form_post", "query.jwt", "Query"])
 def test_a_response_mode_that_is_not_served_is_refused(value: str) -> None:
-    with pytest.raises(InvalidRequest, match="response_mode must be query$"):
+    with pytest.raises(InvalidRequest, match=r"response_mode must be query$"):
         validated(response_mode=value)
     assert validated(response_mode="query").response_mode == "query"
 
