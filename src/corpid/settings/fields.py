@@ -133,6 +133,9 @@ class Settings(BaseSettings):
         description="Threads that check passwords; one check takes about 0.2 s and 64 MiB. Default: one per processor.",
     )
     hashing_queue: int = Field(default=64, ge=1, description="Password checks that may wait; more are told to retry.")
+    workers: int = Field(
+        default=1, ge=1, le=64, description="Processes of `corpid serve` on this machine, all on the same port."
+    )
     keepalive_seconds: float = Field(
         default=75, gt=0, le=3600, description="How long an idle connection stays open; longer than the proxy's own."
     )
