@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 DAY: Final = 86_400
+DELAY: Final = 1.0
+"""seconds for which a process that is told to stop goes on, so that a balancer notices"""
 
 
 def chosen(data_dir: Path, base_url: str) -> dict[str, Any]:
@@ -46,7 +49,7 @@ async def main(data_dir: str, base_url: str, port: str) -> None:
     access_log.configure(clock=time.time, stream=Path(os.devnull).open("wb"))  # noqa: ASYNC230, SIM115 - until the end
     passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
     async with app.create(settings.load(**chosen(Path(data_dir), base_url)), passwords=passwords) as application:
-        running = server.Server(application.asgi, drain_seconds=0)
+        running = server.Server(application.asgi, delay_seconds=DELAY, on_draining=application.asgi.drain)
         sockets = server.bind("127.0.0.1", int(port))
         await server.serve(running, sockets, on_started=lambda: print("ready", flush=True))
 
@@ -71,6 +74,15 @@ class Deployment:
         self.processes[port] = process
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
+
+    def stop(self, port: int) -> int:
+        """SIGTERM, and wait; the exit status."""
+        process = self.processes.pop(port)
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(60)
+        assert process.stdout is not None
+        process.stdout.close()
+        return status
 
     def kill(self, port: int) -> None:
         """SIGKILL: no handler runs, nothing is flushed."""

@@ -139,3 +139,21 @@ def test_a_signal_stops_the_process_gracefully(number: signal.Signals) -> None:
             process.send_signal(number)
             assert process.stdout.read().split() == ["draining", "stopped"]
         assert process.wait(PATIENCE) == 0
+
+
+def test_during_the_delay_everything_goes_on_but_readyz() -> None:
+    """Issue: drain delay; a balancer needs time to notice."""
+    draining = threading.Event()
+    with served(Recorder(), drain_seconds=60, delay_seconds=60, on_draining=draining.set) as running:
+        with running.call() as caller:
+            stopped = running.begin_stop()
+            assert draining.wait(PATIENCE)
+            for _ in range(2):
+                answer = caller.say(GET).answer()
+                assert answer.status == 200
+                assert answer.headers.get("connection") != "close"
+            with running.call() as newcomer:
+                assert newcomer.say(GET).answer().status == 200
+            assert not stopped.done()
+            running.loop.call_soon_threadsafe(running.server.force)
+        stopped.result(PATIENCE)

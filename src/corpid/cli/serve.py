@@ -84,6 +84,7 @@ async def _serve(chosen: Settings, sockets: Sequence[socket]) -> None:
             limits=Limits(idle_seconds=chosen.keepalive_seconds),
             tls=own_tls,
             drain_seconds=chosen.drain_seconds,
+            delay_seconds=chosen.drain_delay_seconds,
             on_draining=application.asgi.drain,
         )
         _spare_the_collector()

@@ -139,6 +139,13 @@ class Settings(BaseSettings):
     keepalive_seconds: float = Field(
         default=75, gt=0, le=3600, description="How long an idle connection stays open; longer than the proxy's own."
     )
+    drain_delay_seconds: float = Field(
+        default=0,
+        ge=0,
+        le=600,
+        description="How long CorpID goes on as before when it is told to stop, while /readyz already says no: longer than "
+        "the load balancer takes to notice.",
+    )
     drain_seconds: float = Field(
         default=10, ge=0, le=600, description="How long requests in flight may take to finish when CorpID stops."
     )

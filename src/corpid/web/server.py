@@ -6,6 +6,7 @@ import asyncio
 import errno
 import signal
 import socket
+from contextlib import suppress
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,11 +52,13 @@ class Server:
         limits: Limits | None = None,
         tls: ssl.SSLContext | None = None,
         drain_seconds: float = 10.0,
+        delay_seconds: float = 0.0,
         on_draining: Callable[[], None] = lambda: None,
     ) -> None:
         self._limits = limits or Limits()
         self._tls = tls
         self._drain_seconds = drain_seconds
+        self._delay_seconds = delay_seconds
         self._on_draining = on_draining
         self._config = _uvicorn_config(app)
         self._state = ServerState()
@@ -84,13 +87,14 @@ class Server:
             self._listeners.append(listener)
 
     async def stop(self) -> None:
-        """Finish what is in flight, for at most `drain_seconds`, then end.
+        """Go on for `delay_seconds`, then finish what is in flight, for at most `drain_seconds`, and end.
 
-        While something is in flight, for the first half of that time, newcomers are still answered: so that a
+        During the delay only /readyz answers otherwise, and a load balancer that asks it turns elsewhere. While something is in flight, for the first half of that time, newcomers are still answered: so that a
         load balancer sees /readyz say no before its requests are turned away. `force` cuts it short. D47.
         """
-        self._draining = True
         self._on_draining()
+        await self._delay()
+        self._draining = True
         half = self._drain_seconds / 2
         await self._drained(half)
         for listener in self._listeners:
@@ -118,6 +122,11 @@ class Server:
         if self._draining:
             connection.take_one_request()
         return connection
+
+    async def _delay(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._delay_seconds):
+                await self._forced.wait()
 
     async def _drained(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
