@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests import engines
+
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
@@ -32,6 +34,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if BROWSER_MISSING and collection_path.is_relative_to(BROWSER_TESTS) else None
 
 
+def pytest_sessionfinish() -> None:
+    engines.stop()
+
+
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     if BROWSER_MISSING:
         terminalreporter.write_line("tests/browser was left out: Chromium is missing (`make setup-test` says more)")
+    for sentence in engines.missing():
+        terminalreporter.write_line(sentence)

@@ -10,21 +10,20 @@ import secrets
 import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from corpid.adapters import sealing
+from corpid import engines
 from corpid.adapters.client_keys import FetchedClientKeys
 from corpid.adapters.egress import DEVELOPER, INTERNET, Egress
 from corpid.adapters.passwords import Argon2Passwords
-from corpid.adapters.sql import schema
-from corpid.adapters.sql.schema import SchemaError
-from corpid.adapters.sql.stores import open_sqlite
-from corpid.flows.key_rotation import ensure_first_keys
+from corpid.engines import StartError
+from corpid.flows import rates, readiness
 from corpid.flows.live import LiveState
 from corpid.flows.own_keys import OwnKeys
 from corpid.flows.provider import Policy, Provider
+from corpid.flows.rates import Rate, Rates
 from corpid.flows.usage import UsageLog
 from corpid.jose import algorithms
 from corpid.jose.encoding import base64url
@@ -39,18 +38,15 @@ from corpid.web.routes import Router
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.engines import Engines
     from corpid.ports import AuditEvent, Passwords, Registry, TransientStore
     from corpid.protocol.generations import Generation
     from corpid.settings import Settings
+    from corpid.web.metrics import Metrics
 
 OWN_ALGORITHM: Final = "ES256"
 """what the provider itself signs with (D20, D21)"""
 _SWEEP_SECONDS: Final = 1.0
-
-
-class StartError(Exception):
-    """The provider cannot start; the text says what to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +59,8 @@ class Stores:
     clock: Callable[[], float]
     rewrap: Callable[[AuditEvent], Awaitable[int]]
     """seals every secret at rest with the current key-encryption key; how many that were (D43)"""
+    prune: Callable[..., Awaitable[int]]
+    """removes old audit entries (docs/decisions/0008); how many that were"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,71 +76,19 @@ def new_id() -> str:
     return base64url(secrets.token_bytes(32))
 
 
-def database_path(settings: Settings) -> Path:
-    """The SQLite file that database_url names."""
-    return Path(settings.database_url.removeprefix("sqlite:///"))
-
-
-def migrate_database(settings: Settings) -> Path:
-    """Bring the schema up to this version; returns the database's path. Raises StartError."""
-    path = database_path(settings)
-    try:
-        if settings.is_embedded:
-            settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        schema.migrate(path)
-    except SchemaError as error:
-        raise StartError(str(error)) from error
-    except OSError as error:
-        raise StartError(f"{path} cannot be written: {error.strerror}") from error
-    return path
-
-
-def _sealer(settings: Settings) -> sealing.Sealer:
-    older = [sealing.key_from_file(path) for path in settings.old_key_encryption_key_files]
-    return sealing.Sealer(_current_key(settings), older)
-
-
-def _current_key(settings: Settings) -> bytes:
-    if settings.key_encryption_key is not None:
-        return sealing.key_from_text(settings.key_encryption_key.get_secret_value(), "CORPID_KEY_ENCRYPTION_KEY")
-    if settings.key_encryption_key_file is not None:
-        return sealing.key_from_file(settings.key_encryption_key_file)
-    if not settings.is_embedded:
-        raise StartError(
-            "CORPID_KEY_ENCRYPTION_KEY_FILE is not set: with a database of your own, name a file (mode 0600) "
-            "that holds the base64 of 32 random bytes"
-        )
-    return sealing.embedded_key(settings.data_dir)
-
-
-@asynccontextmanager
-async def _opened(settings: Settings, clock: Callable[[], float]) -> AsyncIterator[SqlStores]:
-    try:
-        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        stores = await open_sqlite(database_path(settings), _sealer(settings), clock, migrate=settings.is_embedded)
-        await ensure_first_keys(stores.registry, now=clock())
-    except (SchemaError, sealing.SealingError, StoreUnavailable) as error:
-        raise StartError(str(error)) from error
-    except OSError as error:
-        raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error
-    try:
-        yield stores
-    finally:
-        await stores.close()
-
-
 @asynccontextmanager
 async def open_registry(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Stores]:
     """The stores for a command. Raises StartError."""
     passwords = Argon2Passwords(threads=1)
     try:
-        async with _opened(settings, clock) as stores:
+        async with engines.opened(settings, clock) as stores:
             yield Stores(
                 registry=stores.registry,
                 transient=stores.transient,
                 passwords=passwords,
                 clock=clock,
                 rewrap=stores.rewrap,
+                prune=stores.prune,
             )
     finally:
         passwords.close()
@@ -184,6 +130,15 @@ def _policy(settings: Settings) -> Policy:
     )
 
 
+def _rates(settings: Settings, transient: TransientStore) -> Rates:
+    limits = {
+        rates.PAR: Rate(per_client=settings.par_per_client, per_address=settings.par_per_address),
+        rates.TOKEN: Rate(per_client=settings.token_per_client, per_address=settings.token_per_address),
+        rates.SIGN_IN: Rate(per_address=settings.sign_in_per_address),
+    }
+    return Rates(transient, settings.base_url, limits, spare_loopback=settings.developer_mode)
+
+
 async def _sweep(provider: Provider) -> None:
     while True:
         await asyncio.sleep(_SWEEP_SECONDS)
@@ -192,34 +147,55 @@ async def _sweep(provider: Provider) -> None:
             await provider.usage.flush(provider.registry)
 
 
+def _provider(
+    settings: Settings,
+    stores: Engines,
+    client_keys: FetchedClientKeys,
+    passwords: Argon2Passwords,
+    clock: Callable[[], float],
+) -> Provider:
+    policy = _policy(settings)
+    return Provider(
+        policy=policy,
+        registry=stores.registry,
+        transient=stores.transient,
+        client_keys=client_keys,
+        passwords=passwords,
+        own_keys=OwnKeys(stores.registry, certificates=any(each.certificates for each in policy.served)),
+        live=LiveState(stores.registry),
+        usage=UsageLog(),
+        rates=_rates(settings, stores.transient),
+        clock=clock,
+        new_id=new_id,
+    )
+
+
 @asynccontextmanager
 async def create(
-    settings: Settings, *, clock: Callable[[], float] = time.time, passwords: Argon2Passwords | None = None
+    settings: Settings,
+    *,
+    clock: Callable[[], float] = time.time,
+    passwords: Argon2Passwords | None = None,
+    metrics: Metrics | None = None,
 ) -> AsyncIterator[Application]:
     """A provider on its stores, until the context ends. Raises StartError.
 
-    `passwords` replaces the hashing of the settings, for tests that must not be slow.
+    `passwords` replaces the hashing of the settings, for tests that must not be slow; `metrics` are told what
+    happens.
     """
     hashing = passwords or Argon2Passwords(threads=settings.hashing_threads, waiting=settings.hashing_queue)
     egress = Egress(own_url=settings.base_url, rules=DEVELOPER if settings.developer_mode else INTERNET)
-    async with _opened(settings, clock) as stores:
-        client_keys = FetchedClientKeys(stores.registry.clients, egress.fetch)
-        policy = _policy(settings)
-        provider = Provider(
-            policy=policy,
-            registry=stores.registry,
-            transient=stores.transient,
-            client_keys=client_keys,
-            passwords=hashing,
-            own_keys=OwnKeys(stores.registry, certificates=any(each.certificates for each in policy.served)),
-            live=LiveState(stores.registry),
-            usage=UsageLog(),
-            clock=clock,
-            new_id=new_id,
+    async with engines.opened(settings, clock) as stores:
+        client_keys = FetchedClientKeys(
+            stores.registry.clients, metrics.counting(egress.fetch) if metrics else egress.fetch
         )
+        provider = _provider(settings, stores, client_keys, hashing, clock)
         sweeper = asyncio.create_task(_sweep(provider))
+        asgi = _asgi(settings, provider)
+        if metrics is not None:
+            _observe(metrics, asgi, provider, hashing, stores)
         try:
-            yield Application(asgi=_asgi(settings, provider), provider=provider)
+            yield Application(asgi=asgi, provider=provider)
         finally:
             sweeper.cancel()
             with suppress(asyncio.CancelledError):
@@ -230,19 +206,28 @@ async def create(
             hashing.close()
 
 
+def _observe(metrics: Metrics, asgi: Shell, provider: Provider, hashing: Argon2Passwords, stores: Engines) -> None:
+    # Where several processes answer as one, a folder must be named before this is loaded.
+    from corpid.web.metrics import Watched  # noqa: PLC0415
+
+    asgi.observe(metrics.request)
+    metrics.watched = Watched(
+        clock=provider.clock,
+        own_keys=provider.own_keys,
+        hashing=lambda: hashing.pending,
+        pool=stores.connections_in_use,
+    )
+
+
 def _asgi(settings: Settings, provider: Provider) -> Shell:
     base_path = urlsplit(settings.base_url).path
     renderer = Renderer(name=settings.name, base_path=base_path, developer_mode=settings.developer_mode)
     desk = Desk(provider=provider, renderer=renderer, base_path=base_path)
 
-    async def ready() -> None:
-        await provider.registry.deployment.ready()
-        await provider.own_keys.ring(provider.clock())
-
     return Shell(
         Router(desk),
         base_url=settings.base_url,
-        ready=ready,
+        ready=partial(readiness.check, provider),
         allowed_hosts=settings.allowed_hosts,
         trusted_proxies=settings.trusted_proxies,
     )

@@ -1,4 +1,4 @@
-"""Stores for the tests of this folder, and programs that use one database file at once."""
+"""Stores for the tests of this folder, and programs that use one database at once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from corpid.adapters.memory import MemoryTransientStore
 from corpid.adapters.sealing import Sealer
-from corpid.adapters.sql.stores import SqlStores, open_sqlite
+from corpid.adapters.sql.stores import SqlStores, open_postgresql, open_sqlite
 from corpid.ports import AuditEvent
+from tests import engines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -27,7 +28,7 @@ PROGRAM = """
 import asyncio, sys, time
 from pathlib import Path
 from corpid.adapters.sealing import Sealer
-from corpid.adapters.sql.stores import open_sqlite
+from corpid.adapters.sql.stores import open_postgresql, open_sqlite
 from corpid.ports import *
 from corpid.directory.records import *
 
@@ -35,7 +36,9 @@ NOW = 1_800_000_000.0
 EVENT = AuditEvent(actor="operator", action="test.change")
 
 async def opened():
-    return await open_sqlite(Path(sys.argv[1]), Sealer(bytes(range(32))), lambda: NOW, migrate=True)
+    is_file = sys.argv[1].startswith("/")
+    opener, address = (open_sqlite, Path(sys.argv[1])) if is_file else (open_postgresql, sys.argv[1])
+    return await opener(address, Sealer(bytes(range(32))), lambda: NOW, migrate=True)
 
 def go():
     print("ready", flush=True)
@@ -60,6 +63,16 @@ async def sqlite_transient(path: Path) -> AsyncIterator[TransientStore]:
 
 
 @asynccontextmanager
+async def postgresql_transient(path: Path) -> AsyncIterator[TransientStore]:
+    with engines.postgresql(migrated=True) as dsn:
+        stores = await open_postgresql(dsn, Sealer(KEY), lambda: NOW)
+        try:
+            yield stores.transient
+        finally:
+            await stores.close()
+
+
+@asynccontextmanager
 async def memory_transient(path: Path) -> AsyncIterator[TransientStore]:
     yield MemoryTransientStore()
 
@@ -70,15 +83,15 @@ TRANSIENT_STORES: dict[str, Callable[[Path], AbstractAsyncContextManager[Transie
 }
 
 
-def program(path: Path, body: str, *arguments: str) -> subprocess.Popen[str]:
-    """A process that has PROGRAM and `body`, with the database file as its first argument."""
-    command = [sys.executable, "-c", PROGRAM + body, str(path / "corpid.db"), *arguments]
+def program(address: Path | str, body: str, *arguments: str) -> subprocess.Popen[str]:
+    """A process that has PROGRAM and `body`, with the database's file or address as its first argument."""
+    command = [sys.executable, "-c", PROGRAM + body, str(address), *arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def race(path: Path, body: str, *, processes: int) -> list[str]:
+def race(address: Path | str, body: str, *, processes: int) -> list[str]:
     """What each of several processes prints after all of them were ready and told to go."""
-    racing = [program(path, body, str(number)) for number in range(processes)]
+    racing = [program(address, body, str(number)) for number in range(processes)]
     for process in racing:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

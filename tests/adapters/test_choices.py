@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from itertools import product
 from typing import TYPE_CHECKING, Any, get_args
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 import pytest
 
+from corpid.adapters.sql.sqlite import SqliteDatabase
 from corpid.directory.choice import FORMS, accepted, search_text, search_words, usable
 from corpid.directory.records import Entity, EntityStatus, EntityType, Membership, Service, User
 from corpid.ports import Upsert
-from tests.adapters.opened import EVENT, sqlite
+from tests.adapters.opened import EVENT
+from tests.adapters.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -37,13 +38,12 @@ def held_by(user_id: str, *entities: Entity, enabled: bool = True) -> list[Recor
     return [*entities, *memberships]
 
 
-def run(path: Path, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
-    async def opened() -> None:
-        async with sqlite(path) as stores:
-            await write(stores, TAN, LIM)
-            await scenario(stores)
+def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
+    async def peopled(stores: SqlStores) -> None:
+        await write(stores, TAN, LIM)
+        await scenario(stores)
 
-    asyncio.run(opened())
+    place.run(peopled)
 
 
 async def write(stores: SqlStores, *records: Record) -> None:
@@ -73,7 +73,7 @@ SERVICES = [
 SETS_OF_SERVICES = [[], *([one] for one in SERVICES), *([one, SERVICES[37]] for one in SERVICES)]
 
 
-def test_statements_and_law_agree_on_every_combination(tmp_path: Path) -> None:
+def test_statements_and_law_agree_on_every_combination(place: Place) -> None:
     """R-19, R-20, D17: type, status, entity and membership enabled or not, and every service; each alone."""
 
     async def scenario(stores: SqlStores) -> None:
@@ -97,10 +97,10 @@ def test_statements_and_law_agree_on_every_combination(tmp_path: Path) -> None:
             assert {one.entity_id for one, _ in listed[: len(by_law)]} == by_law, "usable ones come first"
             assert len(listed) == total == len(held)
 
-    run(tmp_path, scenario)
+    run(place, scenario)
 
 
-def test_the_search_for_usable_ones_ends_at_the_second(tmp_path: Path) -> None:
+def test_the_search_for_usable_ones_ends_at_the_second(place: Place) -> None:
     """D30: one, or more than one, is all that has to be known; of nobody else's."""
 
     async def scenario(stores: SqlStores) -> None:
@@ -114,10 +114,10 @@ def test_the_search_for_usable_ones_ends_at_the_second(tmp_path: Path) -> None:
         assert await directory.usable("u1", frozenset()) == []
         assert await directory.usable("nobody", ANYTHING) == []
 
-    run(tmp_path, scenario)
+    run(place, scenario)
 
 
-def test_entities_stand_by_name_in_every_case_and_script(tmp_path: Path) -> None:
+def test_entities_stand_by_name_in_every_case_and_script(place: Place) -> None:
     """Spec 3: usable ones first; of these the one that was used last; names without regard to case."""
 
     async def scenario(stores: SqlStores) -> None:
@@ -129,10 +129,10 @@ def test_entities_stand_by_name_in_every_case_and_script(tmp_path: Path) -> None
         assert await found(stores, first="EX") == ["E2", "E4", "E3", "E1", "E0", "EX"]
         assert await found(stores, "beta", first="E1") == ["E4", "E3"]
 
-    run(tmp_path, scenario)
+    run(place, scenario)
 
 
-def test_what_is_listed_is_what_was_written(tmp_path: Path) -> None:
+def test_what_is_listed_is_what_was_written(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         one, other = entity("E1", status="", enabled=False), entity("E2", type="GSTN")
         await write(stores, *held_by("u1", one, other, enabled=False))
@@ -141,7 +141,7 @@ def test_what_is_listed_is_what_was_written(tmp_path: Path) -> None:
         assert pairs == [(one, member), (other, msgspec.structs.replace(member, entity_id="E2"))]
         assert total == 2
 
-    run(tmp_path, scenario)
+    run(place, scenario)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_is_listed_is_what_was_written(tmp_path: Path) -> None:
         (" ".join(f"e{number}" for number in range(100)), []),
     ],
 )
-def test_a_search_finds_the_entities_that_hold_every_word(tmp_path: Path, query: str, expected: list[str]) -> None:
+def test_a_search_finds_the_entities_that_hold_every_word(place: Place, query: str, expected: list[str]) -> None:
     """Spec 3: by name or number, words in any order, capital and small letters of every script alike."""
 
     async def scenario(stores: SqlStores) -> None:
@@ -184,16 +184,16 @@ def test_a_search_finds_the_entities_that_hold_every_word(tmp_path: Path, query:
         await write(stores, *held_by("u1", *ours), *held_by("u2", entity("E9", "Acme % _ \\ Ltd")))
         assert sorted(await found(stores, query)) == expected
 
-    run(tmp_path, scenario)
+    run(place, scenario)
 
 
-def test_a_new_name_is_found_and_the_old_one_is_not(tmp_path: Path) -> None:
+def test_a_new_name_is_found_and_the_old_one_is_not(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         await write(stores, *held_by("u1", entity("E1", "Acme")))
         await write(stores, entity("E1", "Banyan"))
         assert (await found(stores, "banyan"), await found(stores, "acme")) == (["E1"], [])
 
-    run(tmp_path, scenario)
+    run(place, scenario)
 
 
 def test_a_list_that_is_cut_says_how_many_there_are(tmp_path: Path) -> None:
@@ -202,7 +202,8 @@ def test_a_list_that_is_cut_says_how_many_there_are(tmp_path: Path) -> None:
     async def scenario(stores: SqlStores) -> None:
         many = [entity(f"E{number:03}", ("Harbour", "Garden")[number % 2]) for number in range(120)]
         await write(stores, *held_by("u1", *many), *held_by("u2", entity("X", "Garden")))
-        directory = stores.registry.directory
+        directory, database = stores.registry.directory, stores.database
+        assert isinstance(database, SqliteDatabase)
         for words, limit, shown, total, expected in (
             ((), 50, 50, 120, 2),
             (("garden",), 50, 50, 60, 2),
@@ -212,12 +213,12 @@ def test_a_list_that_is_cut_says_how_many_there_are(tmp_path: Path) -> None:
             (("nothing",), 50, 0, 0, 1),
         ):
             heard: list[str] = []
-            stores.database._connection.set_trace_callback(heard.append)
+            database._connection.set_trace_callback(heard.append)
             pairs, counted = await directory.choices("u1", ANYTHING, words=words, first="", limit=limit)
-            stores.database._connection.set_trace_callback(None)
+            database._connection.set_trace_callback(None)
             assert (len(pairs), counted, len(heard)) == (shown, total, expected)
 
-    run(tmp_path, scenario)
+    run(Place(tmp_path / "corpid.db"), scenario)
 
 
 def test_every_look_reads_the_persons_memberships_and_their_entities_by_key(tmp_path: Path) -> None:
@@ -237,7 +238,7 @@ def test_every_look_reads_the_persons_memberships_and_their_entities_by_key(tmp_
             assert [step for step in plan(tmp_path, statement.text) if "TEMP B-TREE" not in step] == [mine, theirs]
         assert plan(tmp_path, directory._count(0).text) == [mine]
 
-    run(tmp_path, scenario)
+    run(Place(tmp_path / "corpid.db"), scenario)
 
 
 def plan(path: Path, statement: str) -> list[str]:

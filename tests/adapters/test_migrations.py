@@ -108,7 +108,7 @@ def part_of(path: Path, sort: str) -> dict[str, list[str]]:
 
 def test_processes_that_start_at_once_make_one_schema(tmp_path: Path) -> None:
     """The embedded default migrates under one lock."""
-    assert race(tmp_path, STARTER, processes=6) == ["False"] * 6
+    assert race(tmp_path / "corpid.db", STARTER, processes=6) == ["False"] * 6
     schema.check(tmp_path / "corpid.db")
 
 

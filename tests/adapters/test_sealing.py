@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,8 @@ from tests.adapters.opened import EVENT, KEY, sqlite
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.adapters.places import Place
 
 NEW_KEY = bytes(reversed(range(32)))
 TEXT = base64.b64encode(KEY).decode()
@@ -142,32 +143,32 @@ def test_secrets_never_stand_in_the_database_file(tmp_path: Path) -> None:
     assert b"private" not in content
 
 
-def test_a_database_of_another_key_is_refused_at_start(tmp_path: Path) -> None:
+def test_a_database_of_another_key_is_refused_at_start(place: Place) -> None:
     async def scenario() -> None:
-        async with sqlite(tmp_path):
+        async with place.opened():
             pass
         with pytest.raises(SealingError, match=f"sealed with the key-encryption key '{key_id(KEY)}'"):
-            async with sqlite(tmp_path, sealer=Sealer(NEW_KEY)):
+            async with place.opened(sealer=Sealer(NEW_KEY)):
                 pass
-        async with sqlite(tmp_path):
+        async with place.opened():
             pass
 
     asyncio.run(scenario())
 
 
-def test_after_a_rewrap_the_older_key_is_not_needed(tmp_path: Path) -> None:
+def test_after_a_rewrap_the_older_key_is_not_needed(place: Place) -> None:
     """Rewrap command."""
     both = Sealer(NEW_KEY, older=[KEY])
     event = AuditEvent(actor="operator", action="key.rewrap")
 
     async def scenario() -> None:
-        async with sqlite(tmp_path) as stores:
+        async with place.opened() as stores:
             await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
             await stores.registry.keys.add(SIGNING, EVENT)
-        async with sqlite(tmp_path, sealer=both) as stores:
+        async with place.opened(sealer=both) as stores:
             assert await rewrap(stores.database, both, stores.registry.audit, event) == 3
             assert await rewrap(stores.database, both, stores.registry.audit, event) == 0
-        async with sqlite(tmp_path, sealer=Sealer(NEW_KEY)) as stores:
+        async with place.opened(sealer=Sealer(NEW_KEY)) as stores:
             assert await stores.registry.keys.all() == [SIGNING]
             assert await stores.registry.directory.credentials("u1") == FACTORS
             assert [entry.action for entry in await stores.registry.audit.entries()][-1] == "key.rewrap"
@@ -175,26 +176,40 @@ def test_after_a_rewrap_the_older_key_is_not_needed(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_rewrap_that_meets_a_damaged_row_changes_nothing(tmp_path: Path) -> None:
+def test_a_rewrap_that_meets_a_damaged_row_changes_nothing(place: Place) -> None:
     both = Sealer(NEW_KEY, older=[KEY])
     stored = "SELECT secret FROM keys ORDER BY kid"
 
     async def scenario() -> None:
-        async with sqlite(tmp_path, sealer=both) as stores:
-            before = connection.execute(stored).fetchall()
+        async with place.opened(sealer=both) as stores:
+            before = place.sql(stored)
             with pytest.raises(SealingError, match="'k2'"):
                 await rewrap(stores.database, both, stores.registry.audit, EVENT)
-            assert connection.execute(stored).fetchall() == before
+            assert place.sql(stored) == before
 
     async def prepare() -> None:
-        async with sqlite(tmp_path) as stores:
+        async with place.opened() as stores:
             await stores.registry.keys.add(SIGNING, EVENT)
             await stores.registry.keys.add(
                 SealedKey(kid="k2", use="mac", secret="s", created_at=1, active_from=1), EVENT
             )
 
     asyncio.run(prepare())
-    connection = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
-    connection.execute("UPDATE keys SET secret = substr(secret, 1, length(secret) - 3) || 'AAA' WHERE kid = 'k2'")
+    place.sql("UPDATE keys SET secret = substr(secret, 1, length(secret) - 3) || 'AAA' WHERE kid = 'k2'")
     asyncio.run(scenario())
-    connection.close()
+
+
+def test_of_two_first_starts_with_different_keys_one_is_refused(place: Place) -> None:
+    """Hosts that start at once must not leave a database that neither key opens."""
+
+    async def start(key: bytes) -> bytes:
+        async with place.opened(sealer=Sealer(key)):
+            return key
+
+    async def scenario() -> None:
+        started = await asyncio.gather(start(KEY), start(NEW_KEY), return_exceptions=True)
+        assert sorted(type(one).__name__ for one in started) == ["SealingError", "bytes"]
+        (winner,) = (one for one in started if isinstance(one, bytes))
+        assert await start(winner) == winner
+
+    asyncio.run(scenario())

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from corpid.adapters.sql.checkpoints import Checkpoints
-from corpid.adapters.sql.engine import BUSY_SECONDS
+from corpid.adapters.sql.sqlite import BUSY_SECONDS
 from corpid.directory.records import Entity
 from corpid.ports import StoreUnavailable, Upsert
 from tests.adapters.opened import EVENT, NOW, program, race, sqlite
@@ -102,7 +102,7 @@ asyncio.run(main())
 
 def test_of_several_processes_one_is_first_for_each_jti(tmp_path: Path) -> None:
     """D7, D8: also across processes every use is counted once."""
-    won = race(tmp_path, SPENDER, processes=4)
+    won = race(tmp_path / "corpid.db", SPENDER, processes=4)
     assert sum(map(int, won)) == 200
 
     async def counted() -> None:
@@ -121,13 +121,13 @@ def test_of_several_processes_one_takes_each_code(tmp_path: Path) -> None:
                 await unit.put("code", number.to_bytes(32), b"grant", 60)
 
     asyncio.run(issue())
-    taken = race(tmp_path, TAKER, processes=4)
+    taken = race(tmp_path / "corpid.db", TAKER, processes=4)
     assert sum(map(int, taken)) == 100
 
 
 def test_of_several_processes_one_makes_the_first_keys(tmp_path: Path) -> None:
     """D42: a deployment starts with one set of keys."""
-    made = race(tmp_path, FIRST_KEYS, processes=4)
+    made = race(tmp_path / "corpid.db", FIRST_KEYS, processes=4)
     assert sorted(made) == ["False", "False", "False", "True"]
 
     async def kept() -> None:
@@ -139,7 +139,7 @@ def test_of_several_processes_one_makes_the_first_keys(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_reported_as_spent_is_spent(tmp_path: Path) -> None:
     """DESIGN: on SQLite a spent thing stays spent through process death."""
-    with program(tmp_path, REPORTER) as spending:
+    with program(tmp_path / "corpid.db", REPORTER) as spending:
         assert spending.stdout is not None
         reported = [int(spending.stdout.readline()) for _ in range(500)]
         spending.send_signal(signal.SIGKILL)
@@ -161,7 +161,7 @@ def test_requests_are_answered_while_another_process_writes_a_large_file(tmp_pat
 
     async def scenario() -> int:
         async with sqlite(tmp_path) as stores:
-            bulk = program(tmp_path, BULK_WRITER)
+            bulk = program(tmp_path / "corpid.db", BULK_WRITER)
             assert bulk.stdout is not None
             assert bulk.stdin is not None
             assert await asyncio.to_thread(bulk.stdout.readline) == "ready\n"
@@ -239,7 +239,7 @@ def test_the_write_ahead_log_starts_anew_under_steady_writing(tmp_path: Path) ->
 
     async def scenario() -> None:
         async with sqlite(tmp_path) as stores:
-            checkpoints = Checkpoints(stores.database.path, pages=50, most_pages=200)
+            checkpoints = Checkpoints(tmp_path / "corpid.db", pages=50, most_pages=200)
             for number in range(20_000):
                 async with stores.transient.unit(NOW) as unit:
                     await unit.put("code", number.to_bytes(32), bytes(5000), 60)
@@ -255,5 +255,5 @@ def test_the_write_ahead_log_starts_anew_under_steady_writing(tmp_path: Path) ->
 
 def test_a_checkpoint_that_fails_is_told(tmp_path: Path) -> None:
     """`/readyz` turns red before the disk is full to the last byte."""
-    (told,) = race(tmp_path, DISK_WITHOUT_ROOM, processes=1)
+    (told,) = race(tmp_path / "corpid.db", DISK_WITHOUT_ROOM, processes=1)
     assert told.startswith(f"{tmp_path / 'corpid.db'}: ")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
 from corpid.ports import Delete, StoreUnavailable, Upsert, UseCount
 from corpid.protocol.records import Client
-from tests.adapters.opened import EVENT, program, race, sqlite
+from tests.adapters.opened import EVENT, program, race
+from tests.adapters.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,16 +46,15 @@ def use(client_id: str = "rp", habit: str = "", count: int = 1, last_at: int = 1
     return UseCount(client_id=client_id, generation="legacy", habit=habit, count=count, last_at=last_at)
 
 
-def run(path: Path, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
-    async def opened() -> None:
-        async with sqlite(path) as stores:
-            await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
-            await scenario(stores)
+def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
+    async def registered(stores: SqlStores) -> None:
+        await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
+        await scenario(stores)
 
-    asyncio.run(opened())
+    place.run(registered)
 
 
-def test_counts_are_added_and_the_latest_moment_stays(tmp_path: Path) -> None:
+def test_counts_are_added_and_the_latest_moment_stays(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         usage = stores.registry.usage
         assert await usage.all() == []
@@ -67,41 +66,41 @@ def test_counts_are_added_and_the_latest_moment_stays(tmp_path: Path) -> None:
             use(habit="without_state", count=2, last_at=300),
         ]
 
-    run(tmp_path, scenario)
+    run(place, scenario)
 
 
-def test_what_a_client_that_is_gone_counted_is_dropped_and_the_rest_is_kept(tmp_path: Path) -> None:
+def test_what_a_client_that_is_gone_counted_is_dropped_and_the_rest_is_kept(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         await stores.registry.usage.add([use(client_id="nobody"), use()])
         assert await stores.registry.usage.all() == [use()]
 
-    run(tmp_path, scenario)
+    run(place, scenario)
 
 
-def test_a_client_that_is_removed_takes_its_counters_along(tmp_path: Path) -> None:
+def test_a_client_that_is_removed_takes_its_counters_along(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         await stores.registry.usage.add([use(), use(client_id="other")])
         await stores.registry.directory.write([Delete(RP)], EVENT)
         assert await stores.registry.usage.all() == [use(client_id="other")]
 
-    run(tmp_path, scenario)
+    run(place, scenario)
 
 
-def test_a_client_that_is_changed_keeps_its_counters(tmp_path: Path) -> None:
+def test_a_client_that_is_changed_keeps_its_counters(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         await stores.registry.usage.add([use()])
         await stores.registry.directory.write([Upsert(RP)], EVENT)
         assert await stores.registry.usage.all() == [use()]
 
-    run(tmp_path, scenario)
+    run(place, scenario)
 
 
-def test_counters_of_several_processes_add_up(tmp_path: Path) -> None:
+def test_counters_of_several_processes_add_up(place: Place) -> None:
     async def nothing(_stores: SqlStores) -> None:
         pass
 
-    run(tmp_path, nothing)
-    race(tmp_path, COUNTER, processes=3)
+    run(place, nothing)
+    race(place.address, COUNTER, processes=3)
 
     async def scenario(stores: SqlStores) -> None:
         assert await stores.registry.usage.all() == [
@@ -109,12 +108,12 @@ def test_counters_of_several_processes_add_up(tmp_path: Path) -> None:
             use(habit="without_state", count=60, last_at=2),
         ]
 
-    run(tmp_path, scenario)
+    run(place, scenario)
 
 
 def test_counts_are_written_all_or_not_at_all(tmp_path: Path) -> None:
     async def scenario(stores: SqlStores) -> None:
-        holder = program(tmp_path, HOLDER)
+        holder = program(tmp_path / "corpid.db", HOLDER)
         assert holder.stdout is not None
         assert holder.stdout.readline() == "ready\n"
         with pytest.raises(StoreUnavailable):
@@ -122,4 +121,4 @@ def test_counts_are_written_all_or_not_at_all(tmp_path: Path) -> None:
         holder.communicate("go\n", timeout=60)
         assert await stores.registry.usage.all() == []
 
-    run(tmp_path, scenario)
+    run(Place(tmp_path / "corpid.db"), scenario)

@@ -60,7 +60,7 @@ def test_the_first_arrival_gets_a_page_of_its_own_and_a_cookie(world: World) -> 
     where = entered(answer)
     assert len(answer.headers.get_list("set-cookie")) == 1
     assert world.get(f"{ISSUER}{where}").status_code == 200
-    assert world.kinds() == ["arrival", "browser", "interaction", "query_arrivals"]
+    assert world.kinds() == ["arrival", "browser", "interaction"]
 
 
 def test_reload_and_back_come_to_the_same_page_until_its_ten_minutes_end(world: World) -> None:

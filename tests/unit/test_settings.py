@@ -136,7 +136,7 @@ def test_behind_a_declared_proxy_http_and_https_are_fine() -> None:
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        ({"database_url": "postgresql://db/corpid"}, "postgresql is not supported so far, only SQLite is"),
+        ({"database_url": "mysql://db/corpid"}, "mysql is no database that CorpID can use"),
         ({"preset": "public"}, "its input should be '' or 'public-service'"),
         ({"preset": ["public-service"]}, "its input should be '' or 'public-service'"),
         ({"dpop_mismatch_error": "invalid_token"}, "its input should be 'invalid_grant' or 'invalid_dpop_proof'"),

@@ -14,6 +14,7 @@ import httpx
 import pytest
 import structlog
 
+from corpid.flows.readiness import NotReady
 from corpid.web import access_log
 from corpid.web.middleware import Shell
 
@@ -156,14 +157,14 @@ def test_health_is_told_to_whatever_host_a_probe_names() -> None:
         assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
 
 
-def test_a_deployment_that_is_not_ready_says_so_and_is_alive(lines: io.BytesIO) -> None:
+def test_a_deployment_that_is_not_ready_says_which_part_and_is_alive(lines: io.BytesIO) -> None:
     async def not_ready() -> None:
-        raise ConnectionError("secret host name")
+        raise NotReady("database", "it does not answer")
 
     app = shell(answering(PAGE), ready=not_ready)
     answer = asked(app, "/readyz")
-    assert (answer.status_code, answer.json()) == (503, {"status": "not ready"})
-    assert logged(lines)[0]["detail"] == "not ready: ConnectionError"
+    assert (answer.status_code, answer.json()) == (503, {"status": "not ready", "part": "database"})
+    assert logged(lines)[0]["detail"] == "not ready: database: it does not answer"
     assert asked(app, "/healthz").status_code == 200
 
 

@@ -49,6 +49,9 @@ class MemoryTransientStore:
         entry = self.live(kind, key, milliseconds(now))
         return None if entry is None else entry.content
 
+    async def engine_time(self) -> None:
+        """See ports.TransientStore. Dictionaries have no clock."""
+
     async def sweep(self, *, now: float) -> int:
         """See ports.TransientStore."""
         moment = milliseconds(now)

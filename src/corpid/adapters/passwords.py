@@ -48,6 +48,13 @@ class Argon2Passwords:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="password")
         room = threads + (threads * WAITING_PER_THREAD if waiting is None else waiting)
         self._room = threading.BoundedSemaphore(room)
+        self._counting = threading.Lock()
+        self._pending = 0
+
+    @property
+    def pending(self) -> int:
+        """Hashes that are being computed or wait for it."""
+        return self._pending
 
     async def verify(self, password_hash: str | None, password: str) -> bool:
         """Whether the password is the one of this hash; with None the same work says False.
@@ -75,14 +82,23 @@ class Argon2Passwords:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         if not self._room.acquire(blocking=False):
             raise PasswordsBusy("too many password checks are waiting")
+        self._count(1)
         try:
             running = self._threads.submit(work)
         except RuntimeError:
-            self._room.release()
+            self._leave()
             raise PasswordsBusy("password checks have stopped") from None
         # Room is given back when the thread is through, not when whoever waited went away.
-        running.add_done_callback(lambda _: self._room.release())
+        running.add_done_callback(lambda _: self._leave())
         return await asyncio.wrap_future(running)
+
+    def _leave(self) -> None:
+        self._count(-1)
+        self._room.release()
+
+    def _count(self, change: int) -> None:
+        with self._counting:
+            self._pending += change
 
     def _fits(self, password_hash: str | None, password: str) -> bool:
         octets = _octets(password)

@@ -7,8 +7,10 @@ import typer
 from corpid import __version__
 from corpid.cli import audit, client, entity, key, maintenance, user
 from corpid.cli.apply import apply, export
+from corpid.cli.backup import backup, restore
 from corpid.cli.demo import demo
 from corpid.cli.migrate import migrate
+from corpid.cli.prune import prune
 from corpid.cli.serve import serve
 
 app = typer.Typer(
@@ -17,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (demo, serve, migrate, apply, export):
+for command in (demo, serve, migrate, apply, export, backup, restore):
     app.command()(command)
 for name, commands in (
     ("client", client.app),
@@ -28,6 +30,7 @@ for name, commands in (
     ("audit", audit.app),
 ):
     app.add_typer(commands, name=name)
+maintenance.app.command()(prune)
 
 
 @app.command()

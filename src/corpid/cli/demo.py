@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from corpid.app import StartError
 from corpid.directory.problems import DirectoryError
+from corpid.engines import StartError
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo_directory
 from corpid.sandbox.demo import LOG, running

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from corpid import settings
-from corpid.app import migrate_database
+import asyncio
+
+from corpid import engines, settings
 from corpid.cli import output
 
 
 def migrate() -> None:
     """Bring the database's schema up to this version. The default database does that by itself at start."""
-    path = output.run(_migrate())
-    output.say(f"The database {path} has the schema of this version.")
+    output.run(_migrate())
+    output.say("The database has the schema of this version.")
 
 
-async def _migrate() -> str:
-    return str(migrate_database(settings.load()))
+async def _migrate() -> None:
+    await asyncio.to_thread(engines.migrate, settings.load())

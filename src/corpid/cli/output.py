@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from corpid.app import StartError
 from corpid.directory.access import Forbidden
 from corpid.directory.problems import DirectoryError
+from corpid.engines import StartError
 from corpid.flows.administration.writing import Refused
 from corpid.ports import Conflict, PasswordsBusy, SecretUnreadable, StoreUnavailable
 from corpid.settings import SettingsError

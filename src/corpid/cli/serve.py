@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from corpid import app, settings
+from corpid import app, engines, settings
 from corpid.cli.workers import REFUSED, supervise
 from corpid.web import access_log, server, tls
 from corpid.web.connection_limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from socket import socket
 
     from corpid.settings import Settings
 
+DIRECTORY_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 _COLLECT: Final = (20_000, 50, 50)
 REFUSALS = (
     settings.SettingsError,
-    app.StartError,
+    engines.StartError,
     server.ListenError,
     server.StartupFailed,
     tls.CertificateUnusable,
@@ -42,24 +47,53 @@ def serve(
     """
     try:
         chosen = settings.load(**({} if workers is None else {"workers": workers}))
-        sockets = server.bind(chosen.host, chosen.port)
+        listening = _Listening(
+            public=server.bind(chosen.host, chosen.port), metrics=_bind_metrics(chosen.metrics_address)
+        )
     except REFUSALS as error:
-        _refuse(error)
+        typer.echo(str(error), err=True)
+        raise typer.Exit(REFUSED) from None
     if chosen.workers == 1:
-        raise typer.Exit(_work(chosen, sockets))
+        raise typer.Exit(_work(chosen, listening))
     access_log.configure(clock=time.time, level=chosen.log_level)
-    raise typer.Exit(supervise(lambda: _work(chosen, sockets), chosen.workers))
+    with shared_metrics(listening.metrics) as forget:
+        raise typer.Exit(supervise(lambda: _work(chosen, listening), chosen.workers, on_ended=forget))
 
 
-def _refuse(error: Exception) -> NoReturn:
-    typer.echo(str(error), err=True)
-    raise typer.Exit(REFUSED) from None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listening:
+    """Bound sockets, which all workers share."""
+
+    public: Sequence[socket]
+    metrics: Sequence[socket]
 
 
-def _work(chosen: Settings, sockets: Sequence[socket]) -> int:
+def _bind_metrics(address: str) -> Sequence[socket]:
+    host, _, port = address.rpartition(":")
+    return server.bind(host.strip("[]"), int(port)) if address else ()
+
+
+@contextmanager
+def shared_metrics(sockets: Sequence[socket]) -> Iterator[Callable[[int], None]]:
+    """A folder in which workers count together, while they run; what comes back forgets one that has ended."""
+    if not sockets:
+        yield lambda _: None
+        return
+    with TemporaryDirectory(prefix="corpid-metrics-") as folder:
+        os.environ[DIRECTORY_VARIABLE] = folder
+
+        def forget(process: int) -> None:
+            from corpid.web.metrics import worker_ended  # noqa: PLC0415 - reads the folder's name when it is loaded
+
+            worker_ended(process)
+
+        yield forget
+
+
+def _work(chosen: Settings, listening: _Listening) -> int:
     """Serve until told to stop; the exit status."""
     try:
-        server.run(_serve(chosen, sockets))
+        server.run(_serve(chosen, listening))
     except REFUSALS as error:
         typer.echo(str(error), err=True)
         return REFUSED
@@ -73,12 +107,19 @@ def _spare_the_collector() -> None:
     gc.set_threshold(*_COLLECT)
 
 
-async def _serve(chosen: Settings, sockets: Sequence[socket]) -> None:
+async def _serve(chosen: Settings, listening: _Listening) -> None:
     access_log.configure(clock=time.time, level=chosen.log_level, pretty=chosen.developer_mode and sys.stdout.isatty())
     own_tls = None
     if chosen.tls_certificate is not None and chosen.tls_key is not None:
         own_tls = tls.server_context(chosen.tls_certificate, chosen.tls_key)
-    async with app.create(chosen) as application:
+    async with AsyncExitStack() as stack:
+        measured = None
+        if listening.metrics:
+            from corpid.web import metrics  # noqa: PLC0415 - reads the folder's name when it is loaded
+
+            measured = metrics.Metrics(os.environ.get(DIRECTORY_VARIABLE))
+            await stack.enter_async_context(metrics.served(measured, listening.metrics))
+        application = await stack.enter_async_context(app.create(chosen, metrics=measured))
         running = server.Server(
             application.asgi,
             limits=Limits(idle_seconds=chosen.keepalive_seconds),
@@ -92,5 +133,5 @@ async def _serve(chosen: Settings, sockets: Sequence[socket]) -> None:
         def tell() -> None:
             access_log.log().info("listening", address=f"{chosen.host}:{chosen.port}", detail=chosen.base_url)
 
-        await server.serve(running, sockets, on_started=tell)
+        await server.serve(running, listening.public, on_started=tell)
         access_log.log().info("stopped")

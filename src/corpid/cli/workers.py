@@ -19,19 +19,20 @@ _PAUSE_SECONDS: Final = 1.0
 _SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
-def supervise(work: Callable[[], int], count: int) -> int:
+def supervise(work: Callable[[], int], count: int, *, on_ended: Callable[[int], None] = lambda _: None) -> int:
     """Run `work` in so many processes until told to stop (SIGTERM, SIGINT); returns the exit status for this one.
 
     `work` returns its process's exit status. A worker that dies is replaced; one of the first that ends with
     REFUSED ends all, since none can start. Signals are handed on, a second one too. To be called before any
-    thread or event loop exists.
+    thread or event loop exists. `on_ended` hears of each process that has ended.
     """
-    return _Supervisor(work).run(count)
+    return _Supervisor(work, on_ended).run(count)
 
 
 class _Supervisor:
-    def __init__(self, work: Callable[[], int]) -> None:
+    def __init__(self, work: Callable[[], int], on_ended: Callable[[int], None]) -> None:
         self._work = work
+        self._on_ended = on_ended
         self._workers: set[int] = set()
         self._first: frozenset[int] = frozenset()
         self._stopping = False
@@ -63,6 +64,7 @@ class _Supervisor:
 
     def _ended(self, process: int, status: int) -> None:
         self._workers.discard(process)
+        self._on_ended(process)
         if status == REFUSED and process in self._first and not self._stopping:
             self._status = REFUSED
             self._hand_on(signal.SIGTERM, None)

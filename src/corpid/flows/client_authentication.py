@@ -38,13 +38,16 @@ async def authenticate(
     authorization: Sequence[bytes],
     *,
     generation: Generation,
+    endpoint: str,
+    address: str,
     now: float,
 ) -> AuthenticatedClient:
-    """Authenticate the client by its assertion; nothing is spent yet.
+    """Authenticate the client by its assertion; nothing is spent yet, but the request is counted (D47).
 
-    `authorization` are the request's Authorization headers: another method beside the assertion is refused.
-    Raises InvalidClient, InvalidRequest, ServerError. Source: RFC 7523 §3, D5, D8, D27
+    `endpoint` is one of flows.rates, `address` the caller's. `authorization` are the request's Authorization headers: another method beside the assertion is refused.
+    Raises InvalidClient, InvalidRequest, ServerError, TooManyRequests. Source: RFC 7523 §3, D5, D8, D27
     """
+    await provider.rates.address(endpoint, address, now)
     if "client_assertion" in parameters and ("client_secret" in parameters or authorization):
         raise InvalidRequest("use client_assertion alone, without client_secret or an Authorization header")
     issuer = provider.policy.base_url
@@ -63,6 +66,7 @@ async def authenticate(
             assertion = _verify_again(candidate, keys, issuer, now)
     except KeySetUnavailable as error:
         raise ServerError("the key set of this client cannot be fetched or read", detail=str(error)) from None
+    await provider.rates.client(endpoint, client.client_id, address, now)
     return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from corpid.flows import arrival, browsers, interactions, kinds, throttle
+from corpid.flows import arrival, browsers, interactions, kinds
 from corpid.flows.arrival import Arrival, Entered
 from corpid.flows.id_token_key import id_token_key
 from corpid.jose.encoding import base64url
@@ -16,8 +16,8 @@ from corpid.ports import KeySetUnavailable
 from corpid.protocol import authorization_request, parameters
 from corpid.protocol.authorization_request import REQUEST_PARAMETERS
 from corpid.protocol.authorization_response import ReturnAddress
-from corpid.protocol.errors import InvalidRequest, ServerError, TemporarilyUnavailable
-from corpid.protocol.limits import ARRIVALS_FROM_ONE_ADDRESS, STATE_CHARACTERS
+from corpid.protocol.errors import InvalidRequest, ServerError
+from corpid.protocol.limits import STATE_CHARACTERS
 from corpid.protocol.parameters import required
 
 if TYPE_CHECKING:
@@ -107,11 +107,7 @@ async def _open(provider: Provider, caller: Caller, arriving: Arrival, interacti
     mark = interactions.request_key(
         provider, kinds.ARRIVAL, arriving.client.client_id, arriving.mark, interaction.browser_id
     )
-    here = kinds.key(kinds.QUERY_ARRIVALS, provider.policy.base_url, throttle.site(caller.address))
     async with provider.transient.unit(caller.now) as unit:
-        # No client has proven itself here, so whoever asks is counted by where they ask from.
-        if await unit.count(kinds.QUERY_ARRIVALS.name, here, kinds.QUERY_ARRIVALS.seconds) > ARRIVALS_FROM_ONE_ADDRESS:
-            raise TemporarilyUnavailable("too many sign-ins were begun from this address: try again in a few minutes")
         # The same query may come again after its sign-in has ended, and begins another one then.
         await unit.put(kinds.ARRIVAL.name, mark, interaction.interaction_id.encode(), kinds.ARRIVAL.seconds)
         return await arrival.welcome(provider, unit, arriving, interaction)

@@ -30,7 +30,8 @@ INTERACTION_COUNT: Final = Kind("interaction_count", limits.PUSHED_REQUEST_KEPT_
 INTERACTION: Final = Kind("interaction", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
 CLAIM: Final = Kind("claim", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
 COMPLETED: Final = Kind("completed", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
-QUERY_ARRIVALS: Final = Kind("query_arrivals", 600)
+RATE: Final = Kind("rate", 120)
+"""longer than the minute that it counts"""
 STEP: Final = Kind("step", 60)
 CODE: Final = Kind("code", limits.CODE_SECONDS)
 DENIED_TOKEN: Final = Kind("denied_token", limits.DENY_ENTRY_SECONDS)

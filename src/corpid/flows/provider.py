@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.live import LiveState
     from corpid.flows.own_keys import OwnKeys
+    from corpid.flows.rates import Rates
     from corpid.flows.usage import UsageLog
     from corpid.ports import ClientKeys, Passwords, Registry, TransientStore
     from corpid.protocol.generations import Generation
@@ -75,6 +76,7 @@ class Provider:
     own_keys: OwnKeys
     live: LiveState
     usage: UsageLog
+    rates: Rates
     clock: Callable[[], float]
     new_id: Callable[[], str]
     """32 random bytes, base64url without padding"""

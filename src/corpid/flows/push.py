@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import client_authentication, kinds, possession
+from corpid.flows import client_authentication, kinds, possession, rates
 from corpid.flows.id_token_key import id_token_key
 from corpid.protocol import authorization_request, registration
 from corpid.protocol.dpop import Target
@@ -44,11 +44,18 @@ async def push(
     generation: Generation,
     now: float,
     request_id: str = "",
+    address: str = "",
 ) -> Pushed:
     """Accept a pushed authorization request. Raises the errors of Spec 7.1 (RFC 9126 §2, decisions "order")."""
     policy = provider.policy
     caller = await client_authentication.authenticate(
-        provider, parameters, authorization, generation=generation, now=now
+        provider,
+        parameters,
+        authorization,
+        generation=generation,
+        endpoint=rates.PAR,
+        address=address,
+        now=now,
     )
     client = caller.client
     if not registration.serves(client, generation, policy.today(now)):

@@ -93,10 +93,10 @@ async def _verify(
 
 
 async def _spend(provider: Provider, token: AccessToken, proof: Proof | None, *, request_id: str, now: float) -> None:
-    if token.issued_at < provider.transient.forgotten_at:
-        raise InvalidToken("access token: issued before this provider's restart")
     denied = kinds.key(kinds.DENIED_TOKEN, provider.policy.base_url, token.jti)
     async with provider.transient.unit(now) as unit:
+        if token.issued_at < provider.transient.forgotten_at:
+            raise InvalidToken("access token: issued before this provider's restart")
         if proof is not None:
             await possession.spend(provider, unit, proof, client_id=token.client_id, request_id=request_id, now=now)
         if await unit.get(kinds.DENIED_TOKEN.name, denied) is not None:

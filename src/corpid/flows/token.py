@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.directory.parties import entity_attributes, packed_parties, packed_subject, user_attributes
-from corpid.flows import client_authentication, kinds, possession, replays
+from corpid.flows import client_authentication, kinds, possession, rates, replays
 from corpid.flows.client_authentication import AuthenticatedClient
 from corpid.flows.id_token_key import id_token_key
 from corpid.jose import encryption
@@ -66,14 +66,39 @@ async def exchange(
     proofs: Sequence[bytes],
     now: float,
     request_id: str = "",
+    address: str = "",
 ) -> Issued:
     """Redeem a code. Raises the errors of Spec 7.3 (RFC 6749 §4.1.3, RFC 9449 §5, decisions "order")."""
+    redemption = await _proven(provider, parameters, authorization, proofs, now, request_id, address)
+    grant = await _spend(provider, redemption, now)
+    jkt = redemption.proof.jkt if redemption.proof else None
+    grant = grants.redeem(grant, redemption.request, jkt=jkt, mismatch_code=provider.policy.dpop_mismatch_code)
+    subject = await _parties(provider, redemption, grant, now)
+    _note_use(provider, redemption, grant, now)
+    return await _issue(provider, redemption, grant, subject, now)
+
+
+async def _proven(
+    provider: Provider,
+    parameters: dict[str, str],
+    authorization: Sequence[bytes],
+    proofs: Sequence[bytes],
+    now: float,
+    request_id: str,
+    address: str,
+) -> _Redemption:
     generation = provider.policy.generation_of_code(parameters.get("code", ""))
     request = grants.validate(parameters, generation)
     caller = await client_authentication.authenticate(
-        provider, parameters, authorization, generation=generation, now=now
+        provider,
+        parameters,
+        authorization,
+        generation=generation,
+        endpoint=rates.TOKEN,
+        address=address,
+        now=now,
     )
-    redemption = _Redemption(
+    return _Redemption(
         caller=caller,
         generation=generation,
         request=request,
@@ -87,12 +112,6 @@ async def exchange(
         ),
         request_id=request_id,
     )
-    grant = await _spend(provider, redemption, now)
-    jkt = redemption.proof.jkt if redemption.proof else None
-    grant = grants.redeem(grant, request, jkt=jkt, mismatch_code=provider.policy.dpop_mismatch_code)
-    subject = await _parties(provider, redemption, grant, now)
-    _note_use(provider, redemption, grant, now)
-    return await _issue(provider, redemption, grant, subject, now)
 
 
 async def _prove(provider: Provider, proofs: Sequence[bytes], generation: Generation, now: float) -> Proof | None:

@@ -37,6 +37,10 @@ class TransientStore(Protocol):
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         """One look outside a unit."""
 
+    async def engine_time(self) -> float | None:
+        """Epoch seconds by the clock that decides expiry; None where that is the `now` of each call (D49).
+        Raises StoreUnavailable."""
+
     async def sweep(self, *, now: float) -> int:
         """Remove some expired entries; how many went. Called again and again, it finds them all;
         correctness never depends on it."""

@@ -168,6 +168,12 @@ class TemporarilyUnavailable(OAuthError):
         self.retry_after = retry_after
 
 
+class TooManyRequests(TemporarilyUnavailable):
+    """One client or one address has sent more than it may; `retry_after` in seconds (RFC 6585 §4, D47)."""
+
+    status = 429
+
+
 def public_description(error: OAuthError, reference: str) -> str:
     """The `error_description` of an error: printable ASCII without quote and backslash, at most 300 characters.
 

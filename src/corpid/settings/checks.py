@@ -105,9 +105,37 @@ def port(value: object) -> object:
     return value
 
 
-def sqlite_url(value: str) -> str:
-    """A database that CorpID can use."""
-    if value and not value.startswith("sqlite:///"):
-        scheme = value.partition(":")[0]
-        raise ValueError(f"{scheme} is not supported so far, only SQLite is: write sqlite:///PATH or leave it out")
+SQLITE: Final = "sqlite:///"
+_DATABASES: Final = ("postgresql://", "postgres://", SQLITE)
+_TRANSIENT: Final = ("redis://", "rediss://")
+
+
+def sql_url(value: str) -> str:
+    """A database that CorpID can use. The value is not repeated, since it may hold a password."""
+    if value and not value.startswith(_DATABASES):
+        raise ValueError(
+            f"{_scheme(value)} is no database that CorpID can use: write postgresql://USER:PASSWORD@HOST/NAME, "
+            "sqlite:///PATH or leave it out"
+        )
     return value
+
+
+def transient_url(value: str) -> str:
+    """Where what lives for minutes can be kept. The value is not repeated, since it may hold a password."""
+    if value and not value.startswith(_TRANSIENT):
+        raise ValueError(
+            f"{_scheme(value)} cannot keep what lives for minutes: write redis://HOST:PORT, rediss://HOST:PORT or leave it out"
+        )
+    return value
+
+
+def metrics_address(value: str) -> str:
+    """An address of its own for metrics."""
+    host, _, number = value.rpartition(":")
+    if value and not (host and number.isdecimal() and 0 < int(number) < 1 << 16):
+        raise ValueError(f"{value} is no HOST:PORT: write for example 127.0.0.1:9464")
+    return value
+
+
+def _scheme(url: str) -> str:
+    return url.partition(":")[0][:20]

@@ -33,6 +33,8 @@ class SettingsError(Exception):
     """A setting that CorpID cannot start with; the message is one sentence for the operator."""
 
 
+_MINUTE: Final = ", a minute; 0 for any number. In developer mode loopback addresses are not counted."
+
 List = Annotated[tuple[T, ...], NoDecode, BeforeValidator(checks.listed)]
 
 
@@ -61,7 +63,21 @@ class Settings(BaseSettings):
     database_url: str = Field(
         default="",
         validate_default=True,
-        description="sqlite:///PATH. Empty: corpid.sqlite in data_dir. Only SQLite is supported so far.",
+        repr=False,
+        description="postgresql://USER:PASSWORD@HOST/NAME or sqlite:///PATH. Empty: corpid.sqlite in data_dir.",
+    )
+    migrate_on_start: bool = Field(
+        default=False,
+        description="Whether `corpid serve` migrates a PostgreSQL database by itself; of several that start at once one does. "
+        "Otherwise run `corpid migrate`.",
+    )
+    database_connections: int = Field(
+        default=10, ge=1, le=500, description="Connections to PostgreSQL that one process holds at most."
+    )
+    transient_url: Annotated[str, AfterValidator(checks.transient_url)] = Field(
+        default="",
+        repr=False,
+        description="redis://HOST:PORT or rediss://HOST:PORT for what lives for minutes. Empty: in the database.",
     )
     preset: Literal["", "public-service"] = Field(
         default="", description="Settings that belong together, see below; every one that is set itself wins."
@@ -139,6 +155,13 @@ class Settings(BaseSettings):
     keepalive_seconds: float = Field(
         default=75, gt=0, le=3600, description="How long an idle connection stays open; longer than the proxy's own."
     )
+    par_per_client: int = Field(default=60_000, ge=0, description=f"Pushed requests of one client{_MINUTE}")
+    par_per_address: int = Field(default=60_000, ge=0, description=f"Pushed requests from one address{_MINUTE}")
+    token_per_client: int = Field(default=60_000, ge=0, description=f"Token requests of one client{_MINUTE}")
+    token_per_address: int = Field(default=60_000, ge=0, description=f"Token requests from one address{_MINUTE}")
+    sign_in_per_address: int = Field(
+        default=30_000, ge=0, description=f"Browsers arriving to sign in from one address{_MINUTE}"
+    )
     drain_delay_seconds: float = Field(
         default=0,
         ge=0,
@@ -148,6 +171,16 @@ class Settings(BaseSettings):
     )
     drain_seconds: float = Field(
         default=10, ge=0, le=600, description="How long requests in flight may take to finish when CorpID stops."
+    )
+    metrics_address: Annotated[str, AfterValidator(checks.metrics_address)] = Field(
+        default="",
+        description="HOST:PORT on which Prometheus metrics are told, apart from everything else; empty: nowhere. Keep it private.",
+    )
+    audit_days: int = Field(
+        default=0, ge=0, description="Days that `corpid maintenance prune` keeps audit entries; 0: for ever."
+    )
+    sign_in_days: int = Field(
+        default=0, ge=0, description="Days that `corpid maintenance prune` keeps entries of sign-ins; 0: for ever."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least important lines that are logged: debug, info, warning, error."
@@ -161,7 +194,7 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _or_embedded(cls, value: str, others: ValidationInfo) -> str:
-        return checks.sqlite_url(value) or _embedded_url(others.data.get("data_dir", Path()))
+        return checks.sql_url(value) or _embedded_url(others.data.get("data_dir", Path()))
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -169,6 +202,12 @@ class Settings(BaseSettings):
             if broken:
                 raise ValueError(sentence)
         return self
+
+    @property
+    def sqlite_path(self) -> Path | None:
+        """The SQLite file that database_url names; None for another engine."""
+        path = self.database_url.removeprefix(checks.SQLITE)
+        return None if path == self.database_url else Path(path)
 
     @property
     def is_embedded(self) -> bool:

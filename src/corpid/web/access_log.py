@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FIELDS: Final = (
     "time", "level", "event", "request_id", "method", "path", "status", "duration_ms", "address",
-    "client_id", "error", "detail", "reference", "exception",
+    "trace_id", "client_id", "error", "detail", "reference", "exception",
 )  # fmt: skip
 FOREIGN: Final = frozenset({"event", "path", "client_id", "error", "detail", "reference"})
 """what may hold a caller's text"""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from starlette.responses import Response
 
-from corpid.flows import authorize, push, resource, token
+from corpid.flows import authorize, push, rates, resource, token
 from corpid.flows.arrival import Answered
 from corpid.flows.authorize import AUTHORIZATION_PARAMETERS
 from corpid.protocol import metadata, parameters
@@ -98,6 +98,7 @@ async def pushed_authorization_request(request: Request, desk: Desk, generation:
         generation=generation,
         now=now,
         request_id=request.scope["state"]["request_id"],
+        address=request.scope["state"]["client_address"],
     )
     request.scope["state"]["log"]["client_id"] = pushed.client_id
     content = {"request_uri": pushed.request_uri, "expires_in": pushed.expires_in}
@@ -116,6 +117,7 @@ async def token_endpoint(request: Request, desk: Desk) -> Response:
         proofs=headers(request, b"dpop"),
         now=now,
         request_id=request.scope["state"]["request_id"],
+        address=request.scope["state"]["client_address"],
     )
     request.scope["state"]["log"]["client_id"] = issued.client_id
     content = {
@@ -151,6 +153,7 @@ async def authorization(request: Request, desk: Desk) -> Response:
     """A browser arrives (Spec 4.2); a POST is sent on to the GET (D40)."""
     provider = desk.provider
     who = caller(request, provider)
+    await provider.rates.address(rates.SIGN_IN, who.address, who.now)
     if request.method == "POST":
         await open_for_requests(provider, who.now)
         return await _to_get(request, desk)

@@ -18,6 +18,7 @@ from corpid.protocol.errors import (
     OAuthError,
     ServerError,
     TemporarilyUnavailable,
+    TooManyRequests,
     UseDPoPNonce,
     public_description,
 )
@@ -40,6 +41,7 @@ _FOR_PEOPLE: Final = {
     ServerError.code: "Something went wrong here.",
     TemporarilyUnavailable.code: "There is too much to do at the moment, or this site is being worked on.",
 }
+_PAGE_STATUSES: Final = frozenset({ServerError.status, TemporarilyUnavailable.status, TooManyRequests.status})
 _RESOURCE_STATUS: Final = {UseDPoPNonce.code: 401}
 
 
@@ -132,8 +134,10 @@ def as_page(request: Request, raised: Exception, renderer: Renderer) -> Response
     """
     error = as_oauth_error(raised)
     reference = record(request, error)
-    status = error.status if error.status in (500, 503) else 400
-    heading = "Please try again in a moment" if status == TemporarilyUnavailable.status else "This sign-in cannot go on"
+    status = error.status if error.status in _PAGE_STATUSES else 400
+    heading = (
+        "Please try again in a moment" if isinstance(error, TemporarilyUnavailable) else "This sign-in cannot go on"
+    )
     sentence = error.sentence or _FOR_PEOPLE.get(error.code, _NOT_AS_EXPECTED)
     view = Problem(
         frame=Frame(),

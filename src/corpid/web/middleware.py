@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from corpid.flows.readiness import NotReady
 from corpid.web import access_log
 from corpid.web.addresses import ClientAddresses, Hosts
 from corpid.web.request_id import new_request_id
+from corpid.web.trace_context import trace_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from corpid.web.addresses import Network
 
     Headers = tuple[tuple[bytes, bytes], ...]
+    Observe = Callable[[str, int, str, float], None]
     RawHeaders = list[tuple[bytes, bytes]]
 
 CONTENT_SECURITY_POLICY: Final = (
@@ -41,12 +44,14 @@ PAGE_HEADERS: Final = (
 )
 HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
 SECURITY_HEADERS: Final = frozenset(name for name, _ in (*PAGE_HEADERS, HSTS))
+NO_ENDPOINT: Final = "other"
+"""what is told of a request that met no route"""
 CANCELLED: Final = 499
 """logged where no answer was sent: the process stopped, or the caller was gone"""
 
 
 class Shell:
-    """Wraps the application. `ready` raises while the deployment cannot answer.
+    """Wraps the application. `ready` raises NotReady while the deployment cannot answer.
 
     For an endpoint, `scope["state"]` holds `request_id`, `client_address` and `log`, a LogFields it may add to.
     """
@@ -68,10 +73,15 @@ class Shell:
         self._health = {"/healthz": self._healthz, "/readyz": self._readyz}
         self._ready = ready
         self._draining = False
+        self._observe: Observe | None = None
 
     def drain(self) -> None:
         """From now on /readyz says that this process is stopping."""
         self._draining = True
+
+    def observe(self, told: Observe) -> None:
+        """From now on tell of every answer: endpoint, status, code of its error, seconds."""
+        self._observe = told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass a lifespan on. D28, D35, D36, D47, D48."""
@@ -93,15 +103,29 @@ class Shell:
             access_log.log().error("unforeseen exception", request_id=request_id, exc_info=error)
             await exchange.last_resort(request_id)
         finally:
+            seconds = perf_counter() - started
+            status = exchange.status or CANCELLED
             line = {
                 "request_id": request_id,
                 "method": scope["method"],
                 "path": access_log.cut(_route_path(scope)),
-                "status": exchange.status or CANCELLED,
-                "duration_ms": round((perf_counter() - started) * 1000, 2),
+                "status": status,
+                "duration_ms": round(seconds * 1000, 2),
                 "address": address,
             }
+            trace = trace_id(scope["headers"])
+            if trace is not None:
+                line["trace_id"] = trace
             access_log.request(line, added)
+            if self._observe is not None:
+                self._observe(self._endpoint(scope), status, added.get("error", ""), seconds)
+
+    def _endpoint(self, scope: Scope) -> str:
+        """A name of ours, whatever path was asked for."""
+        route: Any = scope.get("route")
+        if route is not None:
+            return str(route.path)
+        return scope["path"] if scope["path"] in self._health else NO_ENDPOINT
 
     async def _answer(self, scope: Scope, receive: Receive, exchange: _Exchange) -> None:
         health = self._health.get(scope["path"])
@@ -127,9 +151,9 @@ class Shell:
             return
         try:
             await self._ready()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the answer is no
-            scope["state"]["log"]["detail"] = f"not ready: {type(error).__name__}"
-            await _say(scope, exchange, 503, "not ready")
+        except NotReady as error:
+            scope["state"]["log"]["detail"] = f"not ready: {error}"
+            await _say(scope, exchange, 503, "not ready", part=error.part)
         else:
             await _say(scope, exchange, 200, "ready")
 
@@ -190,9 +214,9 @@ async def _misdirected(scope: Scope, exchange: _Exchange) -> None:
     )
 
 
-async def _say(scope: Scope, exchange: _Exchange, status: int, word: str) -> None:
+async def _say(scope: Scope, exchange: _Exchange, status: int, word: str, **more: str) -> None:
     if scope["method"] in {"GET", "HEAD"}:
-        await exchange.json(status, {"status": word}, head=scope["method"] == "HEAD")
+        await exchange.json(status, {"status": word, **more}, head=scope["method"] == "HEAD")
         return
     body = msgspec.json.encode({"error": "invalid_request", "error_description": "Use GET"})
     headers = [(b"content-type", b"application/json"), (b"allow", b"GET, HEAD"), (b"content-length", b"%d" % len(body))]

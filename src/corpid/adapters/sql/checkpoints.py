@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from typing import TYPE_CHECKING, Final
 
-from corpid.adapters.sql.errors import is_busy, translated
+from corpid.adapters.sql.sqlite_errors import is_busy, translated
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
-from corpid.adapters.sql.statements import upsert
+from corpid.adapters.sql.statements import insert, parameters, upsert
 from corpid.adapters.sql.tables import deployment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from corpid.adapters.sql.audit import SqlAudit
     from corpid.adapters.sql.statements import Database
     from corpid.ports import AuditEvent
@@ -30,6 +28,9 @@ class NamedValues:
             sa.select(deployment.c.value).where(deployment.c.name == sa.bindparam("name"))
         )
         self._put: Final = database.prepare(upsert(deployment, ("name", "value")))
+        self._put_first: Final = database.prepare(
+            insert(deployment).values(parameters(("name", "value"))).on_conflict_do_nothing()
+        )
 
     async def get(self, name: str) -> str | None:
         """The value, or None if it was never put."""
@@ -40,19 +41,22 @@ class NamedValues:
         """Write a value; inside a transaction."""
         await self._database.run(self._put, {"name": name, "value": value})
 
+    async def put_first(self, name: str, value: str) -> None:
+        """Write a value unless there is one; of several processes one does. Inside a transaction."""
+        await self._database.run(self._put_first, {"name": name, "value": value})
+
 
 class SqlDeployment:
     """A ports.Deployment."""
 
-    def __init__(self, database: Database, audit: SqlAudit, check: Callable[[], None]) -> None:
+    def __init__(self, database: Database, audit: SqlAudit) -> None:
         self._database: Final = database
         self._audit: Final = audit
-        self._check: Final = check
         self._values: Final = NamedValues(database)
 
     async def ready(self) -> None:
         """See ports.Deployment. Writes, since a full disk can still be read; also raises after a checkpoint that failed."""
-        self._check()
+        self._database.check()
         async with self._database.transaction():
             await self._values.put(_READY, "asked")
 

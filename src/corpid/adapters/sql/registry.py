@@ -15,8 +15,6 @@ from corpid.adapters.sql.sessions import SqlSessions
 from corpid.adapters.sql.usage import SqlUsage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from corpid.adapters.sealing import Sealer
     from corpid.adapters.sql.statements import Database
     from corpid.ports import Clock
@@ -35,8 +33,8 @@ class SqlRegistry:
     deployment: SqlDeployment
 
 
-def sql_registry(database: Database, sealer: Sealer, clock: Clock, check: Callable[[], None]) -> SqlRegistry:
-    """The registry, its statements prepared. `check` raises StoreUnavailable when the engine knows of a fault."""
+def sql_registry(database: Database, sealer: Sealer, clock: Clock) -> SqlRegistry:
+    """The registry, its statements prepared."""
     audit = SqlAudit(database, clock)
     return SqlRegistry(
         clients=SqlClients(database, audit),
@@ -45,5 +43,5 @@ def sql_registry(database: Database, sealer: Sealer, clock: Clock, check: Callab
         sessions=SqlSessions(database, audit, clock),
         usage=SqlUsage(database),
         audit=audit,
-        deployment=SqlDeployment(database, audit, check),
+        deployment=SqlDeployment(database, audit),
     )

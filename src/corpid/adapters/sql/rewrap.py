@@ -33,11 +33,10 @@ async def check_sealer(database: Database, sealer: Sealer) -> None:
     """
     values = NamedValues(database)
     async with database.transaction():
+        if await values.get(_CHECK) is None:
+            await values.put_first(_CHECK, sealer.seal("deployment", _CHECK, "value", _CHECK_TEXT))
         sealed = await values.get(_CHECK)
-        if sealed is None:
-            await values.put(_CHECK, sealer.seal("deployment", _CHECK, "value", _CHECK_TEXT))
-    if sealed is not None:
-        sealer.open("deployment", _CHECK, "value", sealed)
+    sealer.open("deployment", _CHECK, "value", sealed or "")
 
 
 async def rewrap(database: Database, sealer: Sealer, audit: SqlAudit, event: AuditEvent) -> int:

@@ -1,76 +1,105 @@
-"""The schema of a database: made and changed by Alembic migrations inside this package, checked at start."""
+"""The schema of a database: made and changed by Alembic migrations inside this package, checked at start.
+
+A database is a SQLite file, given as its path, or PostgreSQL, given as its address.
+"""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import sqlite3
-from contextlib import contextmanager
+import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from corpid.adapters.sql import sqlite_schema
+from corpid.adapters.sql.postgresql_address import address
+from corpid.adapters.sql.schema_errors import (
+    DatabaseForgetful,
+    DatabaseUnreachable,
+    SchemaError,
+    SchemaNewer,
+    SchemaOlder,
+)
+from corpid.adapters.sql.sqlite_schema import LOCK_NAME
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
-LOCK_NAME: Final = "migrate.lock"
+    import sqlalchemy as sa
+
+__all__ = [
+    "LOCK_NAME", "DatabaseForgetful", "DatabaseUnreachable", "SchemaError", "SchemaNewer", "SchemaOlder",
+    "check", "migrate", "migrate_url",
+]  # fmt: skip
+
+_SQLITE: Final = "sqlite:///"
 _LOCATION: Final = "corpid.adapters.sql:migrations"
-_LOCK_SECONDS: Final = 60
 
 
-class SchemaError(Exception):
-    """The database cannot be used by this version of CorpID, or not at all; the message is one sentence."""
-
-
-class SchemaNewer(SchemaError):
-    """A newer CorpID has migrated the database."""
-
-
-class SchemaOlder(SchemaError):
-    """The database waits for `corpid migrate`."""
-
-
-class DatabaseUnreachable(SchemaError):
-    """The database cannot be opened."""
-
-
-def migrate(path: Path) -> None:
-    """Bring a SQLite database to this version's schema, making the file (mode 0600) if need be.
+def migrate(database: Path | str) -> None:
+    """Bring a database to this version's schema; a SQLite file is made (mode 0600) if need be.
 
     One transaction: an interrupted migration leaves the schema as it was. Processes that migrate at once
-    wait for one another. Raises SchemaNewer, DatabaseUnreachable. Source: DESIGN "Parts we take"
+    wait for one another. Raises SchemaNewer, DatabaseUnreachable, DatabaseForgetful. Source: DESIGN "Parts we take"
     """
-    with _lock(path), _connected(path, create=True) as connection:
-        _refuse_newer(connection, path)
+
+    def upgrade(connection: sa.Connection) -> None:
+        _refuse_newer(connection, _shown(database))
         configuration = _configuration()
         configuration.attributes["connection"] = connection
         command.upgrade(configuration, "head")
 
-
-def check(path: Path) -> None:
-    """Raise SchemaOlder, SchemaNewer or DatabaseUnreachable unless the database has this version's schema."""
-    if not path.exists():
-        raise DatabaseUnreachable(f"the database {path} does not exist: run `corpid migrate` to make it")
-    with _connected(path, create=False) as connection:
-        _refuse_newer(connection, path)
-        revision = MigrationContext.configure(connection).get_current_revision()
-    if revision != _scripts().get_current_head():
-        raise SchemaOlder(f"the database {path} has an older schema than this CorpID needs: run `corpid migrate`")
+    _inside(database, upgrade, change=True)
 
 
-def _refuse_newer(connection: sa.Connection, path: Path) -> None:
+async def migrate_url(url: str) -> str:
+    """`migrate` for a setting's `sqlite:///path` or `postgresql://…`, in a thread; the database's name without
+    its secrets. Raises what `migrate` raises. Source: DESIGN "Parts we take"
+    """
+    database = Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else url
+    await asyncio.to_thread(migrate, database)
+    return _shown(database)
+
+
+def check(database: Path | str) -> None:
+    """Raise SchemaOlder, SchemaNewer, DatabaseUnreachable or DatabaseForgetful unless the database has this
+    version's schema."""
+
+    def look(connection: sa.Connection) -> None:
+        shown = _shown(database)
+        if _refuse_newer(connection, shown) != _scripts().get_current_head():
+            raise SchemaOlder(f"the database {shown} has an older schema than this CorpID needs: run `corpid migrate`")
+
+    _inside(database, look, change=False)
+
+
+def _refuse_newer(connection: sa.Connection, shown: str) -> str | None:
     revision = MigrationContext.configure(connection).get_current_revision()
     known = {script.revision for script in _scripts().walk_revisions()}
     if revision is not None and revision not in known:
         raise SchemaNewer(
-            f"the database {path} was migrated by a newer CorpID (its schema is {revision!r}): "
+            f"the database {shown} was migrated by a newer CorpID (its schema is {revision!r}): "
             "run that version, or restore a backup from before the migration"
         )
+    return revision
+
+
+def _inside(database: Path | str, work: Callable[[sa.Connection], None], *, change: bool) -> None:
+    if isinstance(database, Path):
+        sqlite_schema.inside(database, work, change=change)
+        return
+    # The driver is loaded by those who use it.
+    from corpid.adapters.sql import postgresql_schema  # noqa: PLC0415
+
+    postgresql_schema.inside(database, work, change=change)
+
+
+def _shown(database: Path | str) -> str:
+    """A database's name without its secrets."""
+    return str(database) if isinstance(database, Path) else address(database).shown
 
 
 def _configuration() -> Config:
@@ -81,56 +110,3 @@ def _configuration() -> Config:
 
 def _scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(_configuration())
-
-
-@contextmanager
-def _connected(path: Path, *, create: bool) -> Iterator[sa.Connection]:
-    """One connection inside one transaction, which takes the write lock at once when the file may be written."""
-    try:
-        if create:
-            _prepare_file(path)
-        with _engine(path, "BEGIN IMMEDIATE" if create else "BEGIN").begin() as connection:
-            yield connection
-    except (OSError, sqlite3.Error, sa.exc.DBAPIError) as error:
-        reason = getattr(error, "strerror", None) or getattr(error, "orig", None) or error
-        raise DatabaseUnreachable(f"the database {path} cannot be opened: {reason}") from error
-
-
-def _engine(path: Path, begin: str) -> sa.Engine:
-    """The driver's own transactions would leave changes to the schema outside of them."""
-    uri = f"{path.absolute().as_uri()}?mode=rw"
-
-    def connect() -> sqlite3.Connection:
-        return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_LOCK_SECONDS)
-
-    engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool)
-
-    @sa.event.listens_for(engine, "begin")
-    def _begin(connection: sa.Connection) -> None:
-        connection.exec_driver_sql(begin)
-
-    return engine
-
-
-def _prepare_file(path: Path) -> None:
-    """WAL mode is a property of the file and cannot be changed inside a transaction."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = sqlite3.connect(path, timeout=_LOCK_SECONDS)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-    finally:
-        connection.close()
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """One migration at a time on this machine; the lock ends with its process."""
-    try:
-        descriptor = os.open(path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise DatabaseUnreachable(f"the data directory {path.parent} cannot be written: {error.strerror}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -30,7 +30,12 @@ class SqlSessions:
         self._clock: Final = clock
         this = sessions.c.session_id == sa.bindparam("session_id")
         now = sa.bindparam("now", type_=sa.BigInteger)
-        expired = sa.select(sessions.c.session_id).where(sessions.c.expires_at <= now).limit(_REMOVED_PER_SIGN_IN)
+        expired = (
+            sa.select(sessions)
+            .where(sessions.c.expires_at <= now)
+            .limit(_REMOVED_PER_SIGN_IN)
+            .with_for_update(skip_locked=True)
+        )
         self._get: Final = database.prepare(
             sa.select(*columns(sessions, _SESSIONS)).where(this, sessions.c.expires_at > now)
         )
@@ -39,7 +44,7 @@ class SqlSessions:
         self._end_all: Final = database.prepare(
             sa.delete(sessions).where(sessions.c.user_id == sa.bindparam("user_id"))
         )
-        self._sweep: Final = database.prepare(sa.delete(sessions).where(sessions.c.session_id.in_(expired)))
+        self._sweep: Final = database.prepare(sa.delete(sessions).where(database.among(sessions, expired)))
 
     async def get(self, session_id: str, *, now: float) -> Session | None:
         """See ports.Sessions. Live while now < expires_at."""

@@ -35,7 +35,26 @@ class Prepared:
 
 class Database(Protocol):
     """What the adapters of this package need from a database. All raise StoreUnavailable; writes
-    raise errors.Conflict for what a constraint refuses."""
+    raise Conflict for what a constraint refuses."""
+
+    @property
+    def now(self) -> sa.ColumnElement[int]:
+        """This moment inside a statement, epoch milliseconds: by the engine's clock, or the parameter `now`. D49."""
+        ...
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether `now` is the engine's own."""
+        ...
+
+    def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
+        """Whether a row of `table` is one of the few that `chosen` selects from it, without reading all the others."""
+        ...
+
+    @property
+    def connections_in_use(self) -> int:
+        """Connections that are busy now; 0 where there is but one."""
+        ...
 
     def prepare(self, statement: sa.Executable) -> Prepared:
         """Compile a statement for this database's dialect; at start, never per request."""
@@ -56,6 +75,14 @@ class Database(Protocol):
     def transaction(self) -> AbstractAsyncContextManager[None]:
         """Statements of this task that become true together. Joins a transaction that this task has
         open already; commits when left normally or with an OAuthError, else rolls back."""
+        ...
+
+    def check(self) -> None:
+        """Raise StoreUnavailable if the engine is known to have failed at something it does by itself."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the database; nothing may be used afterwards."""
         ...
 
 

@@ -1,26 +1,31 @@
-"""The way into this package: one SQLite file that holds both ports.
+"""The ways into this package: one database that holds both ports.
 
-The embedded default: `await open_sqlite(path, Sealer(embedded_key(directory)), clock, migrate=True)`, and
-`await stores.close()` at the end.
+The embedded default: `await open_sqlite(path, Sealer(embedded_key(directory)), clock, migrate=True)`; for
+several processes and hosts: `await open_postgresql(url, sealer, clock)`. `await stores.close()` at the end.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corpid.adapters.sql import schema
-from corpid.adapters.sql.engine import SqliteDatabase
 from corpid.adapters.sql.registry import SqlRegistry, sql_registry
 from corpid.adapters.sql.restarts import forgotten_at, machine_start
 from corpid.adapters.sql.rewrap import check_sealer, rewrap
+from corpid.adapters.sql.sqlite import SqliteDatabase
 from corpid.adapters.sql.transient import SqlTransientStore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.adapters.sealing import Sealer
+    from corpid.adapters.sql.statements import Database
     from corpid.ports import AuditEvent, Clock
+
+POOL_SIZE: Final = 10
+"""connections of one process to PostgreSQL"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +34,7 @@ class SqlStores:
 
     registry: SqlRegistry
     transient: SqlTransientStore
-    database: SqliteDatabase
+    database: Database
     sealer: Sealer
 
     async def rewrap(self, event: AuditEvent) -> int:
@@ -37,7 +42,7 @@ class SqlStores:
         return await rewrap(self.database, self.sealer, self.registry.audit, event)
 
     async def close(self) -> None:
-        """Write everything to the main file and let go of it. Nothing may be used afterwards."""
+        """Write what is left and let go of the database. Nothing may be used afterwards."""
         await self.database.close()
 
 
@@ -62,9 +67,40 @@ async def open_sqlite(path: Path, sealer: Sealer, clock: Clock, *, migrate: bool
     except BaseException:
         await database.close()
         raise
+    return _stores(database, sealer, clock, forgotten=lost)
+
+
+async def open_postgresql(
+    url: str, sealer: Sealer, clock: Clock, *, migrate: bool = False, pool_size: int = POOL_SIZE
+) -> SqlStores:
+    """Open a PostgreSQL database (`postgresql://user:password@host:port/name`), in the event loop that will use
+    it; each process opens it for itself and holds at most `pool_size` connections.
+
+    `migrate` and `clock` are as for `open_sqlite`. What lives for minutes expires by the server's clock. What
+    was written stays written when the server goes down, so nothing was ever forgotten.
+
+    Raises schema.SchemaError (older, newer, unreachable, forgetful), sealing.SealingError and StoreUnavailable,
+    each with a sentence for the operator. D43, D49, DESIGN "What each engine promises".
+    """
+    # The driver is loaded by those who use it.
+    from corpid.adapters.sql.postgresql import open_database  # noqa: PLC0415
+
+    if migrate:
+        await asyncio.to_thread(schema.migrate, url)
+    await asyncio.to_thread(schema.check, url)
+    database = await open_database(url, pool_size=pool_size)
+    try:
+        await check_sealer(database, sealer)
+    except BaseException:
+        await database.close()
+        raise
+    return _stores(database, sealer, clock)
+
+
+def _stores(database: Database, sealer: Sealer, clock: Clock, *, forgotten: float = 0.0) -> SqlStores:
     return SqlStores(
-        registry=sql_registry(database, sealer, clock, database.check),
-        transient=SqlTransientStore(database, forgotten_at=lost),
+        registry=sql_registry(database, sealer, clock),
+        transient=SqlTransientStore(database, forgotten_at=forgotten),
         database=database,
         sealer=sealer,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 
 if TYPE_CHECKING:
     from sqlalchemy.sql.schema import SchemaItem
@@ -22,13 +23,16 @@ METADATA: Final = sa.MetaData(
     }
 )
 
+_TEXT: Final = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+"""compared and sorted byte by byte, whatever the order that a database was made with"""
+
 
 def _text(name: str, *references: SchemaItem, null: bool = False) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, *references, nullable=null)
+    return sa.Column(name, _TEXT, *references, nullable=null)
 
 
 def _key(name: str, *references: SchemaItem) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, *references, primary_key=True, nullable=False)
+    return sa.Column(name, _TEXT, *references, primary_key=True, nullable=False)
 
 
 def _integer(name: str, *, null: bool = False, index: bool = False) -> sa.Column[int]:
@@ -97,7 +101,7 @@ users: Final = _table(
     "users",
     _key("user_id"),
     _text("user_name"),
-    sa.Column("user_name_key", sa.Text, nullable=False, unique=True),
+    sa.Column("user_name_key", _TEXT, nullable=False, unique=True),
     _text("name"),
     _text("email"),
     _text("language"),

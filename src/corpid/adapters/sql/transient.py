@@ -1,62 +1,78 @@
 """What lives for minutes, in one table. Each verb is one statement on the primary key.
 
-Expiry is part of every statement: a row is live while now < expires_at. A row past that may still be
-there; `put`, `add` and `count` write over it, `get` and `take` do not see it.
+Expiry is part of every statement: a row is live while now < expires_at, and `now` is the database's own
+where it has a clock (D49). A row past that may still be there; `put`, `add` and `count` write over it, `get`
+and `take` do not see it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import sqlalchemy as sa
 
 from corpid.adapters import milliseconds
-from corpid.adapters.sql.statements import insert, parameters, upsert
+from corpid.adapters.sql.statements import insert, parameters
 from corpid.adapters.sql.tables import transient
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from sqlalchemy.dialects.postgresql import Insert
+
     from corpid.adapters.sql.statements import Database, Row
 
-_NOW: Final = sa.bindparam("now", type_=sa.BigInteger)
-_ROW: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
-_LIVE: Final = sa.and_(_ROW, transient.c.expires_at > _NOW)
-_EXPIRED: Final = transient.c.expires_at <= _NOW
+_THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
 _STRETCH: Final = 500
 """rows that a sweep looks at in one go"""
 _START: Final = ("", b"")
 _COLUMNS: Final = tuple(column.name for column in transient.c)
 _CONTENT: Final = (transient.c.value, transient.c["count"])
+_PLACES: Final = (transient.c.kind, transient.c.key)
+_MILLISECONDS_PER_SECOND: Final = 1000
 
 
-def _add() -> sa.Executable:
-    statement = insert(transient).values(parameters(_COLUMNS))
+def _values(now: sa.ColumnElement[int]) -> dict[str, sa.ColumnElement[Any]]:
+    """A row that ends `ttl` after now."""
+    return {**parameters(_COLUMNS), "expires_at": now + sa.bindparam("ttl", type_=sa.BigInteger)}
+
+
+def _put(now: sa.ColumnElement[int]) -> sa.Executable:
+    return _over(insert(transient).values(_values(now)))
+
+
+def _add(now: sa.ColumnElement[int]) -> sa.Executable:
+    statement = insert(transient).values(_values(now))
+    return _over(statement, where=transient.c.expires_at <= now).returning(sa.literal_column("1"))
+
+
+def _over(statement: Insert, where: sa.ColumnElement[bool] | None = None) -> Insert:
     written_over = {name: statement.excluded[name] for name in ("value", "count", "expires_at")}
-    return statement.on_conflict_do_update(index_elements=["kind", "key"], set_=written_over, where=_EXPIRED).returning(
-        sa.literal_column("1")
-    )
+    return statement.on_conflict_do_update(index_elements=_PLACES, set_=written_over, where=where)
 
 
-def _count() -> sa.Executable:
-    statement = insert(transient).values(parameters(_COLUMNS))
+def _count(now: sa.ColumnElement[int]) -> sa.Executable:
+    statement = insert(transient).values(_values(now))
+    expired = transient.c.expires_at <= now
     raised = {
-        "count": sa.case((_EXPIRED, statement.excluded["count"]), else_=transient.c["count"] + sa.literal_column("1")),
-        "expires_at": sa.case((_EXPIRED, statement.excluded.expires_at), else_=transient.c.expires_at),
+        "count": sa.case((expired, statement.excluded["count"]), else_=transient.c["count"] + sa.literal_column("1")),
+        "expires_at": sa.case((expired, statement.excluded.expires_at), else_=transient.c.expires_at),
     }
-    return statement.on_conflict_do_update(index_elements=["kind", "key"], set_=raised).returning(transient.c["count"])
+    return statement.on_conflict_do_update(index_elements=_PLACES, set_=raised).returning(transient.c["count"])
 
 
-_PLACE: Final = sa.tuple_(transient.c.kind, transient.c.key)
+_PLACE: Final = sa.tuple_(*_PLACES)
 _AFTER: Final = sa.tuple_(sa.bindparam("after_kind"), sa.bindparam("after_key")) < _PLACE
-_UP_TO: Final = sa.tuple_(sa.bindparam("last_kind"), sa.bindparam("last_key")) >= _PLACE
+_NEXT: Final = sa.select(*_PLACES).where(_AFTER).order_by(*_PLACES).limit(sa.bindparam("limit", type_=sa.Integer))
+"""the places of the next stretch, in order"""
 
 
-def _stretch() -> sa.Executable:
-    """The places of the next stretch, in order."""
-    place = (transient.c.kind, transient.c.key)
-    return sa.select(*place).where(_AFTER).order_by(*place).limit(sa.bindparam("limit", type_=sa.Integer))
+def _clear(database: Database) -> sa.Executable:
+    """What expired in the next stretch; rows that another process holds are left to the next round, so that
+    nobody waits for a sweep, nor a sweep for anybody."""
+    expired = sa.select(transient).where(database.among(transient, _NEXT), transient.c.expires_at <= database.now)
+    return sa.delete(transient).where(database.among(transient, expired.with_for_update(skip_locked=True)))
 
 
 class SqlTransientStore:
@@ -66,15 +82,17 @@ class SqlTransientStore:
         self.database: Final = database
         self.forgotten_at: Final = forgotten_at
         """see ports.TransientStore; 0.0: never"""
-        self.put: Final = database.prepare(upsert(transient, _COLUMNS))
-        self.look: Final = database.prepare(sa.select(*_CONTENT).where(_LIVE))
-        self.take: Final = database.prepare(sa.delete(transient).where(_LIVE).returning(*_CONTENT))
-        self.add: Final = database.prepare(_add())
-        self.count: Final = database.prepare(_count())
+        live = sa.and_(_THIS, transient.c.expires_at > database.now)
+        self.put: Final = database.prepare(_put(database.now))
+        self.look: Final = database.prepare(sa.select(*_CONTENT).where(live))
+        self.take: Final = database.prepare(sa.delete(transient).where(live).returning(*_CONTENT))
+        self.add: Final = database.prepare(_add(database.now))
+        self.count: Final = database.prepare(_count(database.now))
         self.written = 0
         """rows written since the last sweep"""
-        self._stretch: Final = database.prepare(_stretch())
-        self._clear: Final = database.prepare(sa.delete(transient).where(_AFTER, _UP_TO, _EXPIRED))
+        self._stretch: Final = database.prepare(_NEXT)
+        self._clear: Final = database.prepare(_clear(database))
+        self._time: Final = database.prepare(sa.select(database.now))
         self._swept_up_to: tuple[str, bytes] = _START
 
     def unit(self, now: float) -> SqlTransientUnit:
@@ -85,6 +103,13 @@ class SqlTransientStore:
         """See ports.TransientStore. Takes no lock."""
         row = await self.database.row(self.look, {"kind": kind, "key": key, "now": milliseconds(now)})
         return _content(row)
+
+    async def engine_time(self) -> float | None:
+        """See ports.TransientStore. None on SQLite, which has no clock of its own."""
+        if not self.database.has_clock:
+            return None
+        row = await self.database.row(self._time, {})
+        return None if row is None else float(row[0]) / _MILLISECONDS_PER_SECOND
 
     async def sweep(self, *, now: float) -> int:
         """See ports.TransientStore. Walks the table at twice the pace at which it grows."""
@@ -108,9 +133,7 @@ class SqlTransientStore:
         last_kind, last_key = rows[-1]
         self._swept_up_to = (last_kind, bytes(last_key)) if len(rows) == _STRETCH else _START
         async with self.database.transaction():
-            return await self.database.run(
-                self._clear, {**after, "last_kind": last_kind, "last_key": last_key, "now": now}
-            )
+            return await self.database.run(self._clear, {**after, "limit": _STRETCH, "now": now})
 
 
 class SqlTransientUnit:
@@ -158,10 +181,8 @@ class SqlTransientUnit:
 
     def _written(self, kind: str, key: bytes, value: bytes, count: int, ttl: float) -> dict[str, object]:
         self._store.written += 1
-        now = self._now
         return {
-            "kind": kind, "key": key, "value": value, "now": now,
-            "expires_at": now + milliseconds(ttl), "count": count,
+            "kind": kind, "key": key, "value": value, "count": count, "now": self._now, "ttl": milliseconds(ttl),
         }  # fmt: skip
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects import postgresql
 
 revision = "0002"
 down_revision = "0001"
 branch_labels = None
 depends_on = None
 
+_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
 
 def upgrade() -> None:
     """Add a column to the keys, and a table."""
-    op.add_column("keys", sa.Column("certificate_chain", sa.Text(), nullable=True))
+    op.add_column("keys", sa.Column("certificate_chain", _TEXT, nullable=True))
     op.create_table(
         "generation_use",
-        *(sa.Column(name, sa.Text(), nullable=False) for name in ("client_id", "generation", "habit")),
+        *(sa.Column(name, _TEXT, nullable=False) for name in ("client_id", "generation", "habit")),
         *(sa.Column(name, sa.BigInteger(), nullable=False) for name in ("count", "last_at")),
         sa.ForeignKeyConstraint(
             ["client_id"], ["clients.client_id"], name="fk_generation_use_client_id", ondelete="CASCADE"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects import postgresql
 
 if TYPE_CHECKING:
     from sqlalchemy.sql.schema import SchemaItem
@@ -16,10 +17,22 @@ branch_labels = None
 depends_on = None
 
 _DATED = ("role", "sub_entity", "ref")
-_APPEND_ONLY = """
+_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+_SQLITE = """
 CREATE TRIGGER audit_refuses_{verb} BEFORE {verb} ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit table is append-only'); END
 """
+_POSTGRESQL = (
+    """
+CREATE FUNCTION audit_refuses() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'the audit table is append-only' USING ERRCODE = 'restrict_violation'; END $$
+""",
+    """
+CREATE TRIGGER audit_refuses BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
+FOR EACH STATEMENT EXECUTE FUNCTION audit_refuses()
+""",
+)
+_APPEND_ONLY = {"sqlite": [_SQLITE.format(verb=verb) for verb in ("UPDATE", "DELETE")], "postgresql": _POSTGRESQL}
 
 
 def upgrade() -> None:
@@ -157,8 +170,8 @@ def _audit() -> None:
         sa.PrimaryKeyConstraint("number", name="pk_audit"),
         sqlite_autoincrement=True,
     )
-    for verb in ("UPDATE", "DELETE"):
-        op.execute(_APPEND_ONLY.format(verb=verb))
+    for statement in _APPEND_ONLY[op.get_context().dialect.name]:
+        op.execute(statement)
 
 
 def _transient() -> None:
@@ -177,7 +190,7 @@ def _table(name: str, *items: SchemaItem, key: tuple[str, ...]) -> None:
 
 
 def _text(*names: str, null: bool = False) -> list[sa.Column[Any]]:
-    return [sa.Column(name, sa.Text(), nullable=null) for name in names]
+    return [sa.Column(name, _TEXT, nullable=null) for name in names]
 
 
 def _integers(*names: str, null: bool = False) -> list[sa.Column[Any]]:

@@ -16,11 +16,12 @@ import time
 from asyncio import current_task
 from typing import TYPE_CHECKING, Any, Final
 
+import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from corpid.adapters.sql import statements
 from corpid.adapters.sql.checkpoints import Checkpoints
-from corpid.adapters.sql.errors import is_busy, translated
+from corpid.adapters.sql.sqlite_errors import is_busy, translated
 from corpid.ports import StoreUnavailable
 from corpid.protocol.errors import OAuthError
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
     from types import TracebackType
-
-    import sqlalchemy as sa
 
     from corpid.adapters.sql.statements import Prepared, Row
 
@@ -60,6 +59,8 @@ class SqliteDatabase:
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
+        self.now: Final[sa.ColumnElement[int]] = sa.bindparam("now", type_=sa.BigInteger)
+        self.has_clock: Final = False
         self._dialect: Final = sqlite_dialect.dialect(paramstyle="qmark")
         self._lock: Final = asyncio.Lock()
         self._loop: Final = asyncio.get_running_loop()
@@ -72,6 +73,16 @@ class SqliteDatabase:
             self._checkpoints: Final = Checkpoints(path)
         except sqlite3.Error as error:
             raise translated(error, str(path)) from error
+
+    def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
+        """See statements.Database. By primary key."""
+        keys = list(table.primary_key)
+        return sa.tuple_(*keys).in_(chosen.with_only_columns(*keys))
+
+    @property
+    def connections_in_use(self) -> int:
+        """See statements.Database."""
+        return 0
 
     def prepare(self, statement: sa.Executable) -> Prepared:
         """See statements.Database."""

@@ -1,4 +1,4 @@
-"""What a database refuses, in words; the engine's own errors go no further than here."""
+"""What SQLite refuses, in words; its own errors go no further than here."""
 
 from __future__ import annotations
 

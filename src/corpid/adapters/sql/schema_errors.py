@@ -1,0 +1,23 @@
+"""Why a database cannot be used; each message is one sentence for the operator."""
+
+from __future__ import annotations
+
+
+class SchemaError(Exception):
+    """The database cannot be used by this version of CorpID, or not at all; the message is one sentence."""
+
+
+class SchemaNewer(SchemaError):
+    """A newer CorpID has migrated the database."""
+
+
+class SchemaOlder(SchemaError):
+    """The database waits for `corpid migrate`."""
+
+
+class DatabaseUnreachable(SchemaError):
+    """The database cannot be opened."""
+
+
+class DatabaseForgetful(SchemaError):
+    """The database is set up to lose what it said was written."""

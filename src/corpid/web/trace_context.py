@@ -1,0 +1,26 @@
+"""Which trace a request belongs to, as W3C Trace Context tells it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_TRACEPARENT: Final = re.compile(rb"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
+_FIRST_VERSION: Final = b"00"
+
+
+def trace_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The trace-id of a request's traceparent, 32 hexadecimal characters; None unless there is exactly one valid one.
+
+    Source: W3C Trace Context §3.2, D48
+    """
+    values = [value for name, value in headers if name == b"traceparent"]
+    if len(values) != 1 or (found := _TRACEPARENT.fullmatch(values[0])) is None:
+        return None
+    version, trace, parent, more = found.groups()
+    if (version == _FIRST_VERSION and more is not None) or not trace.strip(b"0") or not parent.strip(b"0"):
+        return None
+    return trace.decode()

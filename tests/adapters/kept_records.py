@@ -1,0 +1,101 @@
+"""Records of every kind that refer to one another, and how a scenario writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpid.directory.records import (
+    Assignment,
+    Credentials,
+    Entity,
+    Membership,
+    Parameter,
+    ParameterDefinition,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.protocol.records import Client
+from tests.adapters.opened import EVENT
+
+if TYPE_CHECKING:
+    from corpid.adapters.sql.stores import SqlStores
+    from corpid.directory.records import Record
+
+TAN = User(
+    user_id="u1",
+    user_name="Tan.WeiMing",
+    name="Tan Wei Ming",
+    email="tan@example.org",
+    language="zh",
+    identity_number="S1234567D",
+    identity_country="SG",
+    account_type="foreign",
+    enabled=False,
+)
+LIM = User(user_id="u2", user_name="lim", name="Lim")
+ACME = Entity(
+    entity_id="E1",
+    type="NON-UEN",
+    registration_number="200312345A",
+    country="MY",
+    name="Acme",
+    status="Withdrawn",
+    enabled=False,
+)
+BOOKS = Entity(entity_id="E2", type="UEN", registration_number="2", country="SG", name="books Pte")
+TRADE = Service(
+    service_id="s1",
+    name="Trade",
+    roles=("Preparer", "Approver"),
+    parameters=(ParameterDefinition(name="limit", kind="number", mandatory=True),),
+    third_parties=True,
+    sub_entity="optional",
+    entity_types=("UEN",),
+    entity_statuses=("Registered",),
+    enabled=False,
+)
+LEVY = Service(service_id="s2", name="Levy")
+MEMBER = Membership(user_id="u1", entity_id="E1", enabled=False)
+ASSIGNED = Assignment(
+    user_id="u1",
+    entity_id="E1",
+    service_id="s1",
+    role="Preparer",
+    sub_entity="B1",
+    ref="r",
+    start_date="2026-01-01",
+    end_date="2026-12-31",
+    parameters=(Parameter(name="limit", value="5"), Parameter(name="limit", value="6")),
+)
+GRANTED = ThirdPartyGrant(
+    client_entity_id="E2", entity_id="E1", service_id="s1", parameters=(Parameter(name="a", value="b"),)
+)
+FOR_BOOKS = ThirdPartyAssignment(user_id="u1", entity_id="E1", client_entity_id="E2", service_id="s1", role="Approver")
+FACTORS = Credentials(
+    user_id="u1",
+    password_hash="$argon2id$old",
+    password_set_by="user",
+    password_source="abc",
+    totp_secret="JBSWY3DP",
+    totp_set_by="operator",
+    totp_last_step=5,
+)
+CLIENT = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), jwks="{}", services=("s1",))
+EVERYTHING: tuple[Record, ...] = (TAN, LIM, ACME, BOOKS, TRADE, LEVY, MEMBER, ASSIGNED, GRANTED, FOR_BOOKS, FACTORS)
+CLIENT_EVENT = AuditEvent(actor="client:rp", action="code.replay", client_id="rp", entity_id="E1", outcome="refused")
+
+
+async def write(stores: SqlStores, *records: Record | Client) -> None:
+    await stores.registry.directory.write([Upsert(record) for record in records], EVENT)
+
+
+async def remove(stores: SqlStores, *records: Record | Client) -> None:
+    await stores.registry.directory.write([Delete(record) for record in records], EVENT)
+
+
+async def everything(stores: SqlStores) -> list[Record]:
+    kinds = {type(record): None for record in EVERYTHING}
+    return [record for kind in kinds for record in [found async for found in stores.registry.directory.scan(kind)]]

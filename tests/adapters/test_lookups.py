@@ -1,0 +1,168 @@
+"""The look-ups of a request."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.adapters.sql import lookups
+from corpid.directory.records import Acting, Credentials, Membership, ThirdPartyRow
+from tests.adapters.kept_records import (
+    ACME,
+    ASSIGNED,
+    BOOKS,
+    EVERYTHING,
+    FACTORS,
+    FOR_BOOKS,
+    GRANTED,
+    LEVY,
+    LIM,
+    MEMBER,
+    TAN,
+    TRADE,
+    write,
+)
+from tests.adapters.opened import EVENT
+
+if TYPE_CHECKING:
+    from corpid.adapters.sql.stores import SqlStores
+    from tests.adapters.places import Place
+
+
+def test_a_person_is_found_by_any_form_of_the_user_name(place: Place) -> None:
+    """D51: compared after PRECIS mapping."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN)
+        for name in ("Tan.WeiMing", "tan.weiming", "\uff34\uff21\uff2e.weiming"):
+            assert await stores.registry.directory.user_by_name(name) == TAN
+        assert await stores.registry.directory.user_by_name("tan") is None
+
+    place.run(scenario)
+
+
+def test_acting_gives_the_whole_chain_or_nothing(place: Place) -> None:
+    """D50: the state of user, entity and membership in one look."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYTHING)
+        acting = await stores.registry.directory.acting("u1", "E1")
+        assert acting == Acting(user=TAN, entity=ACME, membership=MEMBER)
+        assert not acting.allowed
+        for user_id, entity_id in (("u2", "E1"), ("u1", "E2"), ("nobody", "E1")):
+            assert await stores.registry.directory.acting(user_id, entity_id) is None
+
+    place.run(scenario)
+
+
+def test_services_are_those_asked_for_and_known(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TRADE, LEVY)
+        directory = stores.registry.directory
+        assert await directory.services(["s2", "s1", "s1", "unknown"]) == [TRADE, LEVY]
+        assert await directory.services(["s2"]) == [LEVY]
+        assert await directory.services([]) == []
+
+    place.run(scenario)
+
+
+def test_assignments_are_those_of_person_entity_and_services(place: Place) -> None:
+    """Spec 1: a client reads the roles at its own services only."""
+
+    async def scenario(stores: SqlStores) -> None:
+        other_service = msgspec.structs.replace(ASSIGNED, service_id="s2")
+        other_entity = msgspec.structs.replace(ASSIGNED, entity_id="E2")
+        other_ref = msgspec.structs.replace(ASSIGNED, ref="s")
+        memberships = Membership(user_id="u1", entity_id="E2"), Membership(user_id="u2", entity_id="E1")
+        other_person = msgspec.structs.replace(ASSIGNED, user_id="u2")
+        await write(stores, *EVERYTHING, *memberships, other_service, other_entity, other_ref, other_person)
+        directory = stores.registry.directory
+        assert await directory.assignments("u1", "E1", ["s1"]) == [ASSIGNED, other_ref]
+        assert await directory.assignments("u1", "E1", ["s2", "s1"]) == [ASSIGNED, other_ref, other_service]
+        assert await directory.assignments("u1", "E1", []) == []
+        assert await directory.assignments("u1", "E1", ["unknown"]) == []
+
+    place.run(scenario)
+
+
+def test_third_party_rows_come_with_client_entity_and_every_grant_for_the_service(place: Place) -> None:
+    """R-21: a person's rows are judged against what the client entity granted."""
+
+    async def scenario(stores: SqlStores) -> None:
+        second_grant = msgspec.structs.replace(GRANTED, role="Approver")
+        other_grants = (
+            msgspec.structs.replace(GRANTED, service_id="s2"),
+            msgspec.structs.replace(GRANTED, client_entity_id="E1", entity_id="E2"),
+        )
+        ungranted = msgspec.structs.replace(FOR_BOOKS, client_entity_id="E1")
+        await write(stores, *EVERYTHING, second_grant, *other_grants, ungranted)
+        assert await stores.registry.directory.third_party_rows("u1", "E1", ["s1", "s2"]) == [
+            ThirdPartyRow(assignment=ungranted, client_entity=ACME, grants=()),
+            ThirdPartyRow(assignment=FOR_BOOKS, client_entity=BOOKS, grants=(GRANTED, second_grant)),
+        ]
+        assert await stores.registry.directory.third_party_rows("u1", "E1", ["s2"]) == []
+        assert await stores.registry.directory.third_party_rows("u2", "E1", ["s1"]) == []
+
+    place.run(scenario)
+
+
+def test_a_statement_by_number_of_services_is_prepared_once(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        prepared = lookups.by_count(stores.database, lookups.services_of)
+        assert prepared(2) is prepared(2)
+        assert prepared(2).text != prepared(3).text
+
+    place.run(scenario)
+
+
+def test_of_many_uses_of_one_totp_step_one_is_accepted(place: Place) -> None:
+    """D45: a step works once."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN, FACTORS)
+        raised = await asyncio.gather(*(stores.registry.directory.raise_totp_step("u1", 6, EVENT) for _ in range(20)))
+        assert raised.count(True) == 1
+        assert not await stores.registry.directory.raise_totp_step("u1", 5, EVENT)
+        assert await stores.registry.directory.raise_totp_step("u1", 7, EVENT)
+        assert not await stores.registry.directory.raise_totp_step("nobody", 7, EVENT)
+        assert len(await stores.registry.audit.entries()) == 3
+
+    place.run(scenario)
+
+
+def test_writing_a_persons_factors_never_makes_a_spent_code_good(place: Place) -> None:
+    """D45: what `corpid apply` read before a sign-in must not lower the step that the sign-in raised."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN, FACTORS)
+        await stores.registry.directory.raise_totp_step("u1", 9, EVENT)
+        await write(stores, FACTORS)
+        assert not await stores.registry.directory.raise_totp_step("u1", 9, EVENT)
+
+    place.run(scenario)
+
+
+def test_a_rehash_replaces_only_the_hash_it_was_made_from(place: Place) -> None:
+    """D44: a password that was changed meanwhile stays changed."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN, FACTORS)
+        directory = stores.registry.directory
+        await directory.rehash("u1", "$argon2id$other", "$argon2id$wrong")
+        assert await directory.credentials("u1") == FACTORS
+        await directory.rehash("u1", "$argon2id$old", "$argon2id$new")
+        assert await directory.credentials("u1") == msgspec.structs.replace(FACTORS, password_hash="$argon2id$new")
+
+    place.run(scenario)
+
+
+def test_a_person_may_have_no_factor_yet(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, LIM)
+        assert await stores.registry.directory.credentials("u2") is None
+        await write(stores, Credentials(user_id="u2"))
+        assert await stores.registry.directory.credentials("u2") == Credentials(user_id="u2")
+
+    place.run(scenario)

@@ -1,0 +1,36 @@
+"""Units and registry writes in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from corpid.protocol.errors import InvalidGrant
+from tests.adapters.kept_records import CLIENT_EVENT
+from tests.adapters.opened import NOW
+
+if TYPE_CHECKING:
+    from corpid.adapters.sql.stores import SqlStores
+    from tests.adapters.places import Place
+
+
+def test_a_registry_write_inside_a_unit_ends_with_the_unit(place: Place) -> None:
+    """DESIGN: the audit event is written in the transaction of the change."""
+
+    async def scenario(stores: SqlStores) -> None:
+        async def spend(number: int, failure: Exception | None) -> None:
+            async with stores.transient.unit(NOW) as unit:
+                await unit.add("jti", number.to_bytes(32), 60)
+                await stores.registry.audit.write(CLIENT_EVENT, now=NOW)
+                if failure:
+                    raise failure
+
+        outcomes = await asyncio.gather(
+            spend(1, None), spend(2, InvalidGrant("Spent.")), spend(3, RuntimeError("a fault")), return_exceptions=True
+        )
+        assert [type(outcome) for outcome in outcomes] == [type(None), InvalidGrant, RuntimeError]
+        assert len(await stores.registry.audit.entries()) == 2
+        async with stores.transient.unit(NOW) as unit:
+            assert [await unit.add("jti", number.to_bytes(32), 60) for number in (1, 2, 3)] == [False, False, True]
+
+    place.run(scenario)

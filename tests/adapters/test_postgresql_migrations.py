@@ -1,0 +1,148 @@
+"""The schema on PostgreSQL: made, checked, refused (D43; `corpid migrate`)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+
+from corpid.adapters.sql import postgresql_schema, schema
+from corpid.adapters.sql.schema import DatabaseForgetful, DatabaseUnreachable, SchemaNewer, SchemaOlder
+from corpid.adapters.sql.tables import METADATA
+from tests import engines
+from tests.adapters.opened import EVENT, race
+from tests.adapters.places import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import sqlalchemy as sa
+
+STARTER = """
+go()
+async def main():
+    stores = await opened()
+    print(await stores.registry.deployment.maintenance())
+    await stores.close()
+asyncio.run(main())
+"""
+
+SHAPE = """
+SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
+    WHERE connamespace = 'public'::regnamespace AND conrelid <> 'alembic_version'::regclass
+UNION SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'
+UNION SELECT table_name || ' ' || column_name || ' ' || data_type || ' ' || is_nullable || ' ' || COALESCE(collation_name, '')
+    || ' ' || COALESCE(column_default, '')
+    FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'
+ORDER BY 1
+"""
+
+
+@pytest.fixture
+def empty() -> Iterator[Place]:
+    """A database without a schema."""
+    with engines.postgresql() as dsn:
+        yield Place(dsn)
+
+
+def url(place: Place) -> str:
+    assert isinstance(place.address, str)
+    return place.address
+
+
+def test_a_fresh_database_passes_the_check_and_a_second_migration_changes_nothing(empty: Place) -> None:
+    schema.migrate(url(empty))
+    schema.check(url(empty))
+    before = empty.sql(SHAPE)
+    schema.migrate(url(empty))
+    assert empty.sql(SHAPE) == before
+
+
+def test_the_migrations_make_exactly_the_tables_of_the_code(empty: Place, postgresql: Place) -> None:
+    """Columns, order of texts, constraints, cascades and indexes; by Alembic's eyes and by PostgreSQL's."""
+
+    def compare(connection: sa.Connection) -> None:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, METADATA) == []
+
+    postgresql_schema.inside(url(postgresql), compare, change=False)
+    empty.sql("CREATE TABLE alembic_version (version_num text)")
+    postgresql_schema.inside(url(empty), METADATA.create_all, change=True)
+    assert postgresql.sql(SHAPE) == empty.sql(SHAPE)
+
+
+def test_every_text_is_compared_byte_by_byte(postgresql: Place) -> None:
+    """A database made for some language sorts as SQLite does, and finds what is written alike only."""
+    other = postgresql.sql(
+        "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' "
+        "AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'"
+    )
+    assert other == []
+
+
+def test_processes_that_start_at_once_make_one_schema(empty: Place) -> None:
+    """First start of many hosts: they wait for one another under one lock."""
+    assert race(url(empty), STARTER, processes=6) == ["False"] * 6
+    schema.check(url(empty))
+
+
+def test_a_database_without_its_migration_says_to_run_it(empty: Place) -> None:
+    with pytest.raises(SchemaOlder, match=r"postgresql://127\.0\.0\.1:\d+/\w+ has an older schema .* `corpid migrate`"):
+        schema.check(url(empty))
+
+
+def test_a_newer_database_is_refused_and_left_alone(postgresql: Place) -> None:
+    postgresql.sql("UPDATE alembic_version SET version_num = '9999'")
+    before = postgresql.sql(SHAPE)
+    for use in (schema.check, schema.migrate):
+        with pytest.raises(SchemaNewer, match=r"was migrated by a newer CorpID \(its schema is '9999'\)"):
+            use(url(postgresql))
+    assert postgresql.sql(SHAPE) == before
+
+
+def test_a_database_that_cannot_be_reached_is_told_without_its_password(postgresql: Place) -> None:
+    missing = url(postgresql).replace("corpid@", "corpid:secret@") + "_missing"
+    nobody = "postgresql://corpid:secret@127.0.0.1:1/corpid"
+    for address, why in ((missing, "does not exist"), (nobody, "[Cc]onnect")):
+        for use in (schema.check, schema.migrate):
+            with pytest.raises(DatabaseUnreachable, match=why) as refused:
+                use(address)
+            assert "secret" not in str(refused.value)
+
+
+def test_a_server_that_may_forget_what_it_said_was_written_is_refused(postgresql: Place) -> None:
+    """DESIGN "What each engine promises": a spent thing stays spent."""
+    name = url(postgresql).rpartition("/")[2]
+    postgresql.sql(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    with pytest.raises(DatabaseForgetful, match="synchronous_commit is 'off': set it to 'on'"):
+        schema.check(url(postgresql))
+
+
+def test_a_migration_that_fails_leaves_the_schema_as_it_was(empty: Place) -> None:
+    """One transaction: a table in the way of the first migration undoes what it had made."""
+    empty.sql("CREATE TABLE transient (x integer)")
+    with pytest.raises(DatabaseUnreachable, match='"transient" already exists'):
+        schema.migrate(url(empty))
+    assert empty.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'") == [("transient",)]
+
+
+def test_a_migration_may_be_asked_for_in_a_running_loop_and_by_a_settings_address(empty: Place) -> None:
+    name = asyncio.run(schema.migrate_url(url(empty)))
+    assert name == url(empty).replace("corpid@", "")
+    schema.check(url(empty))
+
+
+@pytest.mark.parametrize("statement", ["UPDATE audit SET actor = 'x'", "DELETE FROM audit", "TRUNCATE audit"])
+def test_the_audit_table_refuses_changes_and_removals(postgresql: Place, statement: str) -> None:
+    """DESIGN: append-only audit table."""
+
+    async def write() -> None:
+        async with postgresql.opened() as stores:
+            await stores.registry.audit.write(EVENT, now=1)
+
+    asyncio.run(write())
+    with pytest.raises(AssertionError, match="append-only"):
+        postgresql.sql(statement)

@@ -1,0 +1,135 @@
+"""Where Redis is, and what CorpID says to an engine that it cannot use."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509 import DNSName, SubjectAlternativeName
+
+from corpid.adapters.valkey import open_valkey
+from corpid.ports import StoreUnavailable
+from tests.certificates import Authority
+from tests.engines import RedisServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PASSWORD = "never-shown"
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    with RedisServer() as running:
+        yield running
+
+
+def refusal(url: str) -> str:
+    """What `open_valkey` says."""
+
+    async def attempt() -> str:
+        with pytest.raises(StoreUnavailable) as refused:
+            await open_valkey(url, clock=time.time)
+        return str(refused.value)
+
+    sentence = asyncio.run(attempt())
+    assert PASSWORD not in sentence
+    return sentence
+
+
+def works(url: str) -> None:
+    async def attempt() -> None:
+        store = await open_valkey(url, clock=time.time)
+        async with store.unit(0) as unit:
+            assert await unit.add("proof", bytes(32), 60)
+            assert not await unit.add("proof", bytes(32), 60)
+        await store.close()
+
+    asyncio.run(attempt())
+
+
+def test_a_password_is_needed_where_the_engine_wants_one_and_never_shown(server: RedisServer) -> None:
+    server.command("ACL", "SETUSER", "corpid", "on", f">{PASSWORD}", "~*", "+@all")
+    server.command("CONFIG", "SET", "requirepass", "another")
+    place = f"127.0.0.1:{server.port}/0"
+    assert "refuses the user or password" in refusal(f"redis://{place}")
+    assert "refuses the user or password" in refusal(f"redis://:{PASSWORD}@{place}")
+    works(f"redis://corpid:{PASSWORD}@{place}")
+
+
+def test_a_user_who_may_too_little_is_told_what_is_needed(server: RedisServer) -> None:
+    server.command("ACL", "SETUSER", "corpid", "on", f">{PASSWORD}", "~*", "+@read")
+    assert "does not let this user" in refusal(f"redis://corpid:{PASSWORD}@127.0.0.1:{server.port}/0")
+    server.command("ACL", "SETUSER", "corpid", "+@write", "+info", "+time")
+    works(f"redis://corpid:{PASSWORD}@127.0.0.1:{server.port}/0")
+
+
+@pytest.mark.parametrize("policy", ["volatile-lru", "allkeys-lru", "volatile-ttl"])
+def test_an_engine_that_may_evict_what_was_spent_is_refused(server: RedisServer, policy: str) -> None:
+    """D7, D18: an evicted record of what was spent would let it be spent again."""
+    server.command("CONFIG", "SET", "maxmemory-policy", policy)
+    assert f"set maxmemory-policy to noeviction (it is {policy})" in refusal(server.url)
+
+
+def test_a_cluster_is_refused_with_the_reason() -> None:
+    with RedisServer("--cluster-enabled", "yes", "--save", "") as server:
+        assert "Redis Cluster, which CorpID cannot use yet" in refusal(server.url)
+
+
+def test_tls_with_an_authority_of_ones_own(tmp_path: Path) -> None:
+    """D52: what was spent may cross a network; a certificate that nobody vouches for is refused."""
+    authority = Authority("Authority")
+    (tmp_path / "authority.pem").write_bytes(authority.chain[0].public_bytes(serialization.Encoding.PEM))
+    certify(tmp_path, authority)
+    files = ("--tls-cert-file", "certificate.pem", "--tls-key-file", "key.pem", "--tls-ca-cert-file", "authority.pem")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    paths = [word if word.startswith("--") else str(tmp_path / word) for word in files]
+    with RedisServer("--save", "", "--tls-port", str(port), "--tls-auth-clients", "no", *paths):
+        works(f"rediss://localhost:{port}/0?ssl_ca_certs={tmp_path / 'authority.pem'}")
+        assert "CERTIFICATE_VERIFY_FAILED" in refusal(f"rediss://localhost:{port}/0")
+
+
+def certify(path: Path, authority: Authority) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = SubjectAlternativeName([DNSName("localhost")])
+    subject = Authority("Redis").name
+    certificate = authority.sign(subject, key.public_key(), ca=None, extra=name)
+    (path / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    (path / "key.pem").write_bytes(key.private_bytes(pem, pkcs8, serialization.NoEncryption()))
+
+
+def test_nobody_there() -> None:
+    sentence = refusal(f"redis://user:{PASSWORD}@127.0.0.1:1/0")
+    assert sentence.startswith("Redis at 127.0.0.1:1 cannot be reached; is it running")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [f"http://u:{PASSWORD}@localhost", f"redis://u:{PASSWORD}@localhost:port", f"redis://u:{PASSWORD}/@localhost:6379"],
+)
+def test_a_wrong_address_is_explained(url: str) -> None:
+    assert "write redis://HOST:PORT/0" in refusal(url)
+
+
+def test_something_else_at_the_address_is_not_taken_for_redis() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        answering = threading.Thread(target=answer_as_a_web_server, args=(listening,))
+        answering.start()
+        assert "Redis at 127.0.0.1:" in refusal(f"redis://127.0.0.1:{listening.getsockname()[1]}/0")
+        answering.join()
+
+
+def answer_as_a_web_server(listening: socket.socket) -> None:
+    connection, _ = listening.accept()
+    with connection:
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")

@@ -1,0 +1,34 @@
+"""`corpid maintenance prune`: the audit table keeps what the operator says (docs/decisions/0008)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpid.ports import AuditEvent
+
+if TYPE_CHECKING:
+    from corpid.app import Stores
+    from corpid.ports import AuditEntry
+    from tests.cli.conftest import Terminal
+
+DAY = 86_400
+
+
+async def events(stores: Stores) -> list[AuditEntry]:
+    return await stores.registry.audit.entries()
+
+
+async def of_two_ages(stores: Stores) -> None:
+    for action, days in (("key.rotate", 400), ("sign_in.complete", 100), ("key.rotate", 1)):
+        event = AuditEvent(actor="system", action=action)
+        await stores.registry.audit.write(event, now=stores.clock() - days * DAY)
+
+
+def test_old_entries_go_and_an_event_tells_how_many(terminal: Terminal) -> None:
+    terminal.look(of_two_ages)
+    assert "Removed 0 audit entries" in terminal.done("maintenance", "prune")
+    told = terminal.done("maintenance", "prune", "--audit-days", "365", "--sign-in-days", "90")
+    assert "Removed 2 audit entries" in told
+    kept, pruned = terminal.look(events)
+    assert (kept.action, pruned.action, pruned.actor) == ("key.rotate", "audit.prune", "operator")
+    assert pruned.detail == {"audit_days": "365", "sign_in_days": "90", "removed": "2"}

@@ -1,0 +1,267 @@
+"""Real engines for tests: PostgreSQL and Redis from Debian's packages, on ports and in directories of their own.
+
+`postgresql()` and `redis()` give the address of an empty one; both run once per test process, start when
+first asked for and stop with it. A test that stops an engine, or crashes it, starts one for itself:
+`with PostgresServer() as server: …`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pytest
+
+from tests.machine import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+IN_CI: Final = os.environ.get("CI") == "true"
+_START_SECONDS: Final = 60
+_VERSIONS: Final = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+POSTGRESQL: Final = _VERSIONS[-1].parent if _VERSIONS else None
+REDIS: Final = shutil.which("redis-server")
+
+_INITDB: Final = (
+    *("--username=corpid", "--auth=trust", "--encoding=UTF8", "--no-sync", "--no-instructions"),
+    # an order that is not that of bytes, so that a forgotten COLLATE shows
+    *("--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en"),
+)
+
+
+_LEFT_OUT: Final = "tests on {name} were left out: it is missing (`make setup-test` says more)"
+
+
+def missing() -> list[str]:
+    """A sentence for each engine that is not installed, and so for the tests that are left out."""
+    return [_LEFT_OUT.format(name=name) for name, path in (("PostgreSQL", POSTGRESQL), ("Redis", REDIS)) if not path]
+
+
+def _required(path: str | Path | None, name: str) -> Path:
+    if path is not None:
+        return Path(path)
+    if IN_CI:
+        pytest.fail(f"{name} is missing, and in CI its tests must run")
+    pytest.skip(_LEFT_OUT.format(name=name))
+
+
+class _Server:
+    """A process with a port and a directory; `stop`, `crash` and `start` it as often as needed."""
+
+    def __init__(self) -> None:
+        self.directory: Final = Path(tempfile.mkdtemp(prefix="corpid-engine-"))
+        self.port: Final = free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start it on its port and wait until it answers."""
+        self.process = self._launch()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self._end(signal.SIGKILL)
+                raise RuntimeError(f"{type(self).__name__} did not start:\n{self.log()}")
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """Stop it in order."""
+        self._end(signal.SIGINT)
+
+    def crash(self) -> None:
+        """End it as a power cut ends a program: nothing is said, nothing is written."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Let it hang: connections stay, nobody answers. `resume` ends that."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Answer again."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def log(self) -> str:
+        """What it wrote so far."""
+        return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
+
+    @property
+    def _log(self) -> Path:
+        return self.directory / "log"
+
+    def _end(self, how: signal.Signals) -> None:
+        if self.process is None:
+            return
+        self.process.send_signal(how)
+        self.process.wait(timeout=_START_SECONDS)
+        self.process = None
+
+    def _run(self, command: Sequence[str | Path], user: str | None = None) -> subprocess.Popen[bytes]:
+        owner: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                command, cwd=self.directory, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **owner
+            )
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        raise NotImplementedError
+
+    def _answers(self) -> bool:
+        raise NotImplementedError
+
+
+class PostgresServer(_Server):
+    """PostgreSQL, durable or (`fsync` False) quick. `settings` are lines of postgresql.conf."""
+
+    def __init__(self, *settings: str, fsync: bool = False) -> None:
+        self._programs: Final = _required(POSTGRESQL, "PostgreSQL")
+        super().__init__()
+        self._user: Final = "postgres" if os.geteuid() == 0 else None
+        self._data: Final = self.directory / "data"
+        self._settings: Final = (
+            *("listen_addresses = '127.0.0.1'", f"port = {self.port}", f"unix_socket_directories = '{self.directory}'"),
+            *(f"fsync = {'on' if fsync else 'off'}", "full_page_writes = off", "max_connections = 200"),
+            *("shared_buffers = 64MB", "autovacuum = off", "max_wal_size = 256MB", "log_min_messages = warning"),
+            *settings,
+        )
+
+    def dsn(self, database: str = "postgres") -> str:
+        """The address of one of its databases."""
+        return f"postgresql://corpid@127.0.0.1:{self.port}/{database}"
+
+    def sql(self, statement: str, database: str = "postgres") -> str:
+        """Execute statements as its owner; what they answer, a row per line."""
+        program = self._programs / "psql"
+        command = (program, "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", self.dsn(database), "-c", statement)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_START_SECONDS)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    @contextmanager
+    def database(self, template: str = "template1") -> Iterator[str]:
+        """The name of a new database, dropped afterwards with whoever is still connected."""
+        name = f"corpid_{secrets.token_hex(6)}"
+        self.sql(f"CREATE DATABASE {name} TEMPLATE {template}")
+        try:
+            yield name
+        finally:
+            self.sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+    @functools.cached_property
+    def migrated(self) -> str:
+        """The name of a database with the current schema, to make others from; nobody connects to it."""
+        from corpid.adapters.sql import schema
+
+        name = f"corpid_migrated_{secrets.token_hex(3)}"
+        self.sql(f"CREATE DATABASE {name}")
+        schema.migrate(self.dsn(name))
+        return name
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        if not self._data.exists():
+            self._make()
+        return self._run([self._programs / "postgres", "-D", self._data], self._user)
+
+    def _make(self) -> None:
+        if self._user:
+            shutil.chown(self.directory, self._user, self._user)
+        done = self._run([self._programs / "initdb", *_INITDB, "-D", self._data], self._user).wait()
+        assert done == 0, self.log()
+        with (self._data / "postgresql.conf").open("a", encoding="utf-8") as file:
+            file.writelines(f"{setting}\n" for setting in self._settings)
+
+    def _answers(self) -> bool:
+        state = self._data / "postmaster.pid"
+        lines = state.read_text(encoding="utf-8").splitlines() if state.exists() else []
+        assert self.process is not None
+        return lines[:1] == [str(self.process.pid)] and lines[-1].strip() == "ready"
+
+
+class RedisServer(_Server):
+    """Redis without persistence, unless `options` say otherwise (`"--save", "60 1"`)."""
+
+    def __init__(self, *options: str) -> None:
+        self._program: Final = _required(REDIS, "Redis")
+        super().__init__()
+        self._options: Final = options or ("--save", "", "--appendonly", "no")
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def command(self, *words: str) -> str:
+        """One command by itself (`server.command("FLUSHALL")`); the first line of the answer."""
+        text = f"*{len(words)}\r\n" + "".join(f"${len(word.encode())}\r\n{word}\r\n" for word in words)
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            connection.sendall(text.encode())
+            return connection.makefile(encoding="utf-8").readline().strip()
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        place = ("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory))
+        return self._run([self._program, *place, *self._options])
+
+    def _answers(self) -> bool:
+        try:
+            return self.command("PING") == "+PONG"
+        except OSError:
+            return False
+
+
+_running: Final = ExitStack()
+
+
+@functools.cache
+def postgresql_server() -> PostgresServer:
+    """The PostgreSQL of this test process; to be left running."""
+    return _running.enter_context(PostgresServer())
+
+
+@functools.cache
+def redis_server() -> RedisServer:
+    """The Redis of this test process; to be left running."""
+    return _running.enter_context(RedisServer())
+
+
+@contextmanager
+def postgresql(*, migrated: bool = False) -> Iterator[str]:
+    """The address of a database of its own: empty, or with the current schema."""
+    server = postgresql_server()
+    with server.database(server.migrated if migrated else "template1") as name:
+        yield server.dsn(name)
+
+
+@contextmanager
+def redis() -> Iterator[str]:
+    """The address of an empty Redis. One at a time."""
+    server = redis_server()
+    assert server.command("FLUSHALL") == "+OK"
+    yield server.url
+
+
+def stop() -> None:
+    """End what runs; tests/conftest.py calls it at the end of the session."""
+    _running.close()

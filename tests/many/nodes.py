@@ -1,0 +1,180 @@
+"""Several `corpid serve`, each on its own port, all with one issuer, on PostgreSQL and Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from corpid.sandbox import walk
+from corpid.sandbox.browser import Browser
+from corpid.sandbox.relying_party import RelyingParty
+from tests.machine import free_port
+from tests.web.processes import DIRECTORY, KEYS, RINA, environment
+from tests.web.served import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+WEEK = 604_800
+_RINA: dict[str, Any] = {**dict(DIRECTORY["users"])["rina"], "memberships": ["A1"]}  # type: ignore[call-overload]
+FILLED: dict[str, Any] = {**DIRECTORY, "users": {"rina": _RINA}}
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Running nodes; commands act on their database from a process of their own."""
+
+    directory: Path
+    ports: list[int]
+    settings: dict[str, str]
+    cookies: dict[str, str] = field(default_factory=dict)
+    """of the browser in which Rina signed in, once: a code from her app works once"""
+
+    @property
+    def issuer(self) -> str:
+        return self.settings["base_url"]
+
+    def command(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "corpid", *arguments],
+            cwd=self.directory, env=environment(self.settings), capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def applied(self, **sections: Any) -> None:
+        file = self.directory / "more.json"
+        file.write_text(json.dumps(sections))
+        self.command("apply", str(file), "--development")
+
+    def at(self, number: int) -> str:
+        return f"http://127.0.0.1:{self.ports[number]}"
+
+
+class _Node(httpx.AsyncBaseTransport):
+    """Reaches one node under the name of the issuer."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._inner = httpx.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.url = request.url.copy_with(port=self._port)
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+@contextmanager
+def running(directory: Path, database_url: str, transient_url: str, *, count: int = 3) -> Iterator[Nodes]:
+    """Started all at once on an empty database, then filled."""
+    ports = [free_port() for _ in range(count)]
+    chosen = {
+        "base_url": f"http://127.0.0.1:{ports[0]}",
+        "developer_mode": "true",
+        "database_url": database_url,
+        "transient_url": transient_url,
+        "migrate_on_start": "true",
+        "key_encryption_key": base64.b64encode(bytes(range(32))).decode(),
+        "session_seconds": str(WEEK),
+        "hashing_threads": "1",
+    }
+    nodes = Nodes(directory, ports, chosen)
+    with ExitStack() as stack:
+        for number, port in enumerate(ports):
+            stack.enter_context(_serving(directory, number, {**chosen, "port": str(port)}))
+        for port in ports:
+            _until_ready(port)
+        nodes.applied(**FILLED)
+        yield nodes
+
+
+@contextmanager
+def _serving(directory: Path, number: int, settings: dict[str, str]) -> Iterator[None]:
+    with (
+        (directory / f"node-{number}.log").open("wb") as log,
+        subprocess.Popen(
+            [sys.executable, "-m", "corpid", "serve"],
+            cwd=directory, env=environment(settings), stdout=log, stderr=subprocess.STDOUT,
+        ) as process,
+    ):  # fmt: skip
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(PATIENCE * 3)
+
+
+def _until_ready(port: int) -> None:
+    end = time.monotonic() + PATIENCE * 3
+    while True:
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200:
+                return
+        except httpx.HTTPError:
+            pass
+        assert time.monotonic() < end, "a node does not become ready"
+        time.sleep(0.05)
+
+
+@dataclass
+class Person:
+    """Rina, signed in, and a relying party; each request goes to the node that is named."""
+
+    nodes: Nodes
+    https: list[httpx.AsyncClient]
+    browsers: list[httpx.AsyncClient]
+
+    def party(self, at: int) -> RelyingParty:
+        return RelyingParty(client_id="rp-1", issuer=self.nodes.issuer, http=self.https[at], keys=KEYS)
+
+    def browser(self, at: int) -> Browser:
+        return Browser(self.browsers[at], frozenset({self.nodes.issuer}))
+
+    async def code(self, rp: RelyingParty, at: int) -> str:
+        answer = await self.browsers[at].get(await rp.begin(), follow_redirects=False)
+        assert answer.status_code == 302, answer.text
+        return rp.callback(answer.headers["location"])
+
+
+@asynccontextmanager
+async def signed_in(nodes: Nodes) -> AsyncIterator[Person]:
+    """Signed in through the pages of the first node, with a cookie that all have in common."""
+    https = [httpx.AsyncClient(transport=_Node(port), timeout=30) for port in nodes.ports]
+    browsers = [httpx.AsyncClient(transport=_Node(port), timeout=30) for port in nodes.ports]
+    person = Person(nodes, https, browsers)
+    try:
+        if not nodes.cookies:
+            await walk.sign_in(person.browser(0), await person.party(0).begin(), replace(RINA), "A1")
+            nodes.cookies.update({cookie.name: str(cookie.value) for cookie in browsers[0].cookies.jar})
+            browsers[0].cookies.clear()
+        for browser in browsers:
+            browser.cookies.update(nodes.cookies)
+        yield person
+    finally:
+        for client in (*https, *browsers):
+            await client.aclose()
+
+
+async def within_five_seconds(holds: Any) -> None:
+    """Ask again until it holds; D50 gives it five seconds."""
+    await within(6, holds)
+
+
+async def within(seconds: float, holds: Any) -> None:
+    """Ask again until it holds."""
+    end = time.monotonic() + seconds
+    while not await holds():
+        assert time.monotonic() < end, f"{seconds} seconds have passed"
+        await asyncio.sleep(0.2)

@@ -1,0 +1,255 @@
+"""What Prometheus is told on an address of its own, and what it is never told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from argon2.profiles import CHEAPEST
+from prometheus_client.parser import text_string_to_metric_families
+
+from corpid import app, settings
+from corpid.adapters.egress import EgressError
+from corpid.adapters.passwords import Argon2Passwords
+from corpid.directory.access import OPERATOR
+from corpid.flows import key_rotation
+from corpid.web import metrics as told
+from corpid.web import server
+from corpid.web.metrics import Metrics, Watched
+from corpid.web.trace_context import trace_id
+from tests.protocol.deployment import rp_keys
+from tests.web.test_shell import answering, asked, lines, logged, shell  # noqa: F401
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+VALID = f"00-{TRACE}-00f067aa0ba902b7-01"
+
+
+class Scraped(dict[tuple[str, ...], float]):
+    """(name, label values in the order of their names …) → value."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.labels: set[str] = set()
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                self.labels |= sample.labels.keys()
+                self[sample.name, *(value for _, value in sorted(sample.labels.items()))] = sample.value
+
+
+class Running:
+    """A provider and its metrics, each on a port of its own."""
+
+    def __init__(self, http: httpx.AsyncClient, scraper: httpx.AsyncClient, application: app.Application) -> None:
+        self.http = http
+        self.scraper = scraper
+        self.application = application
+
+    async def scrape(self) -> Scraped:
+        answer = await self.scraper.get("/metrics")
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith("text/plain; version=")
+        return Scraped(answer.text)
+
+
+@asynccontextmanager
+async def running(folder: Path, **watched: Any) -> AsyncIterator[Running]:
+    public, private = server.bind("127.0.0.1", 0), server.bind("127.0.0.1", 0)
+    origin = f"http://127.0.0.1:{public[0].getsockname()[1]}"
+    chosen = settings.load(data_dir=folder, base_url=origin, developer_mode=True)
+    hashing = Argon2Passwords(threads=1, profile=CHEAPEST)
+    async with app.create(chosen, passwords=hashing) as application:
+        metrics = Metrics()
+        metrics.watched = Watched(clock=time.time, own_keys=application.provider.own_keys, **watched)
+        application.asgi.observe(metrics.request)
+        provider = server.Server(application.asgi, drain_seconds=0)
+        await provider.start(public)
+        scraped = f"http://127.0.0.1:{private[0].getsockname()[1]}"
+        async with (
+            told.served(metrics, private),
+            httpx.AsyncClient(base_url=origin, trust_env=False) as http,
+            httpx.AsyncClient(base_url=scraped, trust_env=False) as scraper,
+        ):
+            yield Running(http, scraper, application)
+        provider.force()
+        await provider.stop()
+
+
+def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path, hashing=lambda: 3, pool=lambda: 2) as made:
+            await made.http.get("/.well-known/keys")
+            await made.http.get("/.well-known/keys")
+            await made.http.post("/mga/sps/oauth/oauth20/token", data={"client_id": "secret-client"})
+            await made.http.get("/healthz")
+            found = await made.scrape()
+            assert found["corpid_requests_total", "/.well-known/keys", "2xx", ""] == 2
+            assert found["corpid_requests_total", "/mga/sps/oauth/oauth20/token", "4xx", "invalid_request"] == 1
+            assert found["corpid_requests_total", "/healthz", "2xx", ""] == 1
+            assert found["corpid_request_seconds_count", "/.well-known/keys"] == 2
+            assert found["corpid_hashing_pending",] == 3
+            assert found["corpid_database_connections_in_use",] == 2
+            assert found["corpid_signing_key_start_timestamp_seconds", "next"] == 0
+            active = found["corpid_signing_key_start_timestamp_seconds", "active"]
+            key = await key_rotation.rotate(made.application.provider.registry, OPERATOR, now=time.time())
+            made.application.provider.own_keys._looked_at = float("-inf")
+            found = await made.scrape()
+            assert found["corpid_signing_key_start_timestamp_seconds", "next"] == key.active_from
+            assert found["corpid_signing_key_start_timestamp_seconds", "active"] == active
+
+    asyncio.run(story())
+
+
+def test_no_label_tells_who_asked_or_for_what(tmp_path: Path) -> None:
+    """Whatever callers make up, there are no more series than routes, outcomes and codes."""
+
+    async def story() -> None:
+        async with running(tmp_path) as made:
+            for number in range(20):
+                await made.http.get(f"/made-up-{number}/secret-path")
+                await made.http.get(f"/sign-in/secret-path-{number}")
+                await made.http.get("/mga/sps/oauth/oauth20/authorize", params={"client_id": f"secret-client-{number}"})
+            found = await made.scrape()
+            assert "secret" not in found.text
+            assert "made-up" not in found.text
+            assert found["corpid_requests_total", "other", "4xx", "invalid_request"] == 20
+            assert sum(name == "corpid_requests_total" for name, *_ in found) == 3
+            assert found.labels == {"endpoint", "outcome", "reason", "le", "key"}
+
+    asyncio.run(story())
+
+
+def test_reasons_beyond_the_expected_number_count_as_one() -> None:
+    metrics = Metrics()
+    for number in range(200):
+        metrics.request("/token", 400, f"reason_{number}", 0.001)
+    found = Scraped(asyncio.run(metrics.text()).decode())
+    assert found["corpid_requests_total", "/token", "4xx", "other"] == 136
+    assert found["corpid_request_seconds_count", "/token"] == 200
+
+
+def test_the_provider_itself_serves_no_metrics_and_their_address_nothing_else(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as made:
+            assert (await made.http.get("/metrics")).status_code == 404
+            for path in ("/", "/.well-known/openid-configuration", "/healthz", "/metrics/"):
+                assert (await made.scraper.get(path)).status_code == 404
+            assert (await made.scraper.post("/metrics")).status_code == 404
+            assert (await made.scraper.head("/metrics")).content == b""
+
+    asyncio.run(story())
+
+
+def test_fetches_of_relying_parties_keys_are_counted_by_outcome() -> None:
+    """D27: fetched, no key set, or not fetched at all; never from whom."""
+    metrics = Metrics()
+    key_set = json.dumps(rp_keys("rp-1").public()).encode()
+
+    async def fetch(url: str) -> bytes:
+        if url == "bad":
+            raise EgressError("nobody answers")
+        return key_set if url == "good" else b"<html>"
+
+    async def story() -> Scraped:
+        counted = metrics.counting(fetch)
+        assert await counted("good") == key_set
+        assert await counted("html") == b"<html>"
+        with pytest.raises(EgressError):
+            await counted("bad")
+        return Scraped((await metrics.text()).decode())
+
+    found = asyncio.run(story())
+    for outcome in ("fetched", "unusable", "failed"):
+        assert found["corpid_client_key_fetches_total", outcome] == 1
+
+
+def test_several_processes_answer_as_one(tmp_path: Path) -> None:
+    """Whichever of them is asked, by the folder that they share; what one counted stays when it is gone."""
+    program = """
+import asyncio, os, sys
+from corpid.web.metrics import DIRECTORY_VARIABLE, Metrics, Watched, worker_ended
+
+class Keys:
+    async def ring(self, now):
+        raise ValueError("none")
+
+metrics = Metrics(os.environ[DIRECTORY_VARIABLE])
+number = int(sys.argv[1])
+metrics.watched = Watched(clock=float, own_keys=Keys(), hashing=lambda: number)
+for _ in range(number):
+    metrics.request("/token", 200, "", 0.01)
+asyncio.run(metrics.look())
+print("ready", flush=True)
+gone = int(input())
+if gone:
+    worker_ended(gone)
+print(asyncio.run(metrics.text()).decode(), flush=True)
+"""
+    environment = {**os.environ, told.DIRECTORY_VARIABLE: str(tmp_path)}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, number],
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for number in ("2", "3")
+    ]  # fmt: skip
+    try:
+        for worker in workers:
+            assert worker.stdout is not None
+            assert worker.stdout.readline() == "ready\n"
+        first, second = workers
+        both = Scraped(first.communicate("0\n", timeout=60)[0])
+        one = Scraped(second.communicate(f"{first.pid}\n", timeout=60)[0])
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.communicate()
+    for found in (both, one):
+        assert found["corpid_requests_total", "/token", "2xx", ""] == 5
+        assert found["corpid_request_seconds_count", "/token"] == 5
+    assert (both["corpid_hashing_pending",], one["corpid_hashing_pending",]) == (5, 3)
+
+
+def test_a_request_that_belongs_to_a_trace_says_so_in_its_line(lines: io.BytesIO) -> None:  # noqa: F811
+    """W3C Trace Context; the field is one of the closed list (D48)."""
+    asked(shell(answering([])), headers={"traceparent": VALID})
+    asked(shell(answering([])))
+    asked(shell(answering([])), headers={"traceparent": "00-anything-else-01"})
+    assert [line.get("trace_id") for line in logged(lines)] == [TRACE, None, None]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (VALID, TRACE),
+        (f"cc-{TRACE}-00f067aa0ba902b7-01-what-comes-later", TRACE),
+        (f"00-{TRACE}-00f067aa0ba902b7-01-more", None),
+        (f"ff-{TRACE}-00f067aa0ba902b7-01", None),
+        (f"00-{TRACE.upper()}-00f067aa0ba902b7-01", None),
+        (f"00-{'0' * 32}-00f067aa0ba902b7-01", None),
+        (f"00-{TRACE}-{'0' * 16}-01", None),
+        (f"00-{TRACE}-00f067aa0ba902b7", None),
+        (f" {VALID}", None),
+        ("", None),
+    ],
+)
+def test_only_a_valid_traceparent_names_a_trace(value: str, expected: str | None) -> None:
+    """W3C Trace Context §3.2.2."""
+    assert trace_id([(b"traceparent", value.encode())]) == expected
+
+
+def test_two_traceparents_name_no_trace() -> None:
+    """W3C Trace Context §3.2: whoever sees more than one ignores them."""
+    assert trace_id([(b"traceparent", VALID.encode())] * 2) is None
