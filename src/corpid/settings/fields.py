@@ -155,10 +155,10 @@ class Settings(BaseSettings):
     keepalive_seconds: float = Field(
         default=75, gt=0, le=3600, description="How long an idle connection stays open; longer than the proxy's own."
     )
-    par_per_client: int = Field(default=60_000, ge=0, description=f"Pushed requests of one client{_MINUTE}")
-    par_per_address: int = Field(default=60_000, ge=0, description=f"Pushed requests from one address{_MINUTE}")
-    token_per_client: int = Field(default=60_000, ge=0, description=f"Token requests of one client{_MINUTE}")
-    token_per_address: int = Field(default=60_000, ge=0, description=f"Token requests from one address{_MINUTE}")
+    par_per_client: int = Field(default=300_000, ge=0, description=f"Pushed requests of one client{_MINUTE}")
+    par_per_address: int = Field(default=300_000, ge=0, description=f"Pushed requests from one address{_MINUTE}")
+    token_per_client: int = Field(default=300_000, ge=0, description=f"Token requests of one client{_MINUTE}")
+    token_per_address: int = Field(default=300_000, ge=0, description=f"Token requests from one address{_MINUTE}")
     sign_in_per_address: int = Field(
         default=30_000, ge=0, description=f"Browsers arriving to sign in from one address{_MINUTE}"
     )
