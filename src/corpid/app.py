@@ -1,6 +1,6 @@
 """The composition root: settings → adapters → Provider → ASGI application.
 
-The only place that knows which adapter is used.
+Beside `engines`, the only place that knows which adapter is used.
 """
 
 from __future__ import annotations

@@ -41,13 +41,12 @@ class Engines:
     """adapters.sql.retention.prune on this database"""
 
 
-def migrate(settings: Settings) -> None:
-    """Bring the database's schema up to this version. Raises StartError."""
-    database = settings.sqlite_path or settings.database_url
+async def migrate(settings: Settings) -> str:
+    """Bring the database's schema up to this version; returns its name, without secrets. Raises StartError."""
     try:
         if settings.is_embedded:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        schema.migrate(database)
+        return await schema.migrate_url(settings.database_url)
     except SchemaError as error:
         raise StartError(str(error)) from error
     except OSError as error:

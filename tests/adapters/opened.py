@@ -102,3 +102,19 @@ def race(address: Path | str, body: str, *, processes: int) -> list[str]:
     answers = [process.communicate(timeout=60)[0].strip() for process in racing]
     assert [process.returncode for process in racing] == [0] * processes
     return answers
+
+
+SPENDER = """
+async def main():
+    stores = await opened()
+    go()
+    won = 0
+    for number in range(200):
+        async with stores.transient.unit(NOW) as unit:
+            won += await unit.add("jti", number.to_bytes(32), 60)
+            await unit.count("requests", bytes(32), 600)
+    print(won)
+    await stores.close()
+asyncio.run(main())
+"""
+"""A program for `race`: how many of two hundred single-use values it was the first to add, counting each try."""

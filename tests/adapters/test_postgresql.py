@@ -17,7 +17,7 @@ from corpid.adapters.sql.stores import open_postgresql
 from corpid.directory.records import User
 from corpid.ports import Conflict, MissingReference, NameTaken, Session, StoreUnavailable, Upsert
 from corpid.protocol.errors import InvalidGrant
-from tests.adapters.opened import EVENT, KEY, NOW, race
+from tests.adapters.opened import EVENT, KEY, NOW, SPENDER, race
 
 if TYPE_CHECKING:
     from corpid.adapters.sql.stores import SqlStores
@@ -26,20 +26,6 @@ if TYPE_CHECKING:
 ORPHAN = Session(
     session_id="s", user_id="nobody", browser_id="b", auth_time=1, amr=(), level=2, expires_at=int(NOW) + 60
 )
-
-SPENDER = """
-async def main():
-    stores = await opened()
-    go()
-    won = 0
-    for number in range(200):
-        async with stores.transient.unit(NOW) as unit:
-            won += await unit.add("jti", number.to_bytes(32), 60)
-            await unit.count("requests", bytes(32), 600)
-    print(won)
-    await stores.close()
-asyncio.run(main())
-"""
 
 SWEEPER = """
 async def main():

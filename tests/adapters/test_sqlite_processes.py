@@ -14,26 +14,12 @@ from corpid.adapters.sql.checkpoints import Checkpoints
 from corpid.adapters.sql.sqlite import BUSY_SECONDS
 from corpid.directory.records import Entity
 from corpid.ports import StoreUnavailable, Upsert
-from tests.adapters.opened import EVENT, NOW, program, race, sqlite
+from tests.adapters.opened import EVENT, NOW, SPENDER, program, race, sqlite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.adapters.sql.stores import SqlStores
-
-SPENDER = """
-async def main():
-    stores = await opened()
-    go()
-    won = 0
-    for number in range(200):
-        async with stores.transient.unit(NOW) as unit:
-            won += await unit.add("jti", number.to_bytes(32), 60)
-            await unit.count("requests", bytes(32), 60)
-    print(won)
-    await stores.close()
-asyncio.run(main())
-"""
 
 TAKER = """
 async def main():

@@ -111,3 +111,60 @@ def records(password_hash: str) -> list[Record]:
         THIRD_PARTY_GRANT,
         THIRD_PARTY,
     ]
+
+
+# What resources tell of Alice at rp-1 (Spec 2.6, D23)
+
+AUTH_INFO: Final = {
+    "Result_Set": {
+        "ESrvc_Row_Count": 1,
+        "ESrvc_Result": [
+            {
+                "CPESrvcID": "PERMITS",
+                "Auth_Result_Set": {
+                    "Row_Count": 1,
+                    "Row": [
+                        {
+                            "CPEntID_SUB": "PORT",
+                            "CPRole": "Maker",
+                            "StartDate": "2020-01-01",
+                            "EndDate": "9999-12-31",
+                            "Parameter": [{"name": "Year", "value": "2027"}],
+                        }
+                    ],
+                },
+            }
+        ],
+    }
+}
+TP_AUTH_INFO: Final = {
+    "Result_Set": {
+        "ESrvc_Row_Count": 1,
+        "ESrvc_Result": [
+            {
+                "CPESrvcID": "PERMITS",
+                "Auth_Set": {
+                    "ENT_ROW_COUNT": 1,
+                    "TP_Auth": [
+                        {
+                            "CP_Clnt_ID": "201000001A",
+                            "CP_ClntEnt_TYPE": "UEN",
+                            "Auth_Result_Set": {
+                                "Row_Count": 1,
+                                "Row": [
+                                    {
+                                        "CP_ClntEnt_SUB": "",
+                                        "CPRole": "Checker",
+                                        "StartDate": "2021-02-03",
+                                        "EndDate": "9999-12-31",
+                                        "Parameter": [{"name": "Year", "value": ""}],
+                                    }
+                                ],
+                            },
+                        }
+                    ],
+                },
+            }
+        ],
+    }
+}

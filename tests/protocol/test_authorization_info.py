@@ -10,6 +10,7 @@ import pytest
 from corpid.sandbox import jwt
 from tests.protocol import directory
 from tests.protocol.deployment import FAR, ISSUER
+from tests.protocol.directory import AUTH_INFO, TP_AUTH_INFO
 from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import not_cached
 
@@ -19,59 +20,6 @@ if TYPE_CHECKING:
     import httpx
 
 URL = f"{ISSUER}/authorization-info"
-AUTH_INFO = {
-    "Result_Set": {
-        "ESrvc_Row_Count": 1,
-        "ESrvc_Result": [
-            {
-                "CPESrvcID": "PERMITS",
-                "Auth_Result_Set": {
-                    "Row_Count": 1,
-                    "Row": [
-                        {
-                            "CPEntID_SUB": "PORT",
-                            "CPRole": "Maker",
-                            "StartDate": "2020-01-01",
-                            "EndDate": "9999-12-31",
-                            "Parameter": [{"name": "Year", "value": "2027"}],
-                        }
-                    ],
-                },
-            }
-        ],
-    }
-}
-TP_AUTH_INFO = {
-    "Result_Set": {
-        "ESrvc_Row_Count": 1,
-        "ESrvc_Result": [
-            {
-                "CPESrvcID": "PERMITS",
-                "Auth_Set": {
-                    "ENT_ROW_COUNT": 1,
-                    "TP_Auth": [
-                        {
-                            "CP_Clnt_ID": "201000001A",
-                            "CP_ClntEnt_TYPE": "UEN",
-                            "Auth_Result_Set": {
-                                "Row_Count": 1,
-                                "Row": [
-                                    {
-                                        "CP_ClntEnt_SUB": "",
-                                        "CPRole": "Checker",
-                                        "StartDate": "2021-02-03",
-                                        "EndDate": "9999-12-31",
-                                        "Parameter": [{"name": "Year", "value": ""}],
-                                    }
-                                ],
-                            },
-                        }
-                    ],
-                },
-            }
-        ],
-    }
-}
 NOTHING = {"Result_Set": {"ESrvc_Row_Count": 0, "ESrvc_Result": []}}
 
 

@@ -12,7 +12,15 @@ import pytest
 from corpid.sandbox import jwt
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, NOON, USERINFO, rp_keys
-from tests.protocol.directory import CLIENT_ENTITY, MAKER, PERMITS, THIRD_PARTY, THIRD_PARTY_GRANT
+from tests.protocol.directory import (
+    AUTH_INFO,
+    CLIENT_ENTITY,
+    MAKER,
+    PERMITS,
+    THIRD_PARTY,
+    THIRD_PARTY_GRANT,
+    TP_AUTH_INFO,
+)
 from tests.protocol.expectations import EVERY, PUSHED, SIGNED
 from tests.protocol.refusals import not_cached, resource_refusal
 
@@ -26,59 +34,6 @@ EIGHT = NOON + 86400
 """2027-01-16 08:00:00 UTC, midnight in Los Angeles"""
 BLOCKS = {"authinfo": "auth_info", "tpauthinfo": "tp_auth_info"}
 EMPTY: dict[str, Any] = {"Result_Set": {"ESrvc_Row_Count": 0, "ESrvc_Result": []}}
-AUTH_INFO = {
-    "Result_Set": {
-        "ESrvc_Row_Count": 1,
-        "ESrvc_Result": [
-            {
-                "CPESrvcID": "PERMITS",
-                "Auth_Result_Set": {
-                    "Row_Count": 1,
-                    "Row": [
-                        {
-                            "CPEntID_SUB": "PORT",
-                            "CPRole": "Maker",
-                            "StartDate": "2020-01-01",
-                            "EndDate": "9999-12-31",
-                            "Parameter": [{"name": "Year", "value": "2027"}],
-                        }
-                    ],
-                },
-            }
-        ],
-    }
-}
-TP_AUTH_INFO = {
-    "Result_Set": {
-        "ESrvc_Row_Count": 1,
-        "ESrvc_Result": [
-            {
-                "CPESrvcID": "PERMITS",
-                "Auth_Set": {
-                    "ENT_ROW_COUNT": 1,
-                    "TP_Auth": [
-                        {
-                            "CP_Clnt_ID": "201000001A",
-                            "CP_ClntEnt_TYPE": "UEN",
-                            "Auth_Result_Set": {
-                                "Row_Count": 1,
-                                "Row": [
-                                    {
-                                        "CP_ClntEnt_SUB": "",
-                                        "CPRole": "Checker",
-                                        "StartDate": "2021-02-03",
-                                        "EndDate": "9999-12-31",
-                                        "Parameter": [{"name": "Year", "value": ""}],
-                                    }
-                                ],
-                            },
-                        }
-                    ],
-                },
-            }
-        ],
-    }
-}
 
 
 def claims(world: World, method: str = "GET") -> dict[str, Any]:

@@ -15,15 +15,13 @@ from corpid.adapters import milliseconds, valkey_runs
 from corpid.adapters.valkey_link import Address
 from corpid.adapters.valkey_runs import Runs
 from corpid.protocol.errors import OAuthError
+from corpid.protocol.limits import CLOCKS_APART_SECONDS
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from corpid.adapters.valkey_link import Answer, Command, Link
     from corpid.ports import Clock
-
-_CLOCKS_APART_SECONDS: Final = 10
-"""how far a node that is ready may be off the engine's clock (D49)"""
 
 
 class ValkeyTransientStore:
@@ -39,7 +37,7 @@ class ValkeyTransientStore:
         since, ahead = self.runs.remembers_since, self.runs.ahead
         if since <= self._deployed_at - ahead:
             return 0.0
-        return since + max(ahead, _CLOCKS_APART_SECONDS)
+        return since + max(ahead, CLOCKS_APART_SECONDS)
 
     def unit(self, now: float) -> ValkeyTransientUnit:  # noqa: ARG002 - the engine's clock decides (D49)
         """See ports.TransientStore. All its verbs go to one run of the engine; it joins no other unit."""

@@ -96,12 +96,6 @@ def _failure(caller: Caller, address: ReturnAddress, error: OAuthError, cause: E
     return Answered(response=authorization_response.failure(address, error, reference=caller.request_id), failure=cause)
 
 
-async def refuse_maintenance(provider: Provider, now: float) -> None:
-    """Raises TemporarilyUnavailable while an operator has maintenance on (Spec 7.2)."""
-    if await provider.live.maintenance(now):
-        raise TemporarilyUnavailable("the provider is under maintenance: try again later")
-
-
 async def before(
     provider: Provider, client_id: str, mark: str, browser: Browser | None, now: float
 ) -> Interaction | None:

@@ -18,7 +18,6 @@ from corpid.protocol.errors import InvalidRequest, InvalidRequestURI
 from corpid.protocol.limits import INTERACTIONS_PER_REQUEST, REQUEST_URI_SECONDS
 from corpid.protocol.parameters import required
 from corpid.protocol.records import PushedRequest
-from corpid.protocol.registration import serves
 
 if TYPE_CHECKING:
     from corpid.flows.caller import Caller
@@ -51,7 +50,7 @@ async def arrive(
     policy = provider.policy
     ours = policy.pushed is not None and sent.get("request_uri", "").startswith(REQUEST_URI_PREFIX)
     if policy.query is not None and not ours:
-        if serves(client, policy.query, policy.today(caller.now)):
+        if policy.serves(client, policy.query, caller.now):
             return await front_channel.arrive(
                 provider, caller, client, query, generation=policy.query, cookie=cookie, may_complete=may_complete
             )
@@ -98,7 +97,7 @@ async def _with_reference(
 
 async def _enter(provider: Provider, caller: Caller, arriving: Arrival, *, in_time: bool) -> Entered | Answered:
     client_id, now = arriving.client.client_id, caller.now
-    await arrival.refuse_maintenance(provider, now)
+    await provider.live.refuse_maintenance(now)
     prospect = await arrival.prospect(provider, arriving, now)
     if in_time and prospect.obstacle is None and arriving.may_complete:
         return await arrival.complete_at_once(provider, caller, arriving.client, prospect.interaction)

@@ -9,7 +9,7 @@ import msgspec
 from corpid.flows import kinds, replays
 from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
-from corpid.protocol import client_assertion, registration
+from corpid.protocol import client_assertion
 from corpid.protocol.client_assertion import Assertion, KeyNotFound
 from corpid.protocol.errors import InvalidClient, InvalidRequest, ServerError
 from corpid.protocol.limits import CLOCK_AHEAD_SECONDS
@@ -30,6 +30,11 @@ class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
     client: Client
     keys: ClientKeySet
     assertion: Assertion
+
+
+def no_key_set(error: KeySetUnavailable) -> ServerError:
+    """The refusal where no key set of a client can be had (D27)."""
+    return ServerError("the key set of this client cannot be fetched or read", detail=str(error))
 
 
 async def authenticate(
@@ -65,7 +70,7 @@ async def authenticate(
             keys = await provider.client_keys.refetched(client, now=now)
             assertion = _verify_again(candidate, keys, issuer, now)
     except KeySetUnavailable as error:
-        raise ServerError("the key set of this client cannot be fetched or read", detail=str(error)) from None
+        raise no_key_set(error) from None
     await provider.rates.client(endpoint, client.client_id, address, now)
     return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
 
@@ -83,7 +88,7 @@ def _judge_again(
     Raises InvalidClient. Source: D8, decisions "No downgrade"
     """
     issuer, pushed = provider.policy.base_url, provider.policy.pushed
-    if pushed is None or registration.serves(client, generation, provider.policy.today(now)):
+    if pushed is None or provider.policy.serves(client, generation, now):
         return
     try:
         client_assertion.read(parameters, issuer=issuer, generation=pushed, now=now)

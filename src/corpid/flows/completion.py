@@ -9,7 +9,7 @@ import msgspec
 from corpid.flows import interactions, kinds
 from corpid.flows.interactions import Interaction, Outcome
 from corpid.ports import AuditEvent
-from corpid.protocol import assurance, authorization_response, habits, registration, scopes
+from corpid.protocol import assurance, authorization_response, habits, scopes
 from corpid.protocol.errors import AccessDenied, InvalidRequest, InvalidRequestURI
 from corpid.protocol.generations import GENERATIONS
 from corpid.protocol.limits import REDIRECT_REPEATED_SECONDS
@@ -49,7 +49,7 @@ async def still_allowed(provider: Provider, client: Client, interaction: Interac
     """What a completion looks at once more. Raises AccessDenied. Source: D50"""
     request = interaction.request
     generation = provider.policy.serving(request.generation)
-    if generation is None or not registration.serves(client, generation, provider.policy.today(now)):
+    if generation is None or not provider.policy.serves(client, generation, now):
         raise AccessDenied("this client may no longer use this interface")
     if not scopes.covered(client, request.scopes):
         raise AccessDenied("this client may no longer ask for these scopes")

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from corpid.flows import arrival, browsers, interactions, kinds
 from corpid.flows.arrival import Arrival, Entered
+from corpid.flows.client_authentication import no_key_set
 from corpid.flows.id_token_key import id_token_key
 from corpid.jose.encoding import base64url
 from corpid.ports import KeySetUnavailable
 from corpid.protocol import authorization_request, parameters
 from corpid.protocol.authorization_request import REQUEST_PARAMETERS
 from corpid.protocol.authorization_response import ReturnAddress
-from corpid.protocol.errors import InvalidRequest, ServerError
+from corpid.protocol.errors import InvalidRequest
 from corpid.protocol.limits import STATE_CHARACTERS
 from corpid.protocol.parameters import required
 
@@ -67,7 +68,7 @@ async def _enter(
     cookie: str | None,
     visible: bool,
 ) -> Entered | Answered:
-    await arrival.refuse_maintenance(provider, caller.now)
+    await provider.live.refuse_maintenance(caller.now)
     request = _validated(provider, client, query, generation)
     await _key_at_hand(provider, caller, client, generation)
     browser = await browsers.recognise(provider, cookie, now=caller.now)
@@ -99,7 +100,7 @@ async def _key_at_hand(provider: Provider, caller: Caller, client: Client, gener
     try:
         keys = await provider.client_keys.current(client, now=caller.now)
     except KeySetUnavailable as error:
-        raise ServerError("the key set of this client cannot be fetched or read", detail=str(error)) from None
+        raise no_key_set(error) from None
     id_token_key(client, generation, keys, refusal=InvalidRequest)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from corpid.protocol.errors import TemporarilyUnavailable
 from corpid.protocol.limits import LIVE_STATE_SECONDS
 
 if TYPE_CHECKING:
@@ -118,6 +119,11 @@ class LiveState:
     async def maintenance(self, now: float) -> bool:
         """Whether an operator has switched maintenance on."""
         return await self._maintenance.get("", now, self._registry.deployment.maintenance)
+
+    async def refuse_maintenance(self, now: float) -> None:
+        """Raises TemporarilyUnavailable while maintenance is on (Spec 7)."""
+        if await self.maintenance(now):
+            raise TemporarilyUnavailable("the provider is under maintenance: try again later", retry_after=60)
 
     def drop(self) -> None:
         """Forget everything, for a process that serves and changes; what others change is seen within 5 s (D50)."""

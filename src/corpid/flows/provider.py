@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from corpid.protocol import registration
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from zoneinfo import ZoneInfo
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from corpid.flows.usage import UsageLog
     from corpid.ports import ClientKeys, Passwords, Registry, TransientStore
     from corpid.protocol.generations import Generation
+    from corpid.protocol.records import Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,10 @@ class Policy:
     def serving(self, name: str) -> Generation | None:
         """The generation of this name, None where it is not served (any more)."""
         return next((each for each in self.served if each.name == name), None)
+
+    def serves(self, client: Client, generation: Generation, now: float) -> bool:
+        """Whether a client may use a generation at this moment (decisions "Generations")."""
+        return registration.serves(client, generation, self.today(now))
 
     def today(self, now: float) -> str:
         """The day in the deployment's time zone, YYYY-MM-DD (D23)."""

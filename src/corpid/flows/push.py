@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.flows import client_authentication, kinds, possession, rates
 from corpid.flows.id_token_key import id_token_key
-from corpid.protocol import authorization_request, registration
+from corpid.protocol import authorization_request
 from corpid.protocol.dpop import Target
 from corpid.protocol.errors import InvalidRequest, UnauthorizedClient
 from corpid.protocol.limits import REQUEST_URI_SECONDS
@@ -58,7 +58,7 @@ async def push(
         now=now,
     )
     client = caller.client
-    if not registration.serves(client, generation, policy.today(now)):
+    if not policy.serves(client, generation, now):
         raise UnauthorizedClient("this client is not registered for the generation that is served here")
     if parameters.get("client_id") is None:
         raise InvalidRequest("parameter client_id is missing")

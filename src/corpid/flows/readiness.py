@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from corpid.ports import StoreUnavailable
+from corpid.protocol.limits import CLOCKS_APART_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.flows.provider import Provider
-
-CLOCKS_APART_SECONDS: Final = 10  # D49
 
 
 class NotReady(Exception):

@@ -10,9 +10,10 @@ import msgspec
 from corpid.directory import authorization_data
 from corpid.directory.parties import entity_attributes
 from corpid.flows import kinds, possession
+from corpid.flows.client_authentication import no_key_set
 from corpid.jose import encryption
 from corpid.ports import KeySetUnavailable
-from corpid.protocol import access_token, credentials, registration, scopes, userinfo
+from corpid.protocol import access_token, credentials, scopes, userinfo
 from corpid.protocol.dpop import Target
 from corpid.protocol.errors import InvalidRequest, InvalidToken, ServerError
 from corpid.protocol.scopes import ENTITY_SCOPES
@@ -107,7 +108,7 @@ async def _live(provider: Provider, generation: Generation, token: AccessToken, 
     client = await provider.live.client(token.client_id, now)
     if client is None:
         raise InvalidToken("access token: its client is not known or disabled")
-    if not registration.serves(client, generation, provider.policy.today(now)):
+    if not provider.policy.serves(client, generation, now):
         raise InvalidToken("access token: its client may no longer use this interface")
     if not scopes.covered(client, token.scopes):
         raise InvalidToken("access token: its client may no longer ask for these scopes")
@@ -140,7 +141,7 @@ async def _encrypt(provider: Provider, client: Client, answer: str, enc: str, no
     try:
         keys = await provider.client_keys.current(client, now=now)
     except KeySetUnavailable as error:
-        raise ServerError("the key set of this client cannot be fetched or read", detail=str(error)) from None
+        raise no_key_set(error) from None
     if keys.encryption is None:
         raise ServerError("the key set of this client has no usable key with use enc")
     return encryption.encrypt(answer, keys.encryption, enc)

@@ -12,7 +12,7 @@ from corpid.flows.client_authentication import AuthenticatedClient
 from corpid.flows.id_token_key import id_token_key
 from corpid.jose import encryption
 from corpid.jose.keys import EncryptionKey
-from corpid.protocol import access_token, habits, id_token, registration, scopes
+from corpid.protocol import access_token, habits, id_token, scopes
 from corpid.protocol import grant as grants
 from corpid.protocol.dpop import Proof, Target
 from corpid.protocol.errors import InvalidGrant, InvalidRequest, ServerError
@@ -148,7 +148,7 @@ async def _spend(provider: Provider, redemption: _Redemption, now: float) -> Gra
 
 async def _parties(provider: Provider, redemption: _Redemption, grant: Grant, now: float) -> Parties:
     client, generation = redemption.client, redemption.generation
-    if not registration.serves(client, generation, provider.policy.today(now)):
+    if not provider.policy.serves(client, generation, now):
         raise InvalidGrant(grants.FAILED, detail="the client no longer lists the generation")
     if grant.redirect_uri not in client.redirect_uris:
         raise InvalidGrant(grants.FAILED, detail="the redirect_uri is no longer registered")

@@ -23,6 +23,7 @@ DENY_ENTRY_SECONDS: Final = 660  # D18
 SPENT_MARGIN_SECONDS: Final = 300  # D49: records of what was spent outlive their end
 
 CLOCK_AHEAD_SECONDS: Final = 30  # D7, D8
+CLOCKS_APART_SECONDS: Final = 10  # D49: a node's and its engine's
 PROOF_AGE_SECONDS: Final = 120  # D7
 
 JTI_CHARACTERS: Final = 256  # D33

@@ -13,7 +13,7 @@ from corpid.flows.arrival import Answered
 from corpid.flows.authorize import AUTHORIZATION_PARAMETERS
 from corpid.protocol import metadata, parameters
 from corpid.protocol.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS
-from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
+from corpid.protocol.errors import InvalidRequest
 from corpid.protocol.grant import TOKEN_PARAMETERS
 from corpid.protocol.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
 from corpid.web import errors
@@ -59,12 +59,6 @@ class Desk:
     """the path of base_url, without a trailing slash"""
 
 
-async def open_for_requests(provider: Provider, now: float) -> None:
-    """Raises TemporarilyUnavailable while an operator has maintenance on (Spec 7)."""
-    if await provider.live.maintenance(now):
-        raise TemporarilyUnavailable("the provider is under maintenance: try again later", retry_after=60)
-
-
 async def discovery(request: Request, desk: Desk) -> Response:  # noqa: ARG001 - every endpoint gets its request
     """The discovery document (Spec 4.6)."""
     policy = desk.provider.policy
@@ -89,7 +83,7 @@ async def pushed_authorization_request(request: Request, desk: Desk, generation:
     provider = desk.provider
     now = provider.clock()
     body = await form_bytes(request)
-    await open_for_requests(provider, now)
+    await provider.live.refuse_maintenance(now)
     pushed = await push.push(
         provider,
         parameters.parse(body, PUSHED_PARAMETERS),
@@ -109,7 +103,7 @@ async def token_endpoint(request: Request, desk: Desk) -> Response:
     """The token endpoint (Spec 4.3)."""
     provider = desk.provider
     now = provider.clock()
-    await open_for_requests(provider, now)
+    await provider.live.refuse_maintenance(now)
     issued = await token.exchange(
         provider,
         parameters.parse(await form_bytes(request), TOKEN_PARAMETERS),
@@ -134,7 +128,7 @@ async def resource_endpoint(request: Request, desk: Desk, generation: Generation
     """A protected resource (Spec 4.4); a body is never read."""
     provider = desk.provider
     now = provider.clock()
-    await open_for_requests(provider, now)
+    await provider.live.refuse_maintenance(now)
     answer = await resource.read(
         provider,
         generation,
@@ -155,7 +149,7 @@ async def authorization(request: Request, desk: Desk) -> Response:
     who = caller(request, provider)
     await provider.rates.address(rates.SIGN_IN, who.address, who.now)
     if request.method == "POST":
-        await open_for_requests(provider, who.now)
+        await provider.live.refuse_maintenance(who.now)
         return await _to_get(request, desk)
     arrived = await authorize.arrive(
         provider,

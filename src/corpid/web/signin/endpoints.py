@@ -21,7 +21,7 @@ from corpid.flows.throttle import Throttled
 from corpid.protocol import parameters
 from corpid.protocol.errors import AccessDenied, InvalidRequest
 from corpid.web import errors
-from corpid.web.endpoints import leave, open_for_requests, set_cookie
+from corpid.web.endpoints import leave, set_cookie
 from corpid.web.requests import caller, cookie, form_bytes
 from corpid.web.signin import pages
 
@@ -143,7 +143,7 @@ async def _answer(request: Request, desk: Desk, interaction_id: str, action: str
     provider, sent = desk.provider, cookie(request, desk.provider)
     who = caller(request, provider)
     try:
-        await open_for_requests(provider, who.now)
+        await provider.live.refuse_maintenance(who.now)
         visit = await visits.visit(provider, who, interaction_id, sent)
         if request.method == "POST":
             return await _post(request, desk, who, visit, action)
