@@ -45,20 +45,29 @@ test: setup-test  ## the tests, in under ten minutes
 test-full: setup-test  ## the long tests that `make test` leaves out
 	$(RUN) pytest -m full $(PARALLEL) $(ARGS)
 
+screenshots: setup-test  ## a picture of every page in every state, into build/screenshots
+	$(RUN) tests.browser.screenshots
+
+texts: setup  ## collect what people read into src/corpid/locales, for translators
+	$(RUN) scripts.texts
+
 bench: setup  ## measure the flow beside its cryptographic floor
 	$(RUN) benchmarks $(ARGS)
+
+bench-scale: setup  ## the same sign-in on a million users and on a thousand; five minutes
+	$(RUN) benchmarks --scale $(ARGS)
 
 lock: setup  ## resolve pyproject.toml into requirements/ (ARGS=--upgrade takes the newest)
 	scripts/lock $(ARGS)
 
 clean:  ## remove everything that make and the tools created
-	rm -rf .venv .tools build dist out examples/node/node_modules
+	rm -rf .venv .tools build dist out examples/node/node_modules tests/browser/axe/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Only the demo promises to leave the system's packages alone.
 demo: export SYSTEM_PACKAGES := never
-check test test-full setup-test: export SYSTEM_PACKAGES := install
+check test test-full screenshots setup-test: export SYSTEM_PACKAGES := install
 
 .tools/.complete: requirements/tools.txt scripts/set-up-tools
 	@scripts/set-up-tools
@@ -70,4 +79,4 @@ check test test-full setup-test: export SYSTEM_PACKAGES := install
 	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test test test-full bench lock clean
+.PHONY: help setup demo check fix setup-test test test-full screenshots texts bench bench-scale lock clean

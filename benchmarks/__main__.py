@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from benchmarks import flow_benchmark, many_entities, report
+from benchmarks import engines, flow_benchmark, many_entities, report, scale_report
 from benchmarks.flow_benchmark import Plan
 from benchmarks.load import Hopeless
 from benchmarks.people import COUNT
@@ -31,20 +32,15 @@ QUICK = Plan(flows=200, repetitions=1, sessions=8, warm_up=50, alone=50, sample=
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="200 flows once, 8 browsers: a look, not a measurement")
+    parser.add_argument("--engines", choices=engines.NAMES, default=FULL.engines, help="what keeps the state (sqlite)")
+    parser.add_argument("--workers", type=_count, help=f"processes that serve (default {FULL.workers})")
     parser.add_argument("--flows", type=_count, help=f"flows of each part (default {FULL.flows})")
     parser.add_argument("--repetitions", type=_count, help=f"default {FULL.repetitions}")
     parser.add_argument("--connections", type=_count, help=f"requests in flight (default {FULL.connections})")
     parser.add_argument("--sessions", type=_people, help=f"browsers that sign in (default {FULL.sessions})")
     parser.add_argument("--warm-up", type=_count, help=f"flows that are not measured (default {FULL.warm_up})")
     parser.add_argument("--alone", type=_count, help=f"flows one at a time (default {FULL.alone})")
-    parser.add_argument(
-        "--many-entities",
-        type=_count,
-        nargs="?",
-        const=5000,
-        metavar="N",
-        help="instead: a person with N entities (5000), and what the pages weigh",
-    )
+    _add_others(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured there")
     parser.add_argument(
         "--markdown",
@@ -55,6 +51,29 @@ def _parser() -> argparse.ArgumentParser:
         help="put the tables into this document's marked section (docs/benchmarks.md)",
     )
     return parser
+
+
+def _add_others(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--many-entities",
+        type=_count,
+        nargs="?",
+        const=5000,
+        metavar="N",
+        help="instead: a person with N entities (5000), and what the pages weigh",
+    )
+    parser.add_argument(
+        "--scale",
+        type=_share,
+        nargs="?",
+        const=1.0,
+        metavar="SHARE",
+        help="instead: whole sign-ins on a large PostgreSQL database beside a small one; 1 (the default) is a "
+        "million users, 0.01 a look",
+    )
+    parser.add_argument(
+        "--sign-ins", type=_count, help=f"of --scale, on each database (default {scale_report.SIGN_INS})"
+    )
 
 
 def _count(text: str) -> int:
@@ -69,8 +88,14 @@ def _people(text: str) -> int:
     return int(text)
 
 
+def _share(text: str) -> float:
+    if not scale_report.LEAST <= float(text) <= 1:
+        raise argparse.ArgumentTypeError(f"from {scale_report.LEAST} to 1")
+    return float(text)
+
+
 def _plan(chosen: argparse.Namespace) -> Plan:
-    names = ("flows", "repetitions", "connections", "sessions", "warm_up", "alone")
+    names = ("engines", "workers", "flows", "repetitions", "connections", "sessions", "warm_up", "alone")
     given = {name: value for name in names if (value := getattr(chosen, name)) is not None}
     return replace(QUICK if chosen.quick else FULL, **given)
 
@@ -81,6 +106,9 @@ def _say(text: str) -> None:
 
 def _measure(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], str, str]:
     """What was measured, its tables, and the section of the document that they belong to."""
+    if chosen.scale is not None:
+        result = {"machine": report.machine(cpus), **_scale(chosen, cpus)}
+        return result, scale_report.table(result), "scale"
     if chosen.many_entities is not None:
         arrivals = chosen.flows or (20 if chosen.quick else 100)
         measured = uvloop.run(many_entities.measure(chosen.many_entities, arrivals, cpus, _say))
@@ -88,13 +116,22 @@ def _measure(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], st
         return result, report.many_entities_table(result), "many entities"
     plan = _plan(chosen)
     measured = uvloop.run(flow_benchmark.measure(plan, cpus, _say))
-    result = {"machine": report.machine(cpus), **measured}
-    return result, report.flow_table(result, plan), "flow"
+    result = {"machine": report.machine(cpus, plan.workers), **measured}
+    return result, report.flow_table(result, plan), report.section(plan)
+
+
+def _scale(chosen: argparse.Namespace, cpus: Cpus) -> dict[str, Any]:
+    """In a scope of its own, so that the engine stops and its files go however this ends."""
+    from benchmarks import scale  # noqa: PLC0415 - brings CorpID's own code, which no other measurement may need
+
+    with engines.postgresql() as server:
+        return uvloop.run(scale.measure(server, chosen.scale, chosen.sign_ins or scale_report.SIGN_INS, cpus, _say))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status."""
     chosen = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     cpus = Cpus.of_this_machine()
     if cpus.load is not None:
         os.sched_setaffinity(0, {cpus.load})

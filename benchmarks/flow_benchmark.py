@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import floor, steps, verification
+from benchmarks import engines, floor, steps, verification
 from benchmarks.load import Cost
 from benchmarks.relying_party import open_key
 from benchmarks.stage import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from benchmarks.relying_party import Flow
     from benchmarks.stage import Cpus, Stage
@@ -35,12 +35,20 @@ class Plan:
     alone: int = 200
     sample: int = 40
     """flows of each part whose tokens are verified"""
+    engines: str = engines.SQLITE
+    """one of engines.NAMES"""
+    workers: int = 1
 
 
 async def measure(plan: Plan, cpus: Cpus, say: Callable[[str], None]) -> dict[str, Any]:
     """Everything, as a document; `valid` says whether every answer was right. Raises provider.NotStarted, load.Hopeless."""
-    say("starting the provider")
-    async with opened(cpus, connections=plan.connections) as stage:
+    say(f"starting the provider on {engines.NAMES[plan.engines]}")
+    with engines.started(plan.engines) as settings:
+        return await _measured(plan, cpus, say, settings)
+
+
+async def _measured(plan: Plan, cpus: Cpus, say: Callable[[str], None], settings: Mapping[str, str]) -> dict[str, Any]:
+    async with opened(cpus, connections=plan.connections, settings=settings, workers=plan.workers) as stage:
         say(f"signing in {plan.sessions} browsers")
         cookies = cycle(await stage.sign_in(plan.sessions))
         run = _Run(stage, plan, cookies)

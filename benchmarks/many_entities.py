@@ -36,19 +36,26 @@ async def measure(entities: int, arrivals: int, cpus: Cpus, say: Callable[[str],
     async with opened(cpus, connections=1, many=(FEW, entities)) as stage:
         for count in (FEW, entities):
             say(f"a person with {count} entities")
-            walk = await stage.browser(people.many_entities(count))
-            weights[f"choice among {count:,} entities"] = len(walk.page.encode())
             chosen = people.entity_of_many(count // 2)
-            await walk.submit(entity=chosen)
-            cookie = cookie_of(walk)
-            await _arrivals(stage, 10, cookie, chosen)  # warm
-            persons[count] = await _arrivals(stage, arrivals, cookie, chosen)
+            walk, weight, figures = await person(stage, people.many_entities(count), chosen, arrivals)
+            persons[count], weights[f"choice among {count:,} entities"] = figures, weight
         return {
             "valid": not stage.load.problems,
             "problems": dict(stage.load.problems),
             "persons": [{"entities": count, "steps": figures} for count, figures in persons.items()],
             "page_bytes": {**await _first_pages(stage, walk), **weights},
         }
+
+
+async def person(stage: Stage, name: str, chosen: str, arrivals: int) -> tuple[Walk, int, dict[str, dict[str, float]]]:
+    """Sign this person in, let them choose this entity so many times: the walk at its return page, how many bytes
+    the choice has, and what each step cost. Raises load.Hopeless."""
+    walk = await stage.browser(name)
+    weight = len(walk.page.encode())
+    await walk.submit(entity=chosen)
+    cookie = cookie_of(walk)
+    await _arrivals(stage, 10, cookie, chosen)  # warm
+    return walk, weight, await _arrivals(stage, arrivals, cookie, chosen)
 
 
 async def _arrivals(stage: Stage, count: int, cookie: str, chosen: str) -> dict[str, dict[str, float]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 STARTING_SECONDS = 300.0
 STOPPING_SECONDS = 15.0
@@ -34,16 +34,30 @@ class Provider:
         return self._child.poll() is None
 
     def cpu_seconds(self) -> float:
-        """User and system time of all its threads so far, in nanosecond steps.
+        """User and system time of all threads of it and its workers so far, in nanosecond steps.
 
         This is the CPU clock of another process, whose number Linux makes of the process id.
         """
-        return time.clock_gettime((~self._child.pid << 3) | 2)
+        return sum(time.clock_gettime((~process << 3) | 2) for process in self._processes())
+
+    def loop_seconds(self) -> float:
+        """The same without the threads that check passwords: of the first thread of each, which runs the loop."""
+        files = (Path(f"/proc/{process}/task/{process}/schedstat") for process in self._processes())
+        return sum(int(file.read_text(encoding="ascii").split()[0]) for file in files) / 1e9
 
     def peak_memory_mib(self) -> float:
-        """The most memory that it held at once."""
-        lines = Path(f"/proc/{self._child.pid}/status").read_text(encoding="utf-8").splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+        """The most memory that each process held at once, together; pages that they share count for each."""
+        return sum(map(_peak_memory_mib, self._processes()))
+
+    def _processes(self) -> list[int]:
+        main = self._child.pid
+        workers = Path(f"/proc/{main}/task/{main}/children").read_text(encoding="ascii").split()
+        return [main, *map(int, workers)]
+
+
+def _peak_memory_mib(process: int) -> float:
+    lines = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def free_port() -> int:
@@ -54,14 +68,23 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(work: Path, port: int, client_file: Path, *, cpu: int | None, many: tuple[int, ...]) -> Iterator[Provider]:
-    """Start it, on this CPU alone if one is given; stop it at the end. Raises NotStarted."""
+def running(
+    work: Path,
+    port: int,
+    client_file: Path,
+    *,
+    cpus: Iterable[int],
+    many: tuple[int, ...],
+    settings: Mapping[str, str],
+) -> Iterator[Provider]:
+    """Start it on these CPUs, with these settings of the environment; stop it at the end. Raises NotStarted."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CORPID_")}
     environment |= {
         "PORT": str(port),
         "BENCH_CLIENT_FILE": str(client_file),
         "BENCH_WORKDIR": str(work),
         "BENCH_MANY_ENTITIES": ",".join(map(str, many)),
+        **settings,
     }
     log = work / "provider.log"
     with log.open("wb") as output:
@@ -69,8 +92,7 @@ def running(work: Path, port: int, client_file: Path, *, cpu: int | None, many: 
             [sys.executable, str(SERVE)], env=environment, cwd=work, stdout=output, stderr=subprocess.STDOUT
         )
     try:
-        if cpu is not None:
-            os.sched_setaffinity(child.pid, {cpu})
+        os.sched_setaffinity(child.pid, cpus)
         _wait(child, port, log)
         yield Provider(child)
     finally:

@@ -2,7 +2,7 @@
 
 Reads PORT, and BENCH_CLIENT_FILE: JSON with issuer, client_id, redirect_uris, scope and jwks. The data
 directory is made under BENCH_WORKDIR. BENCH_MANY_ENTITIES, such as 10,5000, adds a person for each number, with
-so many entities. Then this process becomes `corpid serve` with its ordinary settings.
+so many entities. Then this process becomes `corpid serve` with its ordinary settings and those of the environment.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def main() -> None:
     file = work / "directory.yaml"
     file.write_text(json.dumps(filled), encoding="utf-8")  # JSON is YAML
     corpid = [sys.executable, "-m", "corpid"]
+    subprocess.run([*corpid, "migrate"], check=True)
     subprocess.run([*corpid, "apply", str(file)], check=True)
     os.execv(sys.executable, [*corpid, "serve"])
 

@@ -19,7 +19,7 @@ from benchmarks.verification import Verifier
 from benchmarks.workshop import Workshop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from benchmarks.provider import Provider
     from benchmarks.relying_party import Flow
@@ -38,6 +38,10 @@ class Cpus:
         every = sorted(os.sched_getaffinity(0))
         server, load = every[:2] if len(every) > 1 else (None, None)
         return cls(every=frozenset(every), server=server, load=load)
+
+    def serving(self, workers: int) -> frozenset[int]:
+        """Where so many processes serve: one on a CPU of its own, several wherever there is room."""
+        return self.every if self.server is None or workers > 1 else frozenset({self.server})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,9 @@ class Stage:
 
 
 @asynccontextmanager
-async def opened(cpus: Cpus, *, connections: int, many: tuple[int, ...] = ()) -> AsyncIterator[Stage]:
+async def opened(
+    cpus: Cpus, *, connections: int, many: tuple[int, ...] = (), settings: Mapping[str, str] = {}, workers: int = 1
+) -> AsyncIterator[Stage]:
     """A fresh provider with a registered relying party. Raises provider.NotStarted."""
     keys = Keys(signing=generate_key(), encryption=generate_key())
     with tempfile.TemporaryDirectory(prefix="corpid-bench-") as directory:
@@ -89,7 +95,10 @@ async def opened(cpus: Cpus, *, connections: int, many: tuple[int, ...] = ()) ->
         issuer = f"http://127.0.0.1:{port}"
         client_file = work / "client.json"
         client_file.write_text(json.dumps(registration(keys, issuer)), encoding="utf-8")
-        with provider.running(work, port, client_file, cpu=cpus.server, many=many) as running:
+        chosen = {**settings, "CORPID_WORKERS": str(workers)}
+        with provider.running(
+            work, port, client_file, cpus=cpus.serving(workers), many=many, settings=chosen
+        ) as running:
             load = Load(running, issuer, connections)
             metadata = await _document(load.client, f"{issuer}/.well-known/openid-configuration")
             endpoints = Endpoints.read(metadata)

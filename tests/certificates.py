@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 _BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ class Authority:
     def sign(
         self,
         subject: x509.Name,
-        public: ec.EllipticCurvePublicKey,
+        public: ec.EllipticCurvePublicKey | rsa.RSAPublicKey,
         begin: datetime = _BEGIN,
         end: datetime = _END,
         *,

@@ -18,7 +18,7 @@ import tempfile
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import pytest
 
@@ -26,9 +26,14 @@ from tests.machine import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    T = TypeVar("T")
 
 IN_CI: Final = os.environ.get("CI") == "true"
 _START_SECONDS: Final = 60
+_MEMORY: Final = Path("/dev/shm")
+_ROOM_BYTES: Final = 4 << 30
 _VERSIONS: Final = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
 POSTGRESQL: Final = _VERSIONS[-1].parent if _VERSIONS else None
 REDIS: Final = shutil.which("redis-server")
@@ -56,11 +61,16 @@ def _required(path: str | Path | None, name: str) -> Path:
     pytest.skip(_LEFT_OUT.format(name=name))
 
 
+def _memory() -> Path | None:
+    """Where files lie in memory; None where there is too little room, so that they lie on a disk."""
+    return _MEMORY if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES else None
+
+
 class _Server:
     """A process with a port and a directory; `stop`, `crash` and `start` it as often as needed."""
 
-    def __init__(self) -> None:
-        self.directory: Final = Path(tempfile.mkdtemp(prefix="corpid-engine-"))
+    def __init__(self, place: Path | None = None) -> None:
+        self.directory: Final = Path(tempfile.mkdtemp(prefix="corpid-engine-", dir=place))
         self.port: Final = free_port()
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -134,16 +144,16 @@ class _Server:
 
 
 class PostgresServer(_Server):
-    """PostgreSQL, durable or (`fsync` False) quick. `settings` are lines of postgresql.conf."""
+    """PostgreSQL on a disk, or in memory, where it is quick. `settings` are lines of postgresql.conf."""
 
-    def __init__(self, *settings: str, fsync: bool = False) -> None:
+    def __init__(self, *settings: str, on_disk: bool = False) -> None:
         self._programs: Final = _required(POSTGRESQL, "PostgreSQL")
-        super().__init__()
+        super().__init__(None if on_disk else _memory())
         self._user: Final = "postgres" if os.geteuid() == 0 else None
         self._data: Final = self.directory / "data"
         self._settings: Final = (
             *("listen_addresses = '127.0.0.1'", f"port = {self.port}", f"unix_socket_directories = '{self.directory}'"),
-            *(f"fsync = {'on' if fsync else 'off'}", "full_page_writes = off", "max_connections = 200"),
+            *("full_page_writes = off", "max_connections = 200"),
             *("shared_buffers = 64MB", "autovacuum = off", "max_wal_size = 256MB", "log_min_messages = warning"),
             *settings,
         )
@@ -190,6 +200,9 @@ class PostgresServer(_Server):
             shutil.chown(self.directory, self._user, self._user)
         done = self._run([self._programs / "initdb", *_INITDB, "-D", self._data], self._user).wait()
         assert done == 0, self.log()
+        self._configure()
+
+    def _configure(self) -> None:
         with (self._data / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.writelines(f"{setting}\n" for setting in self._settings)
 
@@ -237,13 +250,13 @@ _running: Final = ExitStack()
 @functools.cache
 def postgresql_server() -> PostgresServer:
     """The PostgreSQL of this test process; to be left running."""
-    return _running.enter_context(PostgresServer())
+    return left_running(PostgresServer())
 
 
 @functools.cache
 def redis_server() -> RedisServer:
     """The Redis of this test process; to be left running."""
-    return _running.enter_context(RedisServer())
+    return left_running(RedisServer())
 
 
 @contextmanager
@@ -260,6 +273,11 @@ def redis() -> Iterator[str]:
     server = redis_server()
     assert server.command("FLUSHALL") == "+OK"
     yield server.url
+
+
+def left_running(server: AbstractContextManager[T]) -> T:
+    """Start it; `stop` ends it."""
+    return _running.enter_context(server)
 
 
 def stop() -> None:

@@ -1,14 +1,13 @@
 """The composition root: settings → adapters → Provider → ASGI application.
 
-Beside `engines`, the only place that knows which adapter is used.
+Only here and in `engines` are adapters chosen.
 """
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -20,6 +19,7 @@ from corpid.adapters.egress import DEVELOPER, INTERNET, Egress
 from corpid.adapters.passwords import Argon2Passwords
 from corpid.engines import StartError
 from corpid.flows import rates, readiness
+from corpid.flows.errands import Errands
 from corpid.flows.live import LiveState
 from corpid.flows.own_keys import OwnKeys
 from corpid.flows.provider import Policy, Provider
@@ -27,9 +27,11 @@ from corpid.flows.rates import Rate, Rates
 from corpid.flows.usage import UsageLog
 from corpid.jose import algorithms
 from corpid.jose.encoding import base64url
-from corpid.ports import StoreUnavailable
 from corpid.protocol.generations import GENERATIONS
-from corpid.web import access_log
+from corpid.sweeping import sweeping
+from corpid.watching import traced, watched
+from corpid.web import access_log, theme
+from corpid.web.addresses import ClientAddresses
 from corpid.web.endpoints import Desk
 from corpid.web.middleware import Shell
 from corpid.web.rendering import Renderer
@@ -38,15 +40,18 @@ from corpid.web.routes import Router
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from starlette.types import ASGIApp
+
     from corpid.engines import Engines
-    from corpid.ports import AuditEvent, Passwords, Registry, TransientStore
+    from corpid.ports import AuditEvent, Mail, Passwords, Registry, TransientStore
     from corpid.protocol.generations import Generation
     from corpid.settings import Settings
     from corpid.web.metrics import Metrics
+    from corpid.web.spans import Spans
+    from corpid.web.theme import Theme
 
 OWN_ALGORITHM: Final = "ES256"
 """what the provider itself signs with (D20, D21)"""
-_SWEEP_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +127,7 @@ def _policy(settings: Settings) -> Policy:
         query=query,
         returns_iss=served[0].returns_iss if settings.return_iss is None else settings.return_iss,
         session_seconds=settings.session_seconds,
+        email_codes=settings.email_codes,
         timezone=settings.timezone,
         acr_prefix=settings.acr_prefix,
         dpop_nonces=settings.dpop_nonces,
@@ -139,19 +145,12 @@ def _rates(settings: Settings, transient: TransientStore) -> Rates:
     return Rates(transient, settings.base_url, limits, spare_loopback=settings.developer_mode)
 
 
-async def _sweep(provider: Provider) -> None:
-    while True:
-        await asyncio.sleep(_SWEEP_SECONDS)
-        with suppress(StoreUnavailable):
-            await provider.transient.sweep(now=provider.clock())
-            await provider.usage.flush(provider.registry)
-
-
 def _provider(
     settings: Settings,
     stores: Engines,
     client_keys: FetchedClientKeys,
-    passwords: Argon2Passwords,
+    passwords: Passwords,
+    mail: Mail,
     clock: Callable[[], float],
 ) -> Provider:
     policy = _policy(settings)
@@ -161,10 +160,12 @@ def _provider(
         transient=stores.transient,
         client_keys=client_keys,
         passwords=passwords,
+        mail=mail,
         own_keys=OwnKeys(stores.registry, certificates=any(each.certificates for each in policy.served)),
         live=LiveState(stores.registry),
         usage=UsageLog(),
         rates=_rates(settings, stores.transient),
+        errands=Errands(_warn),
         clock=clock,
         new_id=new_id,
     )
@@ -176,58 +177,62 @@ async def create(
     *,
     clock: Callable[[], float] = time.time,
     passwords: Argon2Passwords | None = None,
+    mail: Mail | None = None,
     metrics: Metrics | None = None,
+    spans: Spans | None = None,
 ) -> AsyncIterator[Application]:
     """A provider on its stores, until the context ends. Raises StartError.
 
-    `passwords` replaces the hashing of the settings, for tests that must not be slow; `metrics` are told what
-    happens.
+    `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server; `metrics` and `spans` are
+    told what happens.
     """
     hashing = passwords or Argon2Passwords(threads=settings.hashing_threads, waiting=settings.hashing_queue)
     egress = Egress(own_url=settings.base_url, rules=DEVELOPER if settings.developer_mode else INTERNET)
-    async with engines.opened(settings, clock) as stores:
-        client_keys = FetchedClientKeys(
-            stores.registry.clients, metrics.counting(egress.fetch) if metrics else egress.fetch
-        )
-        provider = _provider(settings, stores, client_keys, hashing, clock)
-        sweeper = asyncio.create_task(_sweep(provider))
-        asgi = _asgi(settings, provider)
+    async with engines.opened(settings, clock) as opened, engines.open_mail(settings, clock=clock) as own_mail:
+        stores, checking, fetch = traced(spans, settings, opened, hashing, egress.fetch)
+        client_keys = FetchedClientKeys(stores.registry.clients, metrics.counting(fetch) if metrics else fetch)
+        provider = _provider(settings, stores, client_keys, checking, mail or own_mail, clock)
+        asgi = _asgi(settings, provider, spans)
         if metrics is not None:
-            _observe(metrics, asgi, provider, hashing, stores)
+            metrics.watched = watched(settings, provider, hashing, stores)
+            asgi.observe(metrics.request)
         try:
-            yield Application(asgi=asgi, provider=provider)
+            async with sweeping(provider):
+                yield Application(asgi=asgi, provider=provider)
         finally:
-            sweeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await sweeper
-            with suppress(StoreUnavailable):
-                await provider.usage.flush(provider.registry)
+            await provider.errands.settle()
             await client_keys.close()
             hashing.close()
 
 
-def _observe(metrics: Metrics, asgi: Shell, provider: Provider, hashing: Argon2Passwords, stores: Engines) -> None:
-    # Where several processes answer as one, a folder must be named before this is loaded.
-    from corpid.web.metrics import Watched  # noqa: PLC0415
-
-    asgi.observe(metrics.request)
-    metrics.watched = Watched(
-        clock=provider.clock,
-        own_keys=provider.own_keys,
-        hashing=lambda: hashing.pending,
-        pool=stores.connections_in_use,
-    )
+def _warn(event: str, detail: str) -> None:
+    access_log.log().warning(event, detail=detail)
 
 
-def _asgi(settings: Settings, provider: Provider) -> Shell:
+def _theme(settings: Settings) -> Theme:
+    try:
+        found = theme.read(settings.theme) if settings.theme is not None else theme.NO_THEME
+    except theme.ThemeError as error:
+        raise StartError(str(error)) from error
+    for warning in found.warnings:
+        access_log.log().warning("theme", detail=warning)
+    return found
+
+
+def _asgi(settings: Settings, provider: Provider, spans: Spans | None) -> Shell:
     base_path = urlsplit(settings.base_url).path
-    renderer = Renderer(name=settings.name, base_path=base_path, developer_mode=settings.developer_mode)
-    desk = Desk(provider=provider, renderer=renderer, base_path=base_path)
-
+    renderer = Renderer(
+        name=settings.name, base_path=base_path, developer_mode=settings.developer_mode, theme=_theme(settings)
+    )
+    router: ASGIApp = Router(Desk(provider=provider, renderer=renderer, base_path=base_path))
+    if spans is not None:
+        trusts = ClientAddresses(settings.trusted_proxies).trusts
+        router = spans.requests(router, base_url=settings.base_url, trusts=trusts)
     return Shell(
-        Router(desk),
+        router,
         base_url=settings.base_url,
         ready=partial(readiness.check, provider),
         allowed_hosts=settings.allowed_hosts,
         trusted_proxies=settings.trusted_proxies,
+        forwarded_header=settings.forwarded_header,
     )

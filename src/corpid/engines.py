@@ -1,26 +1,40 @@
-"""Which engine holds what: settings → key-encryption key → the stores. Beside `app`, all that knows an adapter."""
+"""Which engine holds what: settings → key-encryption key → the stores, and who sends mail. Only here and in `app` are
+adapters chosen; a command for one engine (backup, doctor) knows that one."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corpid.adapters import sealing
-from corpid.adapters.sql import retention, schema
+from corpid.adapters.mail import NoMail
+from corpid.adapters.mail_server import mail_server
+from corpid.adapters.since_restore import SinceRestore
+from corpid.adapters.sql import restores, retention, schema, store_in_use
 from corpid.adapters.sql.backup import BackupRefused, in_use
 from corpid.adapters.sql.schema import SchemaError
 from corpid.adapters.sql.stores import open_postgresql, open_sqlite
 from corpid.flows.key_rotation import ensure_first_keys
 from corpid.ports import StoreUnavailable
+from corpid.protocol.limits import CLOCKS_APART_SECONDS
+from corpid.web.catalogues import voice
+from corpid.web.languages import ENGLISH, LANGUAGES, lookup
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from corpid.adapters.sql.schema import Plan
     from corpid.adapters.sql.stores import SqlStores
-    from corpid.ports import AuditEvent, Clock, Registry, TransientStore
+    from corpid.ports import AuditEvent, Clock, Mail, Registry, TransientStore
     from corpid.settings import Settings
+    from corpid.texts import Phrase
+
+_LAST_LETTERS_SECONDS: Final = 5.0
+"""for letters that wait when a process stops"""
 
 
 class StartError(Exception):
@@ -39,18 +53,39 @@ class Engines:
     """seals every secret at rest with the current key-encryption key; how many that were (D43)"""
     prune: Callable[..., Awaitable[int]]
     """adapters.sql.retention.prune on this database"""
+    after_restore: Callable[..., Awaitable[None]]
+    """adapters.sql.restores.after_restore on this database"""
 
 
-async def migrate(settings: Settings) -> str:
-    """Bring the database's schema up to this version; returns its name, without secrets. Raises StartError."""
+async def migrate(settings: Settings, *, contract: bool, told: Callable[[str], None]) -> str:
+    """Bring the database's schema up to this version; returns its name, without secrets.
+
+    `contract` also takes away what no version that still runs needs. `told` gets sentences about progress. Who
+    is cancelled ends after what is being done, which stays done. Raises StartError. docs/decisions/0009
+    """
+    stop = threading.Event()
+    database, through = schema.located(settings.database_url), schema.CONTRACT if contract else schema.FILL
     try:
         if settings.is_embedded:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return await schema.migrate_url(settings.database_url)
+        work = asyncio.ensure_future(asyncio.to_thread(schema.migrate, database, through=through, told=told, stop=stop))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            stop.set()
+            return await work
     except SchemaError as error:
         raise StartError(str(error)) from error
     except OSError as error:
         raise StartError(f"{settings.data_dir} cannot be written: {error.strerror}") from error
+
+
+async def planned(settings: Settings) -> Plan:
+    """What `migrate` would do; nothing is changed. Raises StartError. docs/decisions/0009"""
+    try:
+        return await asyncio.to_thread(schema.plan, schema.located(settings.database_url))
+    except SchemaError as error:
+        raise StartError(str(error)) from error
 
 
 @asynccontextmanager
@@ -63,6 +98,8 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
                 stack.enter_context(in_use(settings.sqlite_path))
             stores = await _database(settings, clock)
             stack.push_async_callback(stores.close)
+            if not await stores.registry.keys.all():
+                await store_in_use.none_yet(stores.database)
             await ensure_first_keys(stores.registry, now=clock())
             transient = await _transient(settings, stores, clock, stack)
         except (SchemaError, sealing.SealingError, StoreUnavailable, BackupRefused) as error:
@@ -75,6 +112,7 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             connections_in_use=lambda: stores.database.connections_in_use,
             rewrap=stores.rewrap,
             prune=partial(retention.prune, stores.database, stores.registry.audit),
+            after_restore=partial(restores.after_restore, stores),
         )
 
 
@@ -93,14 +131,45 @@ async def _database(settings: Settings, clock: Clock) -> SqlStores:
 
 async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack: AsyncExitStack) -> TransientStore:
     if not settings.transient_url:
+        stores.transient.use_since(await _used_since(stores, stores.transient, store_in_use.DATABASE, clock))
         return stores.transient
     # The driver is loaded by those who use it.
-    from corpid.adapters.valkey import open_valkey  # noqa: PLC0415
+    from corpid.adapters.valkey.transient import open_valkey  # noqa: PLC0415
 
-    began = min((key.created_at for key in await stores.registry.keys.all()), default=0)
-    valkey = await open_valkey(settings.transient_url, clock=clock, deployed_at=began)
+    valkey = await open_valkey(settings.transient_url, clock=clock)
     stack.push_async_callback(valkey.close)
-    return valkey
+    line = valkey.line
+    valkey.use_since(line, await _used_since(stores, valkey, line, clock))
+    restored = await restores.restored_at(stores.database)
+    return SinceRestore(valkey, restored) if restored else valkey
+
+
+async def _used_since(stores: SqlStores, transient: TransientStore, name: str, clock: Clock) -> float:
+    """Nodes write their own time into what they issue, so the moment lies as far ahead as they may be."""
+    moment = max(clock(), await transient.engine_time() or 0.0) + CLOCKS_APART_SECONDS
+    return await store_in_use.use(stores.database, name, moment=moment)
+
+
+@asynccontextmanager
+async def open_mail(settings: Settings, *, clock: Clock) -> AsyncIterator[Mail]:
+    """The mail of a deployment; what was posted is sent before the context ends, if it can be in a few seconds."""
+    if not settings.mail_url:
+        yield NoMail()
+        return
+    # Most commands send no letters, and start sooner without this.
+    from corpid.adapters.smtp import SmtpMail  # noqa: PLC0415
+
+    server = mail_server(settings.mail_url)
+    mail = SmtpMail(server, sender=settings.mail_from, name=settings.name, say=said, clock=clock)
+    try:
+        yield mail
+    finally:
+        await mail.close(_LAST_LETTERS_SECONDS)
+
+
+def said(phrase: Phrase, tag: str) -> str:
+    """A phrase in the language of a tag, else in English."""
+    return voice(lookup((tag,), LANGUAGES) or ENGLISH).say(phrase)
 
 
 def sealer(settings: Settings) -> sealing.Sealer:

@@ -13,7 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
-from corpid.adapters.sql import schema
+from corpid.adapters.sql import schema, steps
 from corpid.adapters.sql.schema import DatabaseUnreachable, SchemaNewer, SchemaOlder
 from corpid.adapters.sql.tables import METADATA
 from tests.adapters.opened import EVENT, race, sqlite
@@ -80,7 +80,7 @@ def first_release(path: Path) -> None:
         context = MigrationContext.configure(connection)
         with Operations.context(context):
             import_module("corpid.adapters.sql.migrations.versions.initial").upgrade()
-        context.stamp(schema._scripts(), "0001")
+        context.stamp(steps.scripts(), "0001")
     engine.dispose()
     changed(path, "INSERT INTO clients VALUES ('rp', 'RP', 1, '{}')")
     changed(path, "INSERT INTO keys VALUES ('a', 'sig', 'sealed', 1, 2, 3, NULL)")
@@ -115,6 +115,7 @@ def test_processes_that_start_at_once_make_one_schema(tmp_path: Path) -> None:
 def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     schema.migrate(tmp_path / "corpid.db")
     changed(tmp_path, "UPDATE alembic_version SET version_num = '9999'")
+    changed(tmp_path, "UPDATE deployment SET value = '9999' WHERE name = 'schema_serves_since'")
     before = schema_of(tmp_path)
     for use in (schema.check, schema.migrate):
         with pytest.raises(SchemaNewer, match=r"corpid\.db was migrated by a newer CorpID \(its schema is '9999'\)"):

@@ -68,9 +68,11 @@ def test_the_migrations_make_exactly_the_tables_of_the_code(empty: Place, postgr
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, METADATA) == []
 
-    postgresql_schema.inside(url(postgresql), compare, change=False)
+    with postgresql_schema.opened(url(postgresql)) as migrated:
+        migrated.read(compare)
     empty.sql("CREATE TABLE alembic_version (version_num text)")
-    postgresql_schema.inside(url(empty), METADATA.create_all, change=True)
+    with postgresql_schema.opened(url(empty)) as made:
+        made.transact(METADATA.create_all)
     assert postgresql.sql(SHAPE) == empty.sql(SHAPE)
 
 
@@ -96,6 +98,7 @@ def test_a_database_without_its_migration_says_to_run_it(empty: Place) -> None:
 
 def test_a_newer_database_is_refused_and_left_alone(postgresql: Place) -> None:
     postgresql.sql("UPDATE alembic_version SET version_num = '9999'")
+    postgresql.sql("UPDATE deployment SET value = '9999' WHERE name = 'schema_serves_since'")
     before = postgresql.sql(SHAPE)
     for use in (schema.check, schema.migrate):
         with pytest.raises(SchemaNewer, match=r"was migrated by a newer CorpID \(its schema is '9999'\)"):
@@ -121,18 +124,21 @@ def test_a_server_that_may_forget_what_it_said_was_written_is_refused(postgresql
         schema.check(url(postgresql))
 
 
+def test_a_server_that_writes_nothing_to_its_disk_is_refused() -> None:
+    """DESIGN "What each engine promises": a spent thing stays spent."""
+    with (
+        engines.PostgresServer("fsync = off") as server,
+        pytest.raises(DatabaseForgetful, match="fsync is 'off': set it to 'on'"),
+    ):
+        schema.check(server.dsn())
+
+
 def test_a_migration_that_fails_leaves_the_schema_as_it_was(empty: Place) -> None:
     """One transaction: a table in the way of the first migration undoes what it had made."""
     empty.sql("CREATE TABLE transient (x integer)")
     with pytest.raises(DatabaseUnreachable, match='"transient" already exists'):
         schema.migrate(url(empty))
     assert empty.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'") == [("transient",)]
-
-
-def test_a_migration_may_be_asked_for_in_a_running_loop_and_by_a_settings_address(empty: Place) -> None:
-    name = asyncio.run(schema.migrate_url(url(empty)))
-    assert name == url(empty).replace("corpid@", "")
-    schema.check(url(empty))
 
 
 @pytest.mark.parametrize("statement", ["UPDATE audit SET actor = 'x'", "DELETE FROM audit", "TRUNCATE audit"])

@@ -34,7 +34,7 @@ asyncio.run(main())
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
     """A durable server of this module's own, to be stopped and broken."""
-    with PostgresServer(fsync=True) as running:
+    with PostgresServer(on_disk=True) as running:
         yield running
 
 
@@ -89,7 +89,7 @@ def test_a_server_that_went_away_is_told_and_found_again_with_all_that_was_spent
 def test_a_server_that_hangs_is_told_and_its_late_answer_is_nobodys(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         assert await spend(stores, b"k")
-        rows = place.sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'corpid'")
+        rows = place.sql("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'corpid%'")
         hung = [int(pid) for (pid,) in rows]
         for pid in hung:
             os.kill(pid, signal.SIGSTOP)
@@ -108,7 +108,7 @@ def test_a_server_that_hangs_is_told_and_its_late_answer_is_nobodys(place: Place
 def test_connections_that_the_server_ends_are_replaced(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         await asyncio.gather(*(spend(stores, bytes([number])) for number in range(20)))
-        place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'corpid'")
+        place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'corpid%'")
         await recovered(stores)
         assert not any(await asyncio.gather(*(spend(stores, bytes([number])) for number in range(20))))
 
@@ -125,7 +125,7 @@ def test_a_unit_that_loses_its_connection_is_refused_and_undone(place: Place) ->
     async def interrupted(stores: SqlStores) -> None:
         async with stores.transient.unit(NOW) as unit:
             await unit.add("jti", b"k", 600)
-            place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'corpid'")
+            place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'corpid%'")
 
     place.run(scenario)
 
@@ -137,7 +137,7 @@ def test_a_primary_that_became_read_only_is_told_and_left(server: PostgresServer
         database = str(place.address).rpartition("/")[2]
         await spend(stores, b"before")
         server.sql(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
-        place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'corpid'")
+        place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'corpid%'")
         for _ in range(3):
             with pytest.raises(StoreUnavailable):
                 await spend(stores, b"k")
@@ -155,7 +155,7 @@ def test_too_many_connections_are_told(server: PostgresServer, place: Place) -> 
 
     async def scenario(stores: SqlStores) -> None:
         server.sql(f"ALTER DATABASE {database} CONNECTION LIMIT 0")
-        place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'corpid'")
+        place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'corpid%'")
         await asyncio.sleep(0)
         with pytest.raises(StoreUnavailable, match=r"too many connections|closed"):
             await stores.registry.clients.get("rp")

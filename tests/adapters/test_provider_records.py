@@ -86,25 +86,29 @@ def test_keys_that_exist_are_never_joined_by_first_ones(place: Place) -> None:
 
 
 def test_a_session_lives_until_its_absolute_end_or_until_it_is_ended(place: Place) -> None:
-    """D30."""
-    session = Session(
-        session_id="s", user_id="u1", browser_id="b", auth_time=1, amr=("pwd", "otp"), level=2, expires_at=int(NOW) + 60
-    )
+    """D30, D49: where the engine has a clock, a node whose own is wrong neither ends a session nor keeps one."""
 
     async def scenario(stores: SqlStores) -> None:
         sessions = stores.registry.sessions
+        told = await stores.transient.engine_time()
+        now = int(NOW if told is None else told)
+        session = Session(
+            session_id="s", user_id="u1", browser_id="b", auth_time=1, amr=("pwd", "otp"), level=2, expires_at=now + 60
+        )
         await write(stores, TAN, LIM)
         await sessions.put(session)
-        assert await sessions.get("s", now=NOW + 59.9) == session
-        assert await sessions.get("s", now=NOW + 60) is None
+        assert await sessions.get("s", now=now + 59.9) == session
+        assert (await sessions.get("s", now=now + 60) == session) is (told is not None)
+        await sessions.put(msgspec.structs.replace(session, expires_at=now))
+        assert await sessions.get("s", now=now if told is None else 0) is None
         chosen = msgspec.structs.replace(session, entity_id="E1")
         await sessions.put(chosen)
-        assert await sessions.get("s", now=NOW) == chosen
+        assert await sessions.get("s", now=now) == chosen
         await sessions.end("s", EVENT)
-        assert await sessions.get("s", now=NOW) is None
+        assert await sessions.get("s", now=now) is None
         await sessions.put(session)
         await remove(stores, TAN)
-        assert await sessions.get("s", now=NOW) is None
+        assert await sessions.get("s", now=now) is None
 
     place.run(scenario)
 
@@ -127,14 +131,14 @@ def test_every_session_of_a_person_ends_and_nobody_elses(place: Place) -> None:
     place.run(scenario)
 
 
-def test_a_new_session_removes_those_that_expired(place: Place) -> None:
+def test_a_sweep_removes_sessions_that_expired_and_no_other(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         await write(stores, TAN)
-        session = Session(
-            session_id="s", user_id="u1", browser_id="b", auth_time=1, amr=(), level=2, expires_at=int(NOW)
-        )
+        now = int(await stores.transient.engine_time() or NOW)
+        session = Session(session_id="s", user_id="u1", browser_id="b", auth_time=1, amr=(), level=2, expires_at=now)
         await stores.registry.sessions.put(session)
-        await stores.registry.sessions.put(msgspec.structs.replace(session, session_id="t", expires_at=int(NOW) + 1))
+        await stores.registry.sessions.put(msgspec.structs.replace(session, session_id="t", expires_at=now + 60))
+        assert await stores.registry.sessions.sweep(now=NOW) == 1
         assert place.sql("SELECT session_id FROM sessions") == [("t",)]
 
     place.run(scenario)

@@ -6,42 +6,36 @@ import asyncio
 import socket
 import threading
 import time
+from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509 import DNSName, SubjectAlternativeName
+from cryptography.x509 import DNSName, IPAddress, SubjectAlternativeName
 
-from corpid.adapters.valkey import open_valkey
-from corpid.ports import StoreUnavailable
+from corpid.adapters.valkey.transient import open_valkey
+from tests.adapters.on_redis import PASSWORD, RULES, refusal
 from tests.certificates import Authority
+from tests.clusters import RedisCluster
 from tests.engines import RedisServer
+from tests.machine import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-PASSWORD = "never-shown"
+FORBIDDEN = (
+    *("FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "KEYS *", "CONFIG GET save", "SHUTDOWN", "REPLICAOF NO ONE"),
+    *("RESTORE corpid:x 0 x", "MIGRATE host 1 corpid:x 0 1"),
+)
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
 def server() -> Iterator[RedisServer]:
     with RedisServer() as running:
         yield running
-
-
-def refusal(url: str) -> str:
-    """What `open_valkey` says."""
-
-    async def attempt() -> str:
-        with pytest.raises(StoreUnavailable) as refused:
-            await open_valkey(url, clock=time.time)
-        return str(refused.value)
-
-    sentence = asyncio.run(attempt())
-    assert PASSWORD not in sentence
-    return sentence
 
 
 def works(url: str) -> None:
@@ -65,10 +59,19 @@ def test_a_password_is_needed_where_the_engine_wants_one_and_never_shown(server:
 
 
 def test_a_user_who_may_too_little_is_told_what_is_needed(server: RedisServer) -> None:
-    server.command("ACL", "SETUSER", "corpid", "on", f">{PASSWORD}", "~*", "+@read")
+    server.command("ACL", "SETUSER", "corpid", "on", f">{PASSWORD}", *RULES[:2])
     assert "does not let this user" in refusal(f"redis://corpid:{PASSWORD}@127.0.0.1:{server.port}/0")
-    server.command("ACL", "SETUSER", "corpid", "+@write", "+info", "+time")
+    server.command("ACL", "SETUSER", "corpid", *RULES[2:])
     works(f"redis://corpid:{PASSWORD}@127.0.0.1:{server.port}/0")
+
+
+def test_the_documented_user_cannot_empty_redis_nor_reach_what_belongs_to_others(server: RedisServer) -> None:
+    """docs/reliability.md and docs/operate.md name its rules."""
+    server.command("ACL", "SETUSER", "corpid", "on", f">{PASSWORD}", *RULES)
+    for page in ("reliability", "operate"):
+        assert " ".join(RULES) in (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    for words in (*map(str.split, FORBIDDEN), ("GET", "another"), ("SET", "another", "")):
+        assert server.command("ACL", "DRYRUN", "corpid", *words) != "+OK", words
 
 
 @pytest.mark.parametrize("policy", ["volatile-lru", "allkeys-lru", "volatile-ttl"])
@@ -78,29 +81,38 @@ def test_an_engine_that_may_evict_what_was_spent_is_refused(server: RedisServer,
     assert f"set maxmemory-policy to noeviction (it is {policy})" in refusal(server.url)
 
 
-def test_a_cluster_is_refused_with_the_reason() -> None:
-    with RedisServer("--cluster-enabled", "yes", "--save", "") as server:
-        assert "Redis Cluster, which CorpID cannot use yet" in refusal(server.url)
-
-
 def test_tls_with_an_authority_of_ones_own(tmp_path: Path) -> None:
     """D52: what was spent may cross a network; a certificate that nobody vouches for is refused."""
-    authority = Authority("Authority")
-    (tmp_path / "authority.pem").write_bytes(authority.chain[0].public_bytes(serialization.Encoding.PEM))
-    certify(tmp_path, authority)
-    files = ("--tls-cert-file", "certificate.pem", "--tls-key-file", "key.pem", "--tls-ca-cert-file", "authority.pem")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    paths = [word if word.startswith("--") else str(tmp_path / word) for word in files]
-    with RedisServer("--save", "", "--tls-port", str(port), "--tls-auth-clients", "no", *paths):
+    port = free_port()
+    with RedisServer("--save", "", "--tls-port", str(port), *certified(tmp_path)):
         works(f"rediss://localhost:{port}/0?ssl_ca_certs={tmp_path / 'authority.pem'}")
         assert "CERTIFICATE_VERIFY_FAILED" in refusal(f"rediss://localhost:{port}/0")
 
 
-def certify(path: Path, authority: Authority) -> None:
+@pytest.mark.parametrize("announced", ["ip", "hostname"])
+def test_tls_to_every_node_of_a_cluster(tmp_path: Path, announced: str) -> None:
+    """D52. The certificate has to name what the nodes announce."""
+    names = ("--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", announced)
+    options = certified(tmp_path, *([IPAddress(ip_address("127.0.0.1"))] if announced == "ip" else []))
+    with RedisCluster("--save", "", "--tls-cluster", "yes", *names, *options) as cluster:
+        place = f"localhost:{cluster.primaries[0].tls_port}"
+        works(f"rediss://{place}/0?ssl_ca_certs={tmp_path / 'authority.pem'}")
+        assert "CERTIFICATE_VERIFY_FAILED" in refusal(f"rediss://{place}/0")
+
+
+def certified(path: Path, *names: IPAddress) -> list[str]:
+    """The engine's options for TLS."""
+    authority = Authority("Authority")
+    (path / "authority.pem").write_bytes(authority.chain[0].public_bytes(serialization.Encoding.PEM))
+    certify(path, authority, *names)
+    files = {"cert-file": "certificate.pem", "key-file": "key.pem", "ca-cert-file": "authority.pem"}
+    named = [(f"--tls-{option}", str(path / file)) for option, file in files.items()]
+    return ["--tls-auth-clients", "no", *(word for option in named for word in option)]
+
+
+def certify(path: Path, authority: Authority, *names: IPAddress) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = SubjectAlternativeName([DNSName("localhost")])
+    name = SubjectAlternativeName([DNSName("localhost"), *names])
     subject = Authority("Redis").name
     certificate = authority.sign(subject, key.public_key(), ca=None, extra=name)
     (path / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))

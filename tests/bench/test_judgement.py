@@ -17,6 +17,7 @@ from joserfc import jwe
 from joserfc.jwk import ECKey
 
 from benchmarks import report, steps
+from benchmarks.flow_benchmark import Plan
 from benchmarks.http_client import Answer
 from benchmarks.load import Hopeless, Load
 from benchmarks.provider import Provider, free_port
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ISSUER = "https://op.example"
+ON_POSTGRESQL = [report.section(Plan(engines="postgresql", workers=workers)) for workers in (1, 2)]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 KEYS = Keys(signing=generate_key(), encryption=generate_key())
 PROVIDER_KEY = ec.generate_private_key(ec.SECP256R1())
@@ -178,7 +180,7 @@ def test_refusals_are_counted_and_end_the_run_when_they_are_many(tmp_path: Path)
     assert "PAR: status 501" in verdict
 
 
-@pytest.mark.parametrize("section", ["flow", "many entities", "independent driver"])
+@pytest.mark.parametrize("section", ["flow", *ON_POSTGRESQL, "scale", "many entities", "independent driver"])
 def test_tables_go_into_their_own_section_of_the_document(tmp_path: Path, section: str) -> None:
     copy = tmp_path / "benchmarks.md"
     copy.write_text(DOCUMENT.read_text(encoding="utf-8"), encoding="utf-8")

@@ -6,25 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).parents[2]
+import pytest
+
+from tests.bench.command import ROOT, measured
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 ENDPOINTS = {"PAR", "authorize", "token", "userinfo"}
-
-
-def measured(tmp_path: Path, *arguments: str) -> tuple[dict[str, Any], str]:
-    """The JSON and the Markdown of a run that has to succeed."""
-    written = tmp_path / "result.json"
-    finished = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *arguments, "--json", written],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    return json.loads(written.read_text(encoding="utf-8")), finished.stdout
 
 
 def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
@@ -48,6 +39,18 @@ def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
     assert result["ratio"] > 0
     for name in (*ENDPOINTS, "whole flow", "**a flow**"):
         assert f"| {name} |" in printed
+
+
+@pytest.mark.usefixtures("servers")
+def test_two_workers_on_postgresql_and_redis_are_measured_together(tmp_path: Path) -> None:
+    result, printed = measured(
+        *(tmp_path, "--engines=postgresql", "--workers=2", "--flows=12", "--repetitions=1", "--sessions=2"),
+        *("--warm-up=3", "--alone=4", "--connections=3"),
+    )
+    assert result["valid"]
+    assert result["parts"]["whole flow"]["count"] == 12
+    assert result["parts"]["whole flow"]["cpu_ms"] > 0
+    assert "PostgreSQL and Redis, 2 workers" in printed
 
 
 def test_a_person_with_many_entities_is_measured_at_every_step(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from corpid.sandbox.free_ports import next_free
 from corpid.web.server import Server
+from tests.postbox import Postbox
 from tests.sign_in.world import EVERY_SCOPE, MESSAGE, PASSWORD, entity, world
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Stage:
     world: World
     callback: str
     """where the relying parties listen"""
+    postbox: Postbox
+    """what the provider sends by mail"""
 
     def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
@@ -96,10 +99,10 @@ def relying_party_site() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def _served(callback: str) -> AsyncIterator[World]:
+async def _served(callback: str, postbox: Postbox) -> AsyncIterator[World]:
     port, sockets = next_free("localhost", 0)
     async with AsyncExitStack() as stack:
-        made = await stack.enter_async_context(world(base=f"http://localhost:{port}"))
+        made = await stack.enter_async_context(world(base=f"http://localhost:{port}", postbox=postbox))
         for client_id, name in (("rp1", "Harbour Board"), ("rp2", "Ministry of Trade")):
             await made.client(client_id, name=name, redirect_uris=(callback,), sector="private")
         await made.person(
@@ -122,10 +125,11 @@ def staged() -> Iterator[Stage]:
         ready, found = threading.Event(), []
 
         async def main() -> None:
-            async with _served(callback) as made:
+            postbox = Postbox()
+            async with _served(callback, postbox) as made:
                 stop = asyncio.Event()
                 loop = asyncio.get_running_loop()
-                found.append((Stage(loop=loop, world=made, callback=callback), stop))
+                found.append((Stage(loop=loop, world=made, callback=callback, postbox=postbox), stop))
                 ready.set()
                 await stop.wait()
 

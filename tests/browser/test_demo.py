@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.browser.stage import NOBODY_MINDS, heading
+from tests.browser.test_passkeys import NO_AUTOFILL, Holder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -239,3 +240,21 @@ def test_the_other_generations_are_shown_too(tmp_path: Path, page: Page, generat
         page.get_by_role("button", name="Agree and continue").click()
         page.get_by_role("heading", name="You are signed in").wait_for()
         assert page.locator(shown).is_visible()
+
+
+def test_a_newcomer_sets_up_a_passkey_and_uses_it_at_once(demo: str, page: Page) -> None:
+    """D46: from the demo's own page, without a word about links."""
+    Holder(page)
+    page.add_init_script(NO_AUTOFILL)
+    page.goto(link(demo))
+    page.get_by_role("button", name=f"Set up a passkey for {PERSON}").click()
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Set up a passkey").click()
+    page.get_by_role("heading", level=1, name="Your sign-in is set up").wait_for()
+    page.goto(link(demo))
+    page.get_by_role("button", name="Log in", exact=True).click()
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    page.get_by_text("Step 2 of").wait_for()
+    page.goto(f"{link(demo)}/mail")
+    # The directory of the demo says that she reads Chinese.
+    page.locator("h2[lang=zh-Hans]").get_by_text("您的登录方式已设置").wait_for()

@@ -141,7 +141,7 @@ def test_fields_tell_browsers_and_phones_what_to_fill_in(visitor: Visitor, stage
     """WCAG 1.3.5, 3.3.8: and nothing stands in the way of a password manager or a paste."""
     page = visitor.tab()
     page.goto(stage.begin()[0])
-    for field, expected in (("#user_name", "username"), ("#password", "current-password")):
+    for field, expected in (("#user_name", "username webauthn"), ("#password", "current-password")):
         assert page.locator(field).get_attribute("autocomplete") == expected
     assert page.locator("#password").get_attribute("type") == "password"
     visitor.password(page)

@@ -15,12 +15,13 @@ import pytest
 from corpid import settings
 from corpid.app import open_registry
 from corpid.directory.records import Assignment, Credentials, Entity, Membership, User
-from corpid.ports import AuditEvent, Upsert
+from corpid.ports import AuditEvent, Session, Upsert
 
 if TYPE_CHECKING:
     from corpid.app import Stores
     from tests.cli.conftest import Terminal
 
+NEVER = 1 << 40
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = """
 entities: {A1: {type: UEN, country: SG, name: Alpha, status: Registered}, B2: {type: UEN, country: SG, name: Beta}}
@@ -205,3 +206,35 @@ def test_a_plain_password_that_others_guess_is_refused(terminal: Terminal, passw
     assert "directory.yaml:5: password of rina: " in told
     assert reason in told
     assert password not in told
+
+
+async def signed_in(stores: Stores) -> str:
+    """A session of rina's."""
+    held = await credentials(stores)
+    session = Session(
+        session_id="s", user_id=held.user_id, browser_id="b", auth_time=1, amr=("pwd",), level=2, expires_at=NEVER
+    )
+    await stores.registry.sessions.put(session)
+    return held.user_id
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        WITH_FACTORS.replace("dawn", "dusk"),
+        WITH_FACTORS.replace("L4JH", "L4JK"),
+        WITH_FACTORS.replace("    name: Rina\n", "    name: Rina\n    enabled: false\n"),
+    ],
+)
+def test_who_gets_other_factors_or_is_disabled_by_a_file_is_signed_out(terminal: Terminal, change: str) -> None:
+    """D44, D45, D50: and who is only given another name is not."""
+    terminal.done("apply", terminal.file(WITH_FACTORS), "--development")
+    user_id = terminal.look(signed_in)
+
+    async def sessions(stores: Stores) -> int:
+        return len(await stores.registry.sessions.of(user_id, now=1))
+
+    terminal.done("apply", terminal.file(WITH_FACTORS.replace("Rina", "Rina Rao")), "--development")
+    assert terminal.look(sessions) == 1
+    terminal.done("apply", terminal.file(change), "--development")
+    assert terminal.look(sessions) == 0

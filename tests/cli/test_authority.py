@@ -55,7 +55,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_whoever_is_no_operator_is_refused_and_nothing_is_written(terminal: Terminal, command: str) -> None:
     terminal.done("entity", "add", "A1", "--name", "Alpha")
-    terminal.done("user", "add", "rina", "--name", "Rina")
+    terminal.done("user", "add", "rina", "--name", "Rina", "--with-factors")
     terminal.done(
         "client",
         "add",

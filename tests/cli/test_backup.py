@@ -51,9 +51,9 @@ def database(terminal: Terminal) -> Path:
 @pytest.fixture
 def backed_up(terminal: Terminal) -> Terminal:
     """A database with one person, a backup of it, and a second person who came later."""
-    terminal.done("user", "add", "first.person", "--name", "First Person")
+    terminal.done("user", "add", "first.person", "--name", "First Person", "--with-factors")
     terminal.done("backup", "copy.corpid")
-    terminal.done("user", "add", "second.person", "--name", "Second Person")
+    terminal.done("user", "add", "second.person", "--name", "Second Person", "--with-factors")
     return terminal
 
 
@@ -154,7 +154,7 @@ def test_a_backup_replaces_no_file_and_leaves_none_behind(backed_up: Terminal) -
 
 
 def test_a_damaged_database_is_not_backed_up_as_if_it_were_whole(terminal: Terminal) -> None:
-    terminal.done("user", "add", "first.person", "--name", "First Person")
+    terminal.done("user", "add", "first.person", "--name", "First Person", "--with-factors")
     _damage(database(terminal))
     assert "Error:" in terminal.refused("backup", "copy.corpid")
     assert not (terminal.folder / "copy.corpid").exists()
@@ -224,7 +224,11 @@ def test_what_is_no_backup_is_refused(backed_up: Terminal) -> None:
 
 
 def test_a_backup_of_a_newer_corpid_is_refused(backed_up: Terminal) -> None:
-    sqlite(backed_up.folder / "copy.corpid", "UPDATE alembic_version SET version_num = '9999'")
+    for statement in (
+        "UPDATE alembic_version SET version_num = '9999'",
+        "UPDATE deployment SET value = '9999' WHERE name = 'schema_serves_since'",
+    ):
+        sqlite(backed_up.folder / "copy.corpid", statement)
     assert "written by a newer CorpID" in backed_up.refused("restore", "copy.corpid")
     assert sqlite(database(backed_up), "SELECT count(*) FROM users") == [(2,)]
 

@@ -51,7 +51,7 @@ def test_a_key_is_rotated_and_revoked(terminal: Terminal) -> None:
 
 def test_rewrapping_moves_every_secret_to_the_present_key(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """D43: rewrap command."""
-    terminal.done("user", "add", "test.person", "--name", "Test Person")
+    terminal.done("user", "add", "test.person", "--name", "Test Person", "--with-factors")
     before = terminal.look(own_keys)
     embedded = terminal.folder / "data" / "sealing.key"
     monkeypatch.setenv("CORPID_KEY_ENCRYPTION_KEY_FILE", key_file(terminal.folder / "new.key"))
@@ -168,7 +168,7 @@ def test_a_fetched_key_set_is_dropped(terminal: Terminal) -> None:
 @pytest.mark.parametrize("command", [("reset-password",), ("reset-factors",), ("disable",)])
 def test_what_an_operator_resets_ends_the_persons_sessions(terminal: Terminal, command: tuple[str, ...]) -> None:
     """D30, D50: nobody stays signed in with what was reset."""
-    terminal.done("user", "add", "test.person", "--name", "Test Person")
+    terminal.done("user", "add", "test.person", "--name", "Test Person", "--with-factors")
 
     async def sign_in(stores: Stores) -> None:
         user = await stores.registry.directory.user_by_name("test.person")

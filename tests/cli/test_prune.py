@@ -26,7 +26,9 @@ async def of_two_ages(stores: Stores) -> None:
 
 def test_old_entries_go_and_an_event_tells_how_many(terminal: Terminal) -> None:
     terminal.look(of_two_ages)
-    assert "Removed 0 audit entries" in terminal.done("maintenance", "prune")
+    kept_for_ever = terminal.done("maintenance", "prune")
+    assert "for ever, since audit_days and sign_in_days are 0" in kept_for_ever
+    assert "Removed 0 audit entries" in terminal.done("maintenance", "prune", "--audit-days", "500")
     told = terminal.done("maintenance", "prune", "--audit-days", "365", "--sign-in-days", "90")
     assert "Removed 2 audit entries" in told
     kept, pruned = terminal.look(events)

@@ -5,62 +5,23 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
+from tests.faults.attempts import attempt, nothing_twice
 from tests.faults.serving import deployment, outside
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.sandbox.relying_party import RelyingParty
-    from tests.faults.serving import Deployment, Outside
+    from tests.faults.attempts import Attempt
+    from tests.faults.serving import Deployment
 
 WORKERS = 8
 FLOWS = 40
 """how many whole flows there are before the process is killed"""
-
-
-@dataclass
-class Attempt:
-    """One flow from push to token: what was sent, and how far the answers came."""
-
-    rp: RelyingParty
-    push: tuple[dict[str, str], dict[str, str]]
-    pushed: bool = False
-    url: str = ""
-    code: str = ""
-    exchange: tuple[dict[str, str], dict[str, str]] = field(default_factory=lambda: ({}, {}))
-    sent: bool = False
-    token: str = ""
-
-
-async def attempt(person: Outside, attempts: list[Attempt]) -> None:
-    """A whole flow; what was answered is noted as soon as it is."""
-    rp = person.party()
-    metadata = await rp.discover()
-    one = Attempt(rp, _signed(rp, metadata["pushed_authorization_request_endpoint"]))
-    attempts.append(one)
-    answer = await rp.push(*one.push)
-    assert answer.status_code == 201, answer.text
-    one.pushed = True
-    rp.sign_in.request_uri = answer.json()["request_uri"]
-    one.url = rp.authorization_url()
-    answer = await person.browser.http.get(one.url, follow_redirects=False)
-    assert answer.status_code == 302, answer.text
-    one.code = rp.callback(answer.headers["location"])
-    one.exchange = _signed(rp, metadata["token_endpoint"])
-    one.sent = True
-    answer = await rp.token(one.code, *one.exchange)
-    assert answer.status_code == 200, answer.text
-    one.token = answer.json()["access_token"]
-
-
-def _signed(rp: RelyingParty, url: str) -> tuple[dict[str, str], dict[str, str]]:
-    return {"client_assertion": rp.assertion()}, {"DPoP": rp.proof("POST", url)}
 
 
 async def load(made: Deployment, attempts: list[Attempt]) -> str:
@@ -71,7 +32,7 @@ async def load(made: Deployment, attempts: list[Attempt]) -> str:
         async def work() -> None:
             try:
                 while True:
-                    await attempt(person, attempts)
+                    await attempt(person.party(), person.browser.http, attempts)
             except httpx.TransportError:
                 return
 
@@ -82,45 +43,6 @@ async def load(made: Deployment, attempts: list[Attempt]) -> str:
         made.kill(made.ports[0])
         await asyncio.gather(*workers)
     return keys
-
-
-def refused(answer: httpx.Response, status: int, error: str) -> None:
-    assert (answer.status_code, answer.json().get("error")) == (status, error), answer.text
-
-
-async def nothing_twice(person: Outside, one: Attempt) -> str:
-    """Use everything of a flow again, after the restart; how its token request ended the second time."""
-    rp = one.rp
-    rp.http = person.http
-    proof_spent = await rp.push({"client_assertion": rp.assertion()}, one.push[1])
-    assertion_spent = await rp.push(one.push[0])
-    if one.pushed:
-        refused(proof_spent, 401, "invalid_dpop_proof")
-        refused(assertion_spent, 401, "invalid_client")
-    if one.code:
-        answer = await person.browser.http.get(one.url, follow_redirects=False)
-        assert "error=invalid_request_uri" in answer.headers["location"]
-    if one.token:
-        assert (await rp.resource(access_token=one.token)).status_code == 200
-        refused(await rp.token(one.code, *one.exchange), 401, "invalid_dpop_proof")
-        assert (await rp.resource(access_token=one.token)).status_code == 200
-        refused(await rp.token(one.code), 400, "invalid_grant")
-        refused(await rp.resource(access_token=one.token), 401, "invalid_token")
-        return "refused"
-    if not one.sent:
-        return "never sent"
-    return await _in_doubt(rp, one)
-
-
-async def _in_doubt(rp: RelyingParty, one: Attempt) -> str:
-    """A token request without an answer: either nothing of it happened, or all of it did."""
-    again = await rp.token(one.code, *one.exchange)
-    if again.status_code == 200:
-        refused(await rp.token(one.code), 400, "invalid_grant")
-        return "first time"
-    refused(again, 401, "invalid_dpop_proof")
-    refused(await rp.token(one.code), 400, "invalid_grant")
-    return "had happened"
 
 
 @pytest.fixture
@@ -141,7 +63,7 @@ def test_after_kill_under_load_nothing_spent_can_be_spent_again(killed: tuple[De
         async with outside(made) as person:
             assert (await person.http.get("/readyz")).status_code == 200
             assert (await person.http.get("/.well-known/keys")).text == keys
-            ends = [await nothing_twice(person, one) for one in attempts]
+            ends = [await nothing_twice(person.http, person.browser.http, one) for one in attempts]
             assert ends.count("refused") >= FLOWS
             fresh = person.party()
             assert (await fresh.token(await person.code(fresh))).status_code == 200

@@ -110,8 +110,10 @@ def test_only_commands_that_exist_are_run() -> None:
 def test_the_container_has_no_secret_and_no_root() -> None:
     text = FILES["Containerfile"]
     copied = re.findall(r"^COPY (?!--from)(\S+)", text, flags=re.MULTILINE)
-    assert copied == ["requirements/runtime.txt", "src/corpid"]
-    assert all((ROOT / path).exists() for path in copied)
+    assert copied == ["${PACKAGES}", "src/corpid"]
+    packages = re.findall(r"PACKAGES=(\S+)", text)
+    assert packages == ["requirements/tracing.txt", "requirements/runtime.txt"]
+    assert all((ROOT / path).exists() for path in packages)
     assert re.findall(r"^USER (.+)$", text, flags=re.MULTILINE) == ["10001:10001"]
     assert "--require-hashes" in text
     assert not re.search(r"(ARG|ENV)[^\n]*(KEY|SECRET|PASSWORD|TOKEN)", text)

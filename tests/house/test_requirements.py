@@ -10,7 +10,7 @@ import pytest
 
 from tests.house.source import ROOT
 
-FILES = ("runtime", "dev", "tools")
+FILES = ("runtime", "tracing", "dev", "tools")
 
 
 def requirements(name: str) -> dict[str, tuple[str, int]]:
@@ -35,7 +35,8 @@ def test_every_requirement_is_pinned_and_hashed_and_names_no_host(name: str) -> 
 
 def test_tests_run_on_the_versions_that_are_shipped() -> None:
     dev = requirements("dev")
-    assert {name: pin for name, pin in requirements("runtime").items() if dev.get(name) != pin} == {}
+    for shipped in ("runtime", "tracing"):
+        assert {name: pin for name, pin in requirements(shipped).items() if dev.get(name) != pin} == {}
 
 
 def test_every_dependency_is_locked() -> None:
@@ -45,6 +46,9 @@ def test_every_dependency_is_locked() -> None:
         return {re.split(r"[^A-Za-z0-9._-]", row)[0].lower() for row in rows}
 
     assert names(project["project"]["dependencies"]) <= requirements("runtime").keys()
+    for extra, rows in project["project"]["optional-dependencies"].items():
+        assert names(rows) <= requirements(extra).keys()
+        assert requirements("runtime").items() <= requirements(extra).items()
     assert names(project["dependency-groups"]["dev"]) <= requirements("dev").keys()
     assert names(project["dependency-groups"]["tools"]) <= requirements("tools").keys()
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WEEK = 604_800
+LIVE_SECONDS = 5
+START_SECONDS = 90
+"""for several nodes that start at once on a busy machine"""
 _RINA: dict[str, Any] = {**dict(DIRECTORY["users"])["rina"], "memberships": ["A1"]}  # type: ignore[call-overload]
 FILLED: dict[str, Any] = {**DIRECTORY, "users": {"rina": _RINA}}
 
@@ -39,6 +42,8 @@ class Nodes:
     settings: dict[str, str]
     cookies: dict[str, str] = field(default_factory=dict)
     """of the browser in which Rina signed in, once: a code from her app works once"""
+    processes: list[int] = field(default_factory=list)
+    """of each node its first one"""
 
     @property
     def issuer(self) -> str:
@@ -77,8 +82,10 @@ class _Node(httpx.AsyncBaseTransport):
 
 
 @contextmanager
-def running(directory: Path, database_url: str, transient_url: str, *, count: int = 3) -> Iterator[Nodes]:
-    """Started all at once on an empty database, then filled."""
+def running(
+    directory: Path, database_url: str, transient_url: str, *, count: int = 3, **settings: str
+) -> Iterator[Nodes]:
+    """Started all at once on an empty database, then filled. No `transient_url`: all is in PostgreSQL."""
     ports = [free_port() for _ in range(count)]
     chosen = {
         "base_url": f"http://127.0.0.1:{ports[0]}",
@@ -89,11 +96,13 @@ def running(directory: Path, database_url: str, transient_url: str, *, count: in
         "key_encryption_key": base64.b64encode(bytes(range(32))).decode(),
         "session_seconds": str(WEEK),
         "hashing_threads": "1",
+        **settings,
     }
     nodes = Nodes(directory, ports, chosen)
     with ExitStack() as stack:
         for number, port in enumerate(ports):
-            stack.enter_context(_serving(directory, number, {**chosen, "port": str(port)}))
+            node = stack.enter_context(_serving(directory, number, {**chosen, "port": str(port)}))
+            nodes.processes.append(node.pid)
         for port in ports:
             _until_ready(port)
         nodes.applied(**FILLED)
@@ -101,7 +110,7 @@ def running(directory: Path, database_url: str, transient_url: str, *, count: in
 
 
 @contextmanager
-def _serving(directory: Path, number: int, settings: dict[str, str]) -> Iterator[None]:
+def _serving(directory: Path, number: int, settings: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     with (
         (directory / f"node-{number}.log").open("wb") as log,
         subprocess.Popen(
@@ -110,14 +119,14 @@ def _serving(directory: Path, number: int, settings: dict[str, str]) -> Iterator
         ) as process,
     ):  # fmt: skip
         try:
-            yield
+            yield process
         finally:
             process.terminate()
             process.wait(PATIENCE * 3)
 
 
 def _until_ready(port: int) -> None:
-    end = time.monotonic() + PATIENCE * 3
+    end = time.monotonic() + START_SECONDS
     while True:
         try:
             if httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200:
@@ -156,9 +165,7 @@ async def signed_in(nodes: Nodes) -> AsyncIterator[Person]:
     person = Person(nodes, https, browsers)
     try:
         if not nodes.cookies:
-            await walk.sign_in(person.browser(0), await person.party(0).begin(), replace(RINA), "A1")
-            nodes.cookies.update({cookie.name: str(cookie.value) for cookie in browsers[0].cookies.jar})
-            browsers[0].cookies.clear()
+            await sign_in(person)
         for browser in browsers:
             browser.cookies.update(nodes.cookies)
         yield person
@@ -167,14 +174,31 @@ async def signed_in(nodes: Nodes) -> AsyncIterator[Person]:
             await client.aclose()
 
 
+async def sign_in(person: Person) -> None:
+    """Through the pages of the first node, with new cookies for all."""
+    for browser in person.browsers:
+        browser.cookies.clear()
+    await walk.sign_in(person.browser(0), await person.party(0).begin(), replace(RINA), "A1")
+    person.nodes.cookies.update({cookie.name: str(cookie.value) for cookie in person.browsers[0].cookies.jar})
+    person.browsers[0].cookies.clear()
+    for browser in person.browsers:
+        browser.cookies.update(person.nodes.cookies)
+
+
 async def within_five_seconds(holds: Any) -> None:
-    """Ask again until it holds; D50 gives it five seconds."""
-    await within(6, holds)
+    """Ask again until it holds; D50 gives it five seconds from the answer that the change got."""
+    await within(LIVE_SECONDS, holds)
 
 
 async def within(seconds: float, holds: Any) -> None:
-    """Ask again until it holds."""
+    """Ask again until it holds; it is asked for the last time before they are over."""
     end = time.monotonic() + seconds
-    while not await holds():
+    while True:
         assert time.monotonic() < end, f"{seconds} seconds have passed"
-        await asyncio.sleep(0.2)
+        if await holds():
+            return
+        await asyncio.sleep(0.05)
+
+
+async def is_ready(person: Person, number: int) -> bool:
+    return (await person.https[number].get(person.nodes.at(number) + "/readyz")).status_code == 200

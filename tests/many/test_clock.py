@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import base64
 import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.engines import redis
+from tests import engines
 from tests.protocol.provider import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def on_redis() -> Iterator[dict[str, Any]]:
+    with engines.redis() as url:
+        yield {"transient_url": url}
+
+
+@contextmanager
+def on_postgresql_alone() -> Iterator[dict[str, Any]]:
+    with engines.postgresql(migrated=True) as url:
+        yield {"database_url": url, "key_encryption_key": base64.b64encode(bytes(range(32))).decode()}
 
 
 @pytest.mark.parametrize("apart", [-45, 45])
-def test_more_than_ten_seconds_apart_readyz_says_clock_and_within_them_it_does_not(apart: int) -> None:
+@pytest.mark.parametrize("engine", [on_redis, on_postgresql_alone])
+def test_more_than_ten_seconds_apart_readyz_says_clock_and_within_them_it_does_not(engine: Any, apart: int) -> None:
     """D49: issue, a node 45 s off its store's clock."""
-    with redis() as url, World(transient_url=url) as world:
+    with engine() as kept, World(**kept) as world:
         for off, expected in ((apart, True), (apart // 9, False)):
             world.clock.now = time.time() + off
             answer = world.run(world.http.get("/readyz"))

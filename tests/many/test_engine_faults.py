@@ -10,19 +10,27 @@ import httpx
 import pytest
 
 from tests.engines import PostgresServer, RedisServer
-from tests.many.nodes import running, signed_in, within, within_five_seconds
+from tests.faults.attempts import Failed, attempt, nothing_twice, refused, told_to_retry
+from tests.many.nodes import running, sign_in, signed_in, within, within_five_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.faults.attempts import Attempt
     from tests.many.nodes import Nodes, Person
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.timeout(400)]
 
-FORGOTTEN_SECONDS = 60
+FORGOTTEN_SECONDS = 90
 """after an engine has forgotten, what may have been issued before is refused for a while"""
 LIVE = 5
+LONG = 60
+NODES = 2
+FLOWS = 8
+NEVER_PUSHED = "urn:ietf:params:oauth:request_uri:" + "A" * 43
+FORGOTTEN = {"invalid_dpop_proof", "invalid_client", "invalid_grant"}
+"""what a request is told whose proof, assertion or code may have been used before"""
 PARTS = {"redis": "short-lived state", "postgresql": "database"}
 
 
@@ -46,32 +54,42 @@ def test_while_an_engine_is_away_everybody_is_told_to_retry_and_then_it_goes_on(
     """503 temporarily_unavailable with Retry-After; /readyz says which part; no restart, and no code twice."""
     server = engines[engine]
 
+    attempts: list[Attempt] = []
+    failures: list[httpx.Response] = []
+
     async def story(person: Person) -> None:
-        stopped, nodes = asyncio.Event(), person.nodes
-        done = [0, 0]
-        load = [asyncio.create_task(_flows(person, number, stopped, done)) for number in range(2)]
-        await within_five_seconds(lambda: _all(done))
+        done, nodes = asyncio.Event(), person.nodes
+        load = [asyncio.create_task(_flows(person, number, attempts, failures, done)) for number in range(NODES)]
+        await within(LONG, lambda: _tokens(attempts, FLOWS))
         await asyncio.to_thread(getattr(server, how))
-        for number in range(2):
+        for number in range(NODES):
             await within_five_seconds(lambda number=number: _says(nodes, number, 503, PARTS[engine]))
-        await within(2 * LIVE, lambda: _told_to_retry(person))
+        await within(2 * LIVE, lambda: _every_form(person))
         await asyncio.to_thread(server.resume if how == "pause" else server.start)
-        for number in range(2):
-            await within_five_seconds(lambda number=number: _says(nodes, number, 200, None))
-        for number in range(2):
+        for number in range(NODES):
+            await within(LONG, lambda number=number: _says(nodes, number, 200, None))
+        for number in range(NODES):
             await within(FORGOTTEN_SECONDS, lambda number=number: _accepted(person, number))
-        stopped.set()
-        refused = {status for each in await asyncio.gather(*load) for status in each}
-        assert refused <= {401, 503}
+        done.set()
+        await asyncio.gather(*load)
+        forgetful = engine == "redis" and how != "pause"
+        for answer in failures:
+            _told_why(answer, forgetful=forgetful)
+        if forgetful:
+            await sign_in(person)
+        await _goes_on(person, [] if forgetful else attempts)
+        for one in attempts:
+            await _nothing_again(person, one)
 
     database = engines["postgresql"].dsn()
-    with running(tmp_path, database, engines["redis"].url, count=2) as nodes:
+    with running(tmp_path, database, engines["redis"].url, count=NODES) as nodes:
 
         async def run() -> None:
             async with signed_in(nodes) as person:
                 await story(person)
 
         asyncio.run(run())
+    assert failures
 
 
 async def _says(nodes: Nodes, number: int, status: int, part: str | None) -> bool:
@@ -80,40 +98,72 @@ async def _says(nodes: Nodes, number: int, status: int, part: str | None) -> boo
     return answer.status_code == status and answer.json().get("part") == part
 
 
-async def _flows(person: Person, at: int, stopped: asyncio.Event, done: list[int]) -> list[int]:
-    """Count the codes that became tokens; a code never becomes two. Returns how pushes were refused."""
-    refused = []
-    while not stopped.is_set():
-        rp = person.party(at)
-        await rp.discover()
-        pushed = await rp.push()
-        if pushed.status_code != 201:
-            refused.append(pushed.status_code)
-            await asyncio.sleep(0.05)
-            continue
-        rp.sign_in.request_uri = pushed.json()["request_uri"]
-        answer = await person.browsers[at].get(rp.authorization_url(), follow_redirects=False)
-        if answer.status_code != 302 or "code=" not in answer.headers["location"]:
-            continue
-        code = rp.callback(answer.headers["location"])
-        answers = await asyncio.gather(*(rp.token(code) for _ in range(2)))
-        tokens = [one for one in answers if one.status_code == 200]
-        assert len(tokens) <= 1
-        done[at] += len(tokens)
-    return refused
+async def _flows(
+    person: Person, at: int, attempts: list[Attempt], failures: list[httpx.Response], done: asyncio.Event
+) -> None:
+    while not done.is_set():
+        try:
+            await attempt(person.party(at), person.browsers[at], attempts)
+        except Failed as failure:
+            failures.append(failure.answer)
+            await asyncio.sleep(0.1)
 
 
-async def _told_to_retry(person: Person) -> bool:
-    """What a process remembers of clients lasts five seconds."""
-    answer = await person.party(0).push()
-    if answer.status_code == 201:
+async def _tokens(attempts: list[Attempt], count: int) -> bool:
+    return sum(bool(one.token) for one in attempts) >= count
+
+
+async def _goes_on(person: Person, known: list[Attempt]) -> None:
+    """Flows as before, and nothing of them or of those that the engines still know is worth anything twice."""
+    later: list[Attempt] = []
+    for number in range(FLOWS):
+        await attempt(person.party(number % NODES), person.browsers[number % NODES], later)
+    for one in [*later, *known]:
+        await nothing_twice(person.https[0], person.browsers[0], one)
+
+
+async def _every_form(person: Person) -> bool:
+    """Told to retry in JSON, in the callback where the relying party is known, and on a page where it is not. What a
+    process remembers of clients lasts five seconds."""
+    rp, browsing = person.party(0), person.browsers[0]
+    pushed = await rp.push()
+    if pushed.status_code == 201:
         return False
-    assert (answer.status_code, answer.json()["error"]) == (503, "temporarily_unavailable")
-    return int(answer.headers["retry-after"]) > 0
+    told_to_retry(pushed)
+    rp.sign_in.request_uri = NEVER_PUSHED
+    arrived = await browsing.get(rp.authorization_url(), follow_redirects=False)
+    told_to_retry(arrived)
+    assert arrived.status_code == 302 or arrived.headers["content-type"].startswith("text/html")
+    told_to_retry(await rp.token("c" + "A" * 43))
+    return True
 
 
-async def _all(done: list[int]) -> bool:
-    return all(done)
+def _told_why(answer: httpx.Response, *, forgetful: bool) -> None:
+    """An engine that has forgotten makes the rest of what it held worthless, too; then a request is refused, or a
+    browser, which nobody knows any more, is asked to sign in."""
+    if not forgetful or answer.status_code == 503:
+        told_to_retry(answer)
+    elif answer.headers.get("content-type") == "application/json":
+        assert answer.json()["error"] in FORGOTTEN, answer.text
+    else:
+        assert answer.status_code in {302, 303, 400}, answer.text
+
+
+async def _nothing_again(person: Person, one: Attempt) -> None:
+    """Whatever became of it, what was spent is spent: sent again it gets no request, no code and no token."""
+    one.rp.http = person.https[1]
+    proof = await one.rp.push({"client_assertion": one.rp.assertion()}, one.push[1])
+    assertion = await one.rp.push(one.push[0])
+    if one.pushed:
+        assert [proof.json()["error"], assertion.json()["error"]] == ["invalid_dpop_proof", "invalid_client"]
+    if not one.code:
+        return
+    answer = await person.browsers[1].get(one.url, follow_redirects=False)
+    assert "code=" not in answer.headers.get("location", "")
+    if one.token:
+        refused(await one.rp.token(one.code, *one.exchange), 401, "invalid_dpop_proof")
+        refused(await one.rp.token(one.code), 400, "invalid_grant")
+        refused(await one.rp.resource(access_token=one.token), 401, "invalid_token")
 
 
 async def _accepted(person: Person, number: int) -> bool:

@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     server = postgresql_server()
-    with (
-        server.database() as name,
-        redis() as transient_url,
-        running(tmp_path_factory.mktemp("nodes"), server.dsn(name), transient_url) as made,
-    ):
-        yield made
+    with server.database() as name, redis() as transient_url:
+        server.sql(f"ALTER DATABASE {name} SET log_statement = 'ddl'")
+        with running(tmp_path_factory.mktemp("nodes"), server.dsn(name), transient_url) as made:
+            yield made
 
 
 def told(nodes: Nodes, story: Callable[[Person], Awaitable[None]]) -> None:
@@ -44,6 +42,7 @@ def test_of_many_that_start_at_once_one_makes_the_schema_and_the_keys(nodes: Nod
     """Issue: one set of keys and one migration."""
     listed = json.loads(nodes.command("key", "list", "--json"))
     assert len(listed) == 1
+    assert postgresql_server().log().count("CREATE TABLE deployment (") == 1
 
 
 def test_each_step_of_a_sign_in_may_be_answered_by_another_process(nodes: Nodes) -> None:

@@ -67,7 +67,10 @@ def test_every_field_that_the_specification_names_for_current_is_there(shared: W
         userinfo_encryption_alg_values_supported userinfo_encryption_enc_values_supported claims_parameter_supported
         request_parameter_supported request_uri_parameter_supported authorization_response_iss_parameter_supported
     """.split()
-    beyond = {"dpop_signing_alg_values_supported", "acr_values_supported", "require_pushed_authorization_requests"}
+    beyond = {
+        "dpop_signing_alg_values_supported", "acr_values_supported", "require_pushed_authorization_requests",
+        "ui_locales_supported",
+    }  # fmt: skip
     assert golden().keys() == {*specification, *beyond}
 
 

@@ -213,7 +213,7 @@ def test_scopes_of_later_generations_are_invalid_scope_even_for_a_client_that_li
     [
         {"state": None}, {"nonce": None}, {"state": None, "nonce": None}, {"state": ""}, {"scope": "openid"}, {"scope": "tpauthinfo openid"},
         {"acr_values": "urn:idp:authentication:loa:9"}, {"esrvcID": "X"}, {"esrvcID": ["X", "Y"]}, {"display": ["page", "popup"]},
-        {"dpop_jkt": "A" * 43}, {"client_assertion": MARK}, {"ui_locales": "%"}, {"request": ""}, {"request_uri": ""}, {"response_mode": ""},
+        {"dpop_jkt": "A" * 43}, {"client_assertion": MARK}, {"login_hint": "%"}, {"ui_locales": "xx !! ta"}, {"request": ""}, {"request_uri": ""}, {"response_mode": ""},
     ],
 )  # fmt: skip
 def test_what_may_be_absent_and_what_is_not_known_stops_nobody(legacy: World, sent: dict[str, Any]) -> None:

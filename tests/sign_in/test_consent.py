@@ -26,7 +26,8 @@ async def asked(made: World, sector: str, scope: str, **parameters: str) -> list
         return []
     assert browser.page.heading == "Do you agree to share this?"
     assert browser.response is not None
-    return [line.partition("</li>")[0] for line in browser.response.text.split("<li>")[1:]]
+    listed = browser.response.text.partition("</main>")[0].split("<li>")[1:]
+    return [line.partition("</li>")[0] for line in listed]
 
 
 @pytest.mark.parametrize("scope", IDENTITY_SCOPES)

@@ -44,7 +44,7 @@ def test_a_form_from_elsewhere_is_refused_on_every_step(site: str | None, header
         await walk_to(made, browser, await made.relying_party())
         typed = {**form_of(browser, "password"), "user_name": "alice", "password": made.people["alice"].password}
         sent = headers if site is None else {**headers, "Sec-Fetch-Site": site}
-        for action in ("password", "code", "entity", "consent", "confirm", "cancel", "extend"):
+        for action in ("password", "passkey", "way", "code", "entity", "consent", "confirm", "cancel", "extend"):
             answer = await post(browser, action, typed, site=None, **sent)
             assert answer.status_code == 400, action
             assert "was not sent from a page of this site" in answer.text
@@ -97,7 +97,7 @@ def test_looking_at_the_address_of_a_step_does_nothing() -> None:
     async def story(made: World) -> None:
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password",))
-        for action in ("cancel", "extend", "consent", "entity", "leave", "return", "nonsense"):
+        for action in ("cancel", "extend", "passkey", "way", "consent", "entity", "leave", "return", "nonsense"):
             answer = await browser.http.get(f"{browser.url}/{action}")
             assert answer.status_code == 303
             assert answer.headers["location"] == browser.url.removeprefix(made.base)

@@ -117,6 +117,29 @@ def test_a_known_browser_keeps_its_own_allowance() -> None:
     run(story)
 
 
+async def thief_of_the_password(made: World) -> int:
+    """Guess codes after the right password, until that is slowed; the status of the last answer."""
+    browser = await at_password(made, "203.0.113.7")
+    await made.password(browser, made.people["alice"])
+    answers = [await post(browser, "code", {**form_of(browser, "code"), "code": "000000"}) for _ in range(4)]
+    return answers[-1].status_code
+
+
+def test_who_has_only_the_password_shuts_the_second_factor_in_no_known_browser() -> None:
+    """D45, D47: elsewhere guesses at codes are counted together, or a thief could go on in browser after browser."""
+
+    async def story(made: World) -> None:
+        own, rp = await made.browser("198.51.100.1"), await made.relying_party()
+        await walk_to(made, own, rp, ("password", "code", "entity"))
+        made.clock.pass_(60)
+        assert [await thief_of_the_password(made) for _ in range(2)] == [422, 429]
+        await walk_to(made, own, await made.relying_party())
+        await made.factors(own, made.people["alice"])
+        assert own.page.heading == "Choose who you act for"
+
+    run(story)
+
+
 def test_a_known_browser_is_slowed_when_it_guesses_itself() -> None:
     """D47: and it is known for the account that signed in there, not for others."""
 

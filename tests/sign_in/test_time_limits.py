@@ -8,7 +8,7 @@ import pytest
 
 from corpid.protocol.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
 from corpid.sandbox.walk import cancel
-from tests.sign_in.world import form_of, post, query_of, run, walk_to
+from tests.sign_in.world import form_of, post, query_of, run, walk_to, way_back
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -62,7 +62,7 @@ def test_an_expired_sign_in_says_so_and_leads_back_with_an_error(speaking: str) 
         assert browser.page.heading == "This sign-in has expired"
         await browser.reload()
         assert browser.page.heading == "This sign-in has expired"
-        await browser.open(f"{made.base}{browser.page.links[-1][0]}", site="same-origin")
+        await browser.open(f"{made.base}{way_back(browser)}", site="same-origin")
         answer = query_of(browser.left)
         assert (answer["error"], answer["state"]) == (error, rp.sign_in.state)
         assert await made.audit("sign_in.second_factor") == []

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from corpid.directory.records import Record
+    from tests.postbox import Postbox
 
 BASE: Final = "http://localhost:8080"
 CALLBACK: Final = "https://rp.example/callback"
@@ -174,15 +175,22 @@ def _origin(url: str) -> str:
 
 
 @asynccontextmanager
-async def world(*, base: str = BASE, entities: int = 2, **options: Any) -> AsyncIterator[World]:
-    """A provider with client `rp1` (government) and Alice, who acts for that many entities. `options` are settings."""
+async def world(
+    *, base: str = BASE, entities: int = 2, postbox: Postbox | None = None, **options: Any
+) -> AsyncIterator[World]:
+    """A provider with client `rp1` (government) and Alice, who acts for that many entities. `options` are settings.
+
+    With a postbox it sends mail.
+    """
     clock = Clock()
     passwords = Argon2Passwords(threads=1, profile=CHEAP)
     async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         own = {"trusted_proxies": ("10.0.0.1",)} if base.startswith("https:") else {"developer_mode": True}
         chosen = settings.load(**{"base_url": base, "data_dir": directory, **own, **options})
-        application = await stack.enter_async_context(app.create(chosen, clock=clock, passwords=passwords))
+        application = await stack.enter_async_context(
+            app.create(chosen, clock=clock, passwords=passwords, mail=postbox)
+        )
         made = World(
             application=application,
             clock=clock,
@@ -232,6 +240,11 @@ async def post(
     sent = {"Content-Type": FORM, **({"Sec-Fetch-Site": site} if site else {}), **headers}
     where = f"{browser.url.partition('?')[0]}/{action}"
     return await browser.http.post(where, content=urlencode(fields), headers=sent)
+
+
+def way_back(browser: Browser) -> str:
+    """Where the page of a sign-in that is over leads to, on its way to the relying party."""
+    return next(target for target, _ in browser.page.links if target.endswith("/leave"))
 
 
 def cookies_of(browser: Browser) -> dict[str, str]:

@@ -203,3 +203,32 @@ def test_every_setting_is_described_and_the_page_is_up_to_date() -> None:
 
 def test_a_secret_does_not_show_in_the_settings() -> None:
     assert KEY not in repr(load(key_encryption_key=KEY))
+
+
+def test_mail_needs_both_an_address_and_a_server() -> None:
+    server, sender = "smtp://corpid:se%2Fcret@mail.example", "sign-in@example.org"
+    assert load(mail_url=server, mail_from=sender).mail_from == sender
+    assert "set both or neither" in refusal(mail_url=server)
+    assert "set both or neither" in refusal(mail_from=sender)
+    assert "se%2Fcret" not in repr(load(mail_url=server, mail_from=sender))
+
+
+@pytest.mark.parametrize(
+    "sender",
+    [
+        "nobody",
+        "A <a@example.org>",
+        "a@b, c@example.org",
+        "a@example.org\nBcc: x@example.org",
+        "ü@example.org",
+        "a@host",
+    ],
+)
+def test_letters_come_from_one_plain_address(sender: str) -> None:
+    assert "no plain e-mail address" in refusal(mail_url="smtp://mail.example", mail_from=sender)
+
+
+def test_a_mail_server_that_is_none_is_refused_without_its_password() -> None:
+    sentence = refusal(mail_url="smpt://corpid:secret@mail.example", mail_from="a@example.org")
+    assert "secret" not in sentence
+    assert "smtp://USER" in sentence

@@ -238,6 +238,7 @@ def test_a_caller_that_does_not_read_its_answers_is_dropped(impatient: Served) -
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"GET\r\n\r\n",
+        b"GET /a\r\n\r\n",
         b"GET /a HTTP/1.1\r\nHost: h\r\nX: a\x00b\r\n\r\n",
         b"GET /\x00 HTTP/1.1\r\nHost: h\r\n\r\n",
         b"GET /\xff HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -261,6 +262,18 @@ def test_what_is_no_request_is_400_and_the_end(usual: Served, app: Recorder, mal
         answer = caller.say(malformed).answer()
         assert (answer.status, answer.headers["connection"]) == (400, "close")
         assert answer.json["error"] == "invalid_request"
+        assert caller.hung_up()
+    assert app.asked == []
+
+
+@pytest.mark.parametrize("codings", [b"gzip, chunked", b"gzip\r\nTransfer-Encoding: chunked"])
+def test_a_body_in_another_transfer_coding_is_501_and_not_read_as_it_is(
+    usual: Served, app: Recorder, codings: bytes
+) -> None:
+    """RFC 9112 §6.1"""
+    with usual.call() as caller:
+        caller.say(b"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: %b\r\n\r\n3\r\nx=y\r\n0\r\n\r\n" % codings)
+        assert caller.answer().status == 501
         assert caller.hung_up()
     assert app.asked == []
 

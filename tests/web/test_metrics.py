@@ -16,7 +16,7 @@ import pytest
 from argon2.profiles import CHEAPEST
 from prometheus_client.parser import text_string_to_metric_families
 
-from corpid import app, settings
+from corpid import __version__, app, settings
 from corpid.adapters.egress import EgressError
 from corpid.adapters.passwords import Argon2Passwords
 from corpid.directory.access import OPERATOR
@@ -89,7 +89,7 @@ async def running(folder: Path, **watched: Any) -> AsyncIterator[Running]:
 
 def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Path) -> None:
     async def story() -> None:
-        async with running(tmp_path, hashing=lambda: 3, pool=lambda: 2) as made:
+        async with running(tmp_path, hashing=lambda: 3, hashing_limit=65, pool=lambda: 2, pool_limit=10) as made:
             await made.http.get("/.well-known/keys")
             await made.http.get("/.well-known/keys")
             await made.http.post("/mga/sps/oauth/oauth20/token", data={"client_id": "secret-client"})
@@ -100,7 +100,10 @@ def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Pa
             assert found["corpid_requests_total", "/healthz", "2xx", ""] == 1
             assert found["corpid_request_seconds_count", "/.well-known/keys"] == 2
             assert found["corpid_hashing_pending",] == 3
+            assert found["corpid_hashing_limit",] == 65
             assert found["corpid_database_connections_in_use",] == 2
+            assert found["corpid_database_connections_limit",] == 10
+            assert found["corpid_build_info", __version__] == 1
             assert found["corpid_signing_key_start_timestamp_seconds", "next"] == 0
             active = found["corpid_signing_key_start_timestamp_seconds", "active"]
             key = await key_rotation.rotate(made.application.provider.registry, OPERATOR, now=time.time())
@@ -126,7 +129,7 @@ def test_no_label_tells_who_asked_or_for_what(tmp_path: Path) -> None:
             assert "made-up" not in found.text
             assert found["corpid_requests_total", "other", "4xx", "invalid_request"] == 20
             assert sum(name == "corpid_requests_total" for name, *_ in found) == 3
-            assert found.labels == {"endpoint", "outcome", "reason", "le", "key"}
+            assert found.labels == {"endpoint", "outcome", "reason", "le", "key", "version"}
 
     asyncio.run(story())
 
@@ -173,6 +176,7 @@ def test_fetches_of_relying_parties_keys_are_counted_by_outcome() -> None:
     found = asyncio.run(story())
     for outcome in ("fetched", "unusable", "failed"):
         assert found["corpid_client_key_fetches_total", outcome] == 1
+    assert found["corpid_client_key_fetch_seconds_count",] == 3
 
 
 def test_several_processes_answer_as_one(tmp_path: Path) -> None:
@@ -194,7 +198,7 @@ asyncio.run(metrics.look())
 print("ready", flush=True)
 gone = int(input())
 if gone:
-    worker_ended(gone)
+    worker_ended(gone, os.environ[DIRECTORY_VARIABLE])
 print(asyncio.run(metrics.text()).decode(), flush=True)
 """
     environment = {**os.environ, told.DIRECTORY_VARIABLE: str(tmp_path)}
@@ -220,6 +224,7 @@ print(asyncio.run(metrics.text()).decode(), flush=True)
         assert found["corpid_requests_total", "/token", "2xx", ""] == 5
         assert found["corpid_request_seconds_count", "/token"] == 5
     assert (both["corpid_hashing_pending",], one["corpid_hashing_pending",]) == (5, 3)
+    assert not list(tmp_path.glob(f"*_{first.pid}.db")), "each file costs every scrape"
 
 
 def test_a_request_that_belongs_to_a_trace_says_so_in_its_line(lines: io.BytesIO) -> None:  # noqa: F811

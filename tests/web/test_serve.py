@@ -180,6 +180,7 @@ def newer_database(path: Path) -> None:
     assert command(path, "migrate").returncode == 0
     with closing(sqlite3.connect(path / "data" / "corpid.sqlite", isolation_level=None)) as database:
         database.execute("UPDATE alembic_version SET version_num = 'later'")
+        database.execute("UPDATE deployment SET value = 'later' WHERE name = 'schema_serves_since'")
 
 
 OWN = "sqlite:///own.db"
@@ -221,5 +222,5 @@ def test_it_refuses_a_port_that_is_taken(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert (
         refused.stderr
-        == f"port {port} on 127.0.0.1 is taken by another program: stop it, or set another port (CORPID_PORT)\n"
+        == f"Error: port {port} on 127.0.0.1 is taken by another program: stop it, or set another port (CORPID_PORT)\n"
     )

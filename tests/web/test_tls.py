@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
+import json
+import socket
 import ssl
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +15,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.web.tls import CertificateUnusable, server_context
-from tests.web.served import Recorder, Served, served
+from corpid.web import access_log, tls
+from corpid.web.tls import CertificateUnusable, Credentials, server_context
+from tests.web.served import PATIENCE, Recorder, Served, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,39 +73,10 @@ def test_tls_1_2_and_1_3_are_spoken(secure: Served, pair: tuple[Path, Path], ver
         assert version is ssl.TLSVersion.TLSv1_3 or cipher[0].startswith("ECDHE-ECDSA-AES")
 
 
-@pytest.mark.parametrize(
-    "ciphers", ["ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-SHA256", "AES128-GCM-SHA256", "DHE+AESGCM"]
-)
-def test_other_ciphers_of_1_2_are_refused(secure: Served, pair: tuple[Path, Path], ciphers: str) -> None:
-    context = trusting(pair[0])
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    context.set_ciphers(ciphers)
-    with pytest.raises(ssl.SSLError):
-        secure.call(tls=context)
-
-
-def test_nothing_below_1_2_is_offered(pair: tuple[Path, Path]) -> None:
-    context = server_context(*pair)
-    assert context.minimum_version is ssl.TLSVersion.TLSv1_2
-    older = {cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
-    assert older == {
-        f"ECDHE-{key}-AES{bits}-GCM-SHA{digest}"
-        for key in ("ECDSA", "RSA")
-        for bits, digest in ((128, 256), (256, 384))
-    }
-
-
 def test_plain_http_on_a_tls_port_is_not_answered(secure: Served) -> None:
     with secure.call() as caller:
         caller.say(b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b"200" not in caller.rest()
-
-
-def test_the_limits_hold_inside_tls(secure: Served, pair: tuple[Path, Path]) -> None:
-    """D47"""
-    with secure.call(tls=trusting(pair[0])) as caller:
-        caller.say(b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 70000\r\n\r\n")
-        assert caller.answer().status == 413
 
 
 def test_files_that_do_not_fit_are_refused_with_a_sentence(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -112,3 +88,82 @@ def test_files_that_do_not_fit_are_refused_with_a_sentence(pair: tuple[Path, Pat
         server_context(*write_pair(other, password=b"secret"))
     with pytest.raises(CertificateUnusable, match="check the paths"):
         server_context(other / "missing.pem", pair[1])
+
+
+def answers(running: Served, certificate: Path) -> int:
+    """What a caller gets who trusts this certificate and no other."""
+    with running.call(tls=trusting(certificate)) as caller:
+        return caller.say(b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n").answer().status
+
+
+def test_renewed_files_are_offered_to_new_connections_and_old_ones_go_on(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Certificates of ninety days are renewed while CorpID serves."""
+    old = tmp_path / "old.pem"
+    old.write_bytes(pair[0].read_bytes())
+    credentials = Credentials(*pair)
+    with served(Recorder(), tls=credentials.context) as running, running.call(tls=trusting(old)) as earlier:
+        write_pair(tmp_path)
+        assert answers(running, old) == 200
+        credentials.look()
+        assert answers(running, pair[0]) == 200
+        with pytest.raises(ssl.SSLCertVerificationError):
+            answers(running, old)
+        assert earlier.say(b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n").answer().status == 200
+        nameless = ssl.create_default_context(cafile=pair[0])
+        nameless.check_hostname = False
+        with socket.create_connection(("127.0.0.1", running.port)) as connection, nameless.wrap_socket(connection):
+            pass
+
+
+def test_files_that_cannot_be_used_are_told_once_and_the_pair_from_before_stays(
+    pair: tuple[Path, Path], tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    access_log.configure(clock=lambda: 0.0, stream=sys.stdout.buffer)
+    old = tmp_path / "old.pem"
+    old.write_bytes(pair[0].read_bytes())
+    credentials = Credentials(*pair)
+    other = tmp_path / "other"
+    other.mkdir()
+    with served(Recorder(), tls=credentials.context) as running:
+        for broken in (b"no certificate", write_pair(other)[0].read_bytes(), None):
+            pair[0].unlink() if broken is None else pair[0].write_bytes(broken)
+            credentials.look()
+            credentials.look()
+            assert answers(running, old) == 200
+        write_pair(tmp_path)
+        credentials.look()
+        assert answers(running, pair[0]) == 200
+    told = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    assert [line["event"] for line in told] == ["certificate_not_renewed"] * 3 + ["certificate_renewed"]
+    assert "cannot be used together" in told[1]["detail"]
+    assert "cannot be read" in told[2]["detail"]
+
+
+def test_the_files_are_looked_at_again_and_again(
+    pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once a minute; here more often."""
+    monkeypatch.setattr(tls, "LOOK_SECONDS", 0.05)
+
+    async def story() -> None:
+        async with (
+            tls.renewing(*pair) as context,
+            await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context) as own,
+        ):
+            write_pair(tmp_path)
+            while not await believed(own.sockets[0].getsockname()[1]):  # noqa: ASYNC110 - it has to be tried
+                await asyncio.sleep(0.05)
+
+    async def believed(port: int) -> bool:
+        try:
+            _, writer = await asyncio.open_connection(
+                "127.0.0.1", port, ssl=trusting(pair[0]), server_hostname="localhost"
+            )
+        except ssl.SSLCertVerificationError:
+            return False
+        writer.close()
+        return True
+
+    asyncio.run(asyncio.wait_for(story(), PATIENCE))

@@ -73,6 +73,8 @@ def test_they_answer_on_one_port_under_ids_of_their_own_and_stop_together(tmp_pa
     requests = [line["request_id"] for line in told(tmp_path) if line["event"] == "request"]
     assert len(set(requests)) == len(requests) == 60
     assert events(tmp_path, "stopped") == 3
+    listening = [line["detail"] for line in told(tmp_path) if line["event"] == "listening"]
+    assert len(set(listening)) == 3, "each says which process it is"
 
 
 def test_one_that_is_killed_is_replaced(tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_where_one_cannot_start_none_does_and_the_sentence_is_told(tmp_path: Pat
     """A setting that only a start finds wrong ends the whole command."""
     with working(tmp_path, 2, key_encryption_key="AAAA") as (process, _):
         assert process.wait(PATIENCE * 3) == 1
-    assert "CORPID_KEY_ENCRYPTION_KEY" in (tmp_path / "serve.log").read_text()
+    assert "Error: CORPID_KEY_ENCRYPTION_KEY" in (tmp_path / "serve.log").read_text()
 
 
 def test_a_port_that_is_taken_is_told_before_any_worker_starts(tmp_path: Path) -> None:

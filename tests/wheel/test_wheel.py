@@ -78,3 +78,18 @@ def test_the_demo_check_passes_from_the_installed_wheel(environment: Path) -> No
     )
     assert Path(imported.strip()).is_relative_to(environment)
     run(environment / "venv" / "bin" / "corpid", "demo", "--check", cwd=environment)
+
+
+IMPORT_EVERYTHING = """
+import importlib, pkgutil, corpid
+optional = {"corpid.web.spans"}
+for module in pkgutil.walk_packages(corpid.__path__, "corpid."):
+    if module.name not in optional and not module.name.endswith("__main__") and ".versions." not in module.name:
+        importlib.import_module(module.name)
+import sqlalchemy.ext.asyncio, greenlet
+"""
+
+
+def test_every_module_imports_with_the_locked_packages_alone(environment: Path) -> None:
+    """Also those of engines that the demo does not use; the extra for traces has packages of its own."""
+    run(environment / "venv" / "bin" / "python", "-c", IMPORT_EVERYTHING, cwd=environment)

@@ -30,6 +30,8 @@ FRESH_SECONDS: Final = 3600
 GOOD_SECONDS: Final = 86400
 REFETCH_SECONDS: Final = 60
 BACK_OFF_SECONDS: Final = 10
+WAITING: Final = 32
+"""requests that may wait for one client's fetch: those of one whose server hangs must not fill the process"""
 
 
 class _Inline:
@@ -57,7 +59,7 @@ class _Remote:
 
     __slots__ = (
         "_clients", "_fetch", "_fetched_at", "_fetching", "_id", "_key_set", "_looking",
-        "_quiet_until", "_reason", "_refetch_from", "_seen_at", "ready", "ready_until", "source",
+        "_quiet_until", "_reason", "_refetch_from", "_seen_at", "_waiting", "ready", "ready_until", "source",
     )  # fmt: skip
 
     def __init__(self, source: str, client_id: str, clients: Clients, fetch: Callable[[str], Awaitable[bytes]]) -> None:
@@ -74,23 +76,33 @@ class _Remote:
         self._refetch_from = 0.0
         self._quiet_until = 0.0
         self._reason = ""
+        self._waiting = 0
         self._looking: asyncio.Task[ClientKeySet] | None = None
         self._fetching: asyncio.Task[ClientKeySet] | None = None
 
     async def current(self, now: float) -> ClientKeySet:
+        if self._fetching is not None and self._key_set is None and self._waiting >= WAITING:
+            raise KeySetUnavailable(f"{self.source} has not answered yet, and {WAITING} other requests wait for it")
         if self._looking is None:
             self._looking = _started(self._look(now))
             self._looking.add_done_callback(self._looked)
-        return await asyncio.shield(self._looking)
+        return await self._waited(self._looking)
 
     async def refetched(self, now: float) -> ClientKeySet:
         if self._fetching is None and now >= max(self._refetch_from, self._quiet_until):
             self._refetch_from = now + REFETCH_SECONDS
             self._start_fetch(now)
-        if self._fetching is not None:
+        if self._fetching is not None and self._waiting < WAITING:
             with suppress(KeySetUnavailable):
-                return await asyncio.shield(self._fetching)
+                return await self._waited(self._fetching)
         return await self.current(now)
+
+    async def _waited(self, task: asyncio.Task[ClientKeySet]) -> ClientKeySet:
+        self._waiting += 1
+        try:
+            return await asyncio.shield(task)
+        finally:
+            self._waiting -= 1
 
     def tasks(self) -> list[asyncio.Task[ClientKeySet]]:
         return [task for task in (self._looking, self._fetching) if task is not None]

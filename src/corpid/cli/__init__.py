@@ -6,9 +6,11 @@ import typer
 
 from corpid import __version__
 from corpid.cli import audit, client, entity, key, maintenance, user
+from corpid.cli.after_restore import after_restore
 from corpid.cli.apply import apply, export
 from corpid.cli.backup import backup, restore
 from corpid.cli.demo import demo
+from corpid.cli.doctor import doctor
 from corpid.cli.migrate import migrate
 from corpid.cli.prune import prune
 from corpid.cli.serve import serve
@@ -19,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (demo, serve, migrate, apply, export, backup, restore):
+for command in (demo, serve, migrate, apply, export, backup, restore, doctor):
     app.command()(command)
 for name, commands in (
     ("client", client.app),
@@ -31,6 +33,7 @@ for name, commands in (
 ):
     app.add_typer(commands, name=name)
 maintenance.app.command()(prune)
+maintenance.app.command()(after_restore)
 
 
 @app.command()

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from corpid.adapters.sql.backup import Restored
     from corpid.settings import Settings
 
-_ELSEWHERE: Final = "This is for SQLite, and database_url names PostgreSQL: use its own pg_dump and pg_restore, as docs/reliability.md says."
+_ELSEWHERE: Final = "This is for SQLite, and database_url names PostgreSQL: use its own pg_dump and pg_restore, then `corpid maintenance after-restore`, as docs/reliability.md says."
+AFTERWARDS: Final = (
+    "What was disabled, revoked or rotated after the backup is as it was before: see to that first (`corpid key list`, "
+    "`corpid client list`). Codes of authenticator apps are accepted again a minute from now."
+)
+"""what every restore leaves to its operator"""
 
 File = Annotated[Path, typer.Argument(help="The file of the backup.")]
 
@@ -54,10 +59,7 @@ def restore(file: File) -> None:
     output.say(f"Restored {file} to {path}. Sessions and everything short-lived in it have ended.")
     if restored.kept is not None:
         output.say(f"The database that was there is kept as {restored.kept}; remove it when you no longer need it.")
-    output.warn(
-        "What was disabled, revoked or rotated after the backup is as it was before: see to that first (`corpid key list`, "
-        "`corpid client list`). Codes of authenticator apps are accepted again a minute from now."
-    )
+    output.warn(AFTERWARDS)
 
 
 async def _restore(chosen: Settings, path: Path, file: Path) -> Restored:

@@ -8,6 +8,7 @@ import signal
 import tempfile
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,9 +29,14 @@ from corpid.settings import SettingsError
 from corpid.web.server import ListenError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
     from corpid.sandbox.demo import Demo
     from corpid.sandbox.inspection import Outcome
     from corpid.sandbox.interfaces import Interface
+
+    Start = Callable[[Path], AbstractAsyncContextManager[Demo]]
 
 
 def demo(
@@ -45,6 +51,7 @@ def demo(
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over: delete what an earlier demo left.")] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Where the demo keeps its data.")] = None,
     port: Annotated[int, typer.Option(help="The first port to try.", min=1, max=65000)] = FIRST_PORT,
+    theme: Annotated[Path | None, typer.Option(help="Directory with the theme to look at (docs/theming.md).")] = None,
 ) -> None:
     """Run a provider and a demo relying party on this machine, with example data. Ctrl-C stops both."""
     console = Console(stderr=as_json)
@@ -55,7 +62,9 @@ def demo(
         if check:
             code = _check(console, spoken, data_dir, as_json=as_json)
         else:
-            code = _run(console, spoken, data_dir, port, fresh=fresh)
+            code = _run(
+                console, data_dir, partial(running, first_port=port, interface=spoken, theme=theme), fresh=fresh
+            )
     except (DemoError, StartError, SettingsError, DirectoryError, ListenError) as error:
         Console(stderr=True).print(f"[bold red]The demo cannot start:[/] {escape(str(error))}", soft_wrap=True)
         if as_json:
@@ -64,17 +73,17 @@ def demo(
     raise typer.Exit(code)
 
 
-def _run(console: Console, interface: Interface, data_dir: Path | None, port: int, *, fresh: bool) -> int:
+def _run(console: Console, data_dir: Path | None, start: Start, *, fresh: bool) -> int:
     with demo_directory.held(data_dir or demo_directory.default(), fresh=fresh) as path:
-        asyncio.run(_until_stopped(console, interface, path, port))
+        asyncio.run(_until_stopped(console, path, start))
     return 0
 
 
-async def _until_stopped(console: Console, interface: Interface, path: Path, port: int) -> None:
+async def _until_stopped(console: Console, path: Path, start: Start) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with running(path, first_port=port, interface=interface) as demo:
+    async with start(path) as demo:
         _welcome(console, demo)
         await stopped.wait()
         console.print("Stopping.")
@@ -91,6 +100,7 @@ def _welcome(console: Console, demo: Demo) -> None:
     console.print()
     console.print("[bold]CorpID demo[/]")
     console.print(f"Open       [bold link={demo.relying_party_url}]{demo.relying_party_url}[/]")
+    console.print(f"Mail       {demo.relying_party_url}/mail (what the provider sends is caught there)")
     console.print(f"Provider   {demo.issuer} (generation {demo.registration.interface.name})")
     console.print(f"Data       {escape(str(demo.data_directory))} (log: {LOG})", soft_wrap=True)
     console.print()

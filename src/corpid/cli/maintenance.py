@@ -1,4 +1,4 @@
-"""`corpid maintenance`: answer 503 for a while, on purpose (Spec 7)."""
+"""`corpid maintenance`: answer 503 for a while, on purpose (Spec 7); and what else a deployment needs at times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from corpid.cli import output
 from corpid.directory.access import OPERATOR
 from corpid.flows.administration.maintenance import switch_maintenance
 
-app = typer.Typer(help="Maintenance: on, off, status.", no_args_is_help=True)
+app = typer.Typer(
+    help="Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore.",
+    no_args_is_help=True,
+)
 
 
 @app.command()

@@ -42,15 +42,20 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     except Conflict as error:
         fail(f"The database refused this: {error}")
     except StoreUnavailable as error:
-        fail(f"The database does not answer: {error}")
+        fail(f"This cannot be done at the moment: {error}")
     except PasswordsBusy:
         fail("Too many passwords are being hashed; try again in a moment.")
 
 
 def fail(sentence: str) -> NoReturn:
     """Say what is wrong, on stderr, and end with exit code 1."""
-    Console(stderr=True, highlight=False, emoji=False).print(f"[bold red]Error:[/] {escape(sentence)}", soft_wrap=True)
+    complain(sentence)
     raise typer.Exit(1)
+
+
+def complain(sentence: str) -> None:
+    """Say what is wrong, on stderr."""
+    Console(stderr=True, highlight=False, emoji=False).print(f"[bold red]Error:[/] {escape(sentence)}", soft_wrap=True)
 
 
 def text_of(file: Path, *, expected: str) -> str:

@@ -6,25 +6,26 @@ import gc
 import os
 import sys
 import time
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from corpid import app, engines, settings
+from corpid.cli import metrics_folder, output
 from corpid.cli.workers import REFUSED, supervise
-from corpid.web import access_log, server, tls
+from corpid.web import access_log, server, tls, tracing
+from corpid.web.addresses import ClientAddresses
 from corpid.web.connection_limits import Limits
+from corpid.web.crowd import files_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from socket import socket
 
     from corpid.settings import Settings
 
-DIRECTORY_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 _COLLECT: Final = (20_000, 50, 50)
 REFUSALS = (
     settings.SettingsError,
@@ -51,13 +52,16 @@ def serve(
             public=server.bind(chosen.host, chosen.port), metrics=_bind_metrics(chosen.metrics_address)
         )
     except REFUSALS as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(REFUSED) from None
+        output.fail(str(error))
     if chosen.workers == 1:
-        raise typer.Exit(_work(chosen, listening))
+        raise typer.Exit(_work(chosen, listening, lambda: None))
     access_log.configure(clock=time.time, level=chosen.log_level)
-    with shared_metrics(listening.metrics) as forget:
-        raise typer.Exit(supervise(lambda: _work(chosen, listening), chosen.workers, on_ended=forget))
+    with metrics_folder.shared() if listening.metrics else nullcontext(_keep_nothing) as forget:
+        raise typer.Exit(supervise(lambda served: _work(chosen, listening, served), chosen.workers, on_ended=forget))
+
+
+def _keep_nothing(_process: int) -> None:
+    """Of a worker that has ended, where nobody counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,31 +77,29 @@ def _bind_metrics(address: str) -> Sequence[socket]:
     return server.bind(host.strip("[]"), int(port)) if address else ()
 
 
-@contextmanager
-def shared_metrics(sockets: Sequence[socket]) -> Iterator[Callable[[int], None]]:
-    """A folder in which workers count together, while they run; what comes back forgets one that has ended."""
-    if not sockets:
-        yield lambda _: None
-        return
-    with TemporaryDirectory(prefix="corpid-metrics-") as folder:
-        os.environ[DIRECTORY_VARIABLE] = folder
-
-        def forget(process: int) -> None:
-            from corpid.web.metrics import worker_ended  # noqa: PLC0415 - reads the folder's name when it is loaded
-
-            worker_ended(process)
-
-        yield forget
-
-
-def _work(chosen: Settings, listening: _Listening) -> int:
-    """Serve until told to stop; the exit status."""
+def _work(chosen: Settings, listening: _Listening, served: Callable[[], None]) -> int:
+    """Serve until told to stop; the exit status. `served` is called when the first request can come."""
     try:
-        server.run(_serve(chosen, listening))
+        server.run(_serve(chosen, listening, served))
     except REFUSALS as error:
-        typer.echo(str(error), err=True)
+        output.complain(str(error))
         return REFUSED
     return 0
+
+
+def _limits(chosen: Settings) -> Limits:
+    connections = files_for(chosen.connections, chosen.database_connections)
+    if connections < chosen.connections:
+        access_log.log().warning(
+            "connections_limited",
+            detail=f"{connections} instead of {chosen.connections}: the system lets this process open no more files; "
+            "raise its limit (ulimit -Hn, LimitNOFILE)",
+        )
+    return Limits(
+        connections=connections,
+        idle_seconds=chosen.keepalive_seconds,
+        concurrent_requests=chosen.concurrent_requests,
+    )
 
 
 def _spare_the_collector() -> None:
@@ -107,31 +109,36 @@ def _spare_the_collector() -> None:
     gc.set_threshold(*_COLLECT)
 
 
-async def _serve(chosen: Settings, listening: _Listening) -> None:
+async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], None]) -> None:
     access_log.configure(clock=time.time, level=chosen.log_level, pretty=chosen.developer_mode and sys.stdout.isatty())
-    own_tls = None
-    if chosen.tls_certificate is not None and chosen.tls_key is not None:
-        own_tls = tls.server_context(chosen.tls_certificate, chosen.tls_key)
     async with AsyncExitStack() as stack:
-        measured = None
+        own_tls = measured = None
+        if chosen.tls_certificate is not None and chosen.tls_key is not None:
+            own_tls = await stack.enter_async_context(tls.renewing(chosen.tls_certificate, chosen.tls_key))
         if listening.metrics:
             from corpid.web import metrics  # noqa: PLC0415 - reads the folder's name when it is loaded
 
-            measured = metrics.Metrics(os.environ.get(DIRECTORY_VARIABLE))
+            measured = metrics.Metrics(os.environ.get(metrics_folder.VARIABLE))
             await stack.enter_async_context(metrics.served(measured, listening.metrics))
-        application = await stack.enter_async_context(app.create(chosen, metrics=measured))
+        spans = await stack.enter_async_context(tracing.opened())
+        application = await stack.enter_async_context(app.create(chosen, metrics=measured, spans=spans))
         running = server.Server(
             application.asgi,
-            limits=Limits(idle_seconds=chosen.keepalive_seconds),
+            limits=_limits(chosen),
+            addresses=ClientAddresses(chosen.trusted_proxies, chosen.forwarded_header),
             tls=own_tls,
             drain_seconds=chosen.drain_seconds,
             delay_seconds=chosen.drain_delay_seconds,
             on_draining=application.asgi.drain,
         )
+        if measured is not None:
+            measured.crowd = running.crowd
         _spare_the_collector()
 
         def tell() -> None:
-            access_log.log().info("listening", address=f"{chosen.host}:{chosen.port}", detail=chosen.base_url)
+            worker = f", process {os.getpid()}" if chosen.workers > 1 else ""
+            access_log.log().info("listening", address=f"{chosen.host}:{chosen.port}", detail=chosen.base_url + worker)
+            served()
 
         await server.serve(running, listening.public, on_started=tell)
         access_log.log().info("stopped")

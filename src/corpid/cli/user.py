@@ -10,7 +10,7 @@ import typer
 
 from corpid import settings
 from corpid.app import open_registry
-from corpid.cli import output
+from corpid.cli import output, user_links
 from corpid.directory.access import OPERATOR
 from corpid.flows.administration import users
 from corpid.protocol.totp import SECRET_BYTES, otpauth_uri, secret_from
@@ -18,7 +18,10 @@ from corpid.protocol.totp import SECRET_BYTES, otpauth_uri, secret_from
 if TYPE_CHECKING:
     from corpid.directory.records import User
 
-app = typer.Typer(help="People: add, reset-password, reset-factors, disable, enable, unlock.", no_args_is_help=True)
+app = typer.Typer(
+    help="People: add, invite, link, factors, reset-password, reset-factors, disable, enable, unlock.",
+    no_args_is_help=True,
+)
 
 UserName = Annotated[str, typer.Argument(help="The name that the person signs in with.")]
 
@@ -38,8 +41,12 @@ def add(
     identity_number: Annotated[str | None, typer.Option(help="Identity number.")] = None,
     identity_country: Annotated[str | None, typer.Option(help="Country that issued it, two letters.")] = None,
     foreign: Annotated[bool, typer.Option("--foreign", help="A foreign account.")] = False,
+    with_factors: Annotated[
+        bool, typer.Option("--with-factors", help="Make a first password and TOTP secret, and show them once.")
+    ] = False,
+    only_print: user_links.OnlyPrint = False,
 ) -> None:
-    """Add a person, with a first password and TOTP secret, which are shown once."""
+    """Add a person, and invite them: a link that lets them set up their sign-in."""
     members: dict[str, object] = {
         "name": name,
         "memberships": entity,
@@ -49,10 +56,49 @@ def add(
         "identity_country": identity_country,
         "account_type": "foreign" if foreign else None,
     }
+    if not with_factors:
+        given, sent = output.run(user_links.add(user_name, members, only_print=only_print))
+        user_links.tell(f"{given.user.name} is added.", given, sent=sent)
+        return
     password, secret = _new_password(), _new_secret()
     user, issuer = output.run(_add(user_name, members, password, secret))
     shown = {"User name": user.user_name, "Password": password} | _authenticator(secret, user, issuer)
     output.members(f"{user.name} is added. This is shown once:", shown)
+
+
+@app.command()
+def invite(
+    user_name: UserName,
+    *,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Remove every factor of the person first, and end their sessions.")
+    ] = False,
+    only_print: user_links.OnlyPrint = False,
+) -> None:
+    """Let a person set up their sign-in: a link for 72 hours, shown here and sent where CorpID sends mail."""
+    given, sent = output.run(user_links.invite(user_name, anew=anew, only_print=only_print))
+    user_links.tell(f"{given.user.name} is invited.", given, sent=sent)
+
+
+@app.command()
+def link(
+    user_name: UserName,
+    *,
+    purpose: Annotated[
+        user_links.Purpose, typer.Option("--for", help="What the person lost; the other factor is asked for first.")
+    ],
+    only_print: user_links.OnlyPrint = False,
+) -> None:
+    """Let a person choose a new password (30 minutes) or set up a new second factor (24 hours)."""
+    given, sent = output.run(user_links.give(user_name, purpose, only_print=only_print))
+    user_links.tell(f"{given.user.name} can go on.", given, sent=sent)
+
+
+@app.command()
+def factors(user_name: UserName) -> None:
+    """List what a person signs in with. Nothing secret is shown."""
+    held, zone = output.run(user_links.held(user_name))
+    output.members(f"{held.user.name} ({held.user.user_name}) has:", user_links.listed(held, zone))
 
 
 @app.command()
@@ -65,11 +111,11 @@ def reset_password(user_name: UserName) -> None:
 
 @app.command()
 def reset_factors(user_name: UserName) -> None:
-    """Replace a person's second factor by a new TOTP secret, which is shown once."""
+    """Replace a person's second factor by a new TOTP secret, which is shown once; passkeys and recovery codes end."""
     secret = _new_secret()
     user, issuer = output.run(_reset_factors(user_name, secret))
     shown = {"User name": user.user_name} | _authenticator(secret, user, issuer)
-    output.members("The second factor is new. These are shown once:", shown)
+    output.members("The second factor is new; passkeys and recovery codes are removed. These are shown once:", shown)
 
 
 @app.command()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
+import threading
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -12,29 +14,43 @@ from corpid.web import access_log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Work = Callable[[Callable[[], None]], int]
+
 REFUSED: Final = 1
 """what a worker ends with that cannot start"""
+BROKEN: Final = 70
+"""what a worker ends with after an error that nobody foresaw"""
+_YOUNG_SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 1.0
-"""before a worker takes the place of one that died"""
-_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
+"""before another worker takes the place of one that died young"""
+_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+_PROCESS: Final = struct.Struct("=q")
 
 
-def supervise(work: Callable[[], int], count: int, *, on_ended: Callable[[int], None] = lambda _: None) -> int:
-    """Run `work` in so many processes until told to stop (SIGTERM, SIGINT); returns the exit status for this one.
+def supervise(work: Work, count: int, *, on_ended: Callable[[int], None] = lambda _: None) -> int:
+    """Run `work` in so many processes until told to stop (SIGTERM, SIGINT, SIGHUP); returns this one's exit status.
 
-    `work` returns its process's exit status. A worker that dies is replaced; one of the first that ends with
-    REFUSED ends all, since none can start. Signals are handed on, a second one too. To be called before any
-    thread or event loop exists. `on_ended` hears of each process that has ended.
+    `work` is given what to call once it serves, and returns its process's exit status. A worker that dies is
+    replaced; one of the first that ends with REFUSED before it has served ends all, since none can start. Signals
+    are handed on, a second one too; when this process is gone its workers stop. To be called before any thread or
+    event loop exists. `on_ended` hears of each process that has ended.
     """
     return _Supervisor(work, on_ended).run(count)
 
 
 class _Supervisor:
-    def __init__(self, work: Callable[[], int], on_ended: Callable[[int], None]) -> None:
+    def __init__(self, work: Work, on_ended: Callable[[int], None]) -> None:
         self._work = work
         self._on_ended = on_ended
-        self._workers: set[int] = set()
-        self._first: frozenset[int] = frozenset()
+        self._workers: dict[int, float] = {}
+        """when each was started"""
+        self._first: set[int] = set()
+        """those of the first that have not served yet"""
+        self._alive = os.pipe()
+        """nothing is written to it: it ends when this process does"""
+        self._served = os.pipe()
+        """process numbers of those that serve"""
+        os.set_blocking(self._served[0], False)
         self._stopping = False
         self._status = 0
 
@@ -43,7 +59,7 @@ class _Supervisor:
             signal.signal(number, self._hand_on)
         for _ in range(count):
             self._start()
-        self._first = frozenset(self._workers)
+        self._first = set(self._workers)
         while self._workers:
             self._ended(*_wait())
         return self._status
@@ -51,20 +67,47 @@ class _Supervisor:
     def _hand_on(self, number: int, _: object) -> None:
         self._stopping = True
         for process in tuple(self._workers):
-            _tell(process, number)
+            # a terminal that closes tells every process; workers hear of it from here alone, and once
+            _tell(process, signal.SIGTERM if number == signal.SIGHUP else number)
 
     def _start(self) -> None:
         # A signal between fork and the child's own handlers would be lost, or stop the wrong process.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        process = os.fork()
-        if process == 0:
-            _become(self._work)
-        self._workers.add(process)
+        if not self._stopping:
+            process = os.fork()
+            if process == 0:
+                self._become()
+            self._workers[process] = time.monotonic()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
+    def _become(self) -> None:
+        status = BROKEN
+        try:
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            os.close(self._alive[1])
+            threading.Thread(target=_stop_without, args=(self._alive[0],), daemon=True).start()
+            status = self._work(self._tell_served)
+        except BaseException:  # noqa: BLE001 - whatever it is: the process ends here, and the log has to say why
+            access_log.log().error("worker_broken", exc_info=True)
+        finally:
+            os._exit(status)
+
+    def _tell_served(self) -> None:
+        os.write(self._served[1], _PROCESS.pack(os.getpid()))
+
+    def _forget_served(self) -> None:
+        try:
+            told = os.read(self._served[0], 1 << 16)
+        except BlockingIOError:
+            return
+        self._first.difference_update(process for (process,) in _PROCESS.iter_unpack(told))
+
     def _ended(self, process: int, status: int) -> None:
-        self._workers.discard(process)
+        started = self._workers.pop(process, 0.0)
         self._on_ended(process)
+        self._forget_served()
         if status == REFUSED and process in self._first and not self._stopping:
             self._status = REFUSED
             self._hand_on(signal.SIGTERM, None)
@@ -72,20 +115,15 @@ class _Supervisor:
             self._status = max(self._status, 0, status)
             return
         access_log.log().error("worker_died", detail=f"process {process}, status {status}; another takes its place")
-        time.sleep(_PAUSE_SECONDS)
-        if not self._stopping:
-            self._start()
+        if time.monotonic() - started < _YOUNG_SECONDS:
+            time.sleep(_PAUSE_SECONDS)
+        self._start()
 
 
-def _become(work: Callable[[], int]) -> None:
-    status = REFUSED
-    try:
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        status = work()
-    finally:
-        os._exit(status)
+def _stop_without(alive: int) -> None:
+    """A thread of a worker: it waits for the end of the process that started it, then stops its own."""
+    os.read(alive, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _wait() -> tuple[int, int]:

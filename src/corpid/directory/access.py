@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Action: TypeAlias = Literal["read", "write", "delete"]
-ObjectKind: TypeAlias = "Kind | Literal['session', 'key', 'deployment']"
+ObjectKind: TypeAlias = "Kind | Literal['session', 'key', 'deployment', 'link', 'password link']"
 
 
 class Operator(msgspec.Struct, frozen=True):
@@ -35,9 +35,19 @@ class Person(msgspec.Struct, frozen=True):
         return f"user:{self.user_id}"
 
 
-Actor: TypeAlias = Operator | Person
+class Anonymous(msgspec.Struct, frozen=True):
+    """Whoever asks before anybody is known."""
+
+    @property
+    def name(self) -> str:
+        """The actor as the audit table writes it."""
+        return "anonymous"
+
+
+Actor: TypeAlias = Operator | Person | Anonymous
 
 OPERATOR: Final = Operator()
+ANONYMOUS: Final = Anonymous()
 
 
 class Object(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +84,11 @@ _RULES: Final[Mapping[tuple[type[Actor], Action, ObjectKind], Callable[[Actor, O
     (Person, "read", "third-party row"): _own,
     (Person, "read", "session"): _own,
     (Person, "delete", "session"): _own,
+    (Person, "write", "user"): _own,
     (Person, "write", "credentials"): _own,
+    (Operator, "write", "link"): _anything,
+    (Operator, "write", "password link"): _anything,
+    (Anonymous, "write", "password link"): _anything,
 }
 """(actor, action, kind) → the condition on the object; a triple that is not here is refused"""
 

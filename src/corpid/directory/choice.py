@@ -4,32 +4,43 @@ from __future__ import annotations
 
 import unicodedata
 from itertools import product
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 import msgspec
 
 from corpid.directory.records import Entity, EntityStatus, EntityType, Membership, Service
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 Form: TypeAlias = tuple[EntityType, EntityStatus]
 """what the services of a client judge an entity by"""
 
 FORMS: Final[tuple[Form, ...]] = tuple(product(get_args(EntityType), get_args(EntityStatus)))
+STATUSES: Final[Mapping[EntityStatus, Phrase]] = MappingProxyType(
+    {
+        "Registered": phrase("Registered"),
+        "Deregistered": phrase("Deregistered"),
+        "Withdrawn": phrase("Withdrawn"),
+        "": phrase("unknown"),
+    }
+)
+"""how a status is called on a page"""
 _IN_NO_NAME: Final = "\ufffd"
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """An entity of a person; `reason` says in words why it cannot be chosen, and is empty if it can."""
+    """An entity of a person; `reason` says in words why it cannot be chosen, and is None if it can."""
 
     entity: Entity
-    reason: str = ""
+    reason: Phrase | None = None
 
     @property
     def usable(self) -> bool:
         """Whether the person can act for this entity here."""
-        return not self.reason
+        return self.reason is None
 
 
 def usable(entity: Entity, membership: Membership, services: Sequence[Service]) -> Choice:
@@ -41,19 +52,21 @@ def usable(entity: Entity, membership: Membership, services: Sequence[Service]) 
     return Choice(entity=entity, reason=_why_not(entity, membership, services))
 
 
-def _why_not(entity: Entity, membership: Membership, services: Sequence[Service]) -> str:
+def _why_not(entity: Entity, membership: Membership, services: Sequence[Service]) -> Phrase | None:
     if not entity.enabled:
-        return "This organisation is switched off."
+        return phrase("This organisation is switched off.")
     if not membership.enabled:
-        return "You no longer act for this organisation."
+        return phrase("You no longer act for this organisation.")
     if _accepts(services, entity.type, entity.status):
-        return ""
+        return None
     open_services = [service for service in services if service.enabled]
     if not open_services:
-        return "This service is switched off."
+        return phrase("This service is switched off.")
     if not any(entity.type in service.entity_types for service in open_services):
-        return f"This service does not accept organisations of the type {entity.type}."
-    return f"This service does not accept organisations whose status is {entity.status or 'unknown'}."
+        return phrase("This service does not accept organisations of the type {type}.", type=entity.type)
+    return phrase(
+        "This service does not accept organisations whose status is {status}.", status=STATUSES[entity.status]
+    )
 
 
 def accepted(services: Sequence[Service]) -> frozenset[Form]:

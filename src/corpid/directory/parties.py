@@ -6,6 +6,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from corpid.texts import Phrase, phrase
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -35,13 +37,13 @@ _USER_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     }
 )
 
-_TELLS: Final[Mapping[str, str]] = MappingProxyType(
+_TELLS: Final[Mapping[str, Phrase]] = MappingProxyType(
     {
-        "entity.identity": "The organisation's type, registration number and country",
-        "entity.basic_profile.name": "The organisation's name",
-        "entity.basic_profile.uen_status": "The organisation's registration status",
-        "user.identity": "Your account type, identity number and the country that issued it",
-        "user.name": "Your name",
+        "entity.identity": phrase("The organisation's type, registration number and country"),
+        "entity.basic_profile.name": phrase("The organisation's name"),
+        "entity.basic_profile.uen_status": phrase("The organisation's registration status"),
+        "user.identity": phrase("Your account type, identity number and the country that issued it"),
+        "user.name": phrase("Your name"),
     }
 )
 
@@ -104,7 +106,7 @@ def packed_parties(user: User, entity: Entity) -> dict[str, dict[str, str]]:
     }
 
 
-def what_a_scope_tells(scope: str) -> str:
+def what_a_scope_tells(scope: str) -> Phrase:
     """What a scope of IDENTITY_SCOPES tells the relying party, in words for the consent page (D29)."""
     return _TELLS[scope]
 

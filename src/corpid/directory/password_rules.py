@@ -5,8 +5,12 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
+from corpid.texts import phrase
+
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
+
+    from corpid.texts import Phrase
 
 SHORTEST: Final = 12
 LONGEST: Final = 128
@@ -17,7 +21,11 @@ BEYOND_THE_NAME: Final = 6
 
 
 class PasswordRefused(Exception):
-    """This password may not be chosen; the text says to its owner what to change."""
+    """This password may not be chosen; the sentence says to its owner what to change."""
+
+    def __init__(self, sentence: Phrase) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
 
 
 def normalised(password: str) -> str:
@@ -32,15 +40,20 @@ def chosen_password(password: str, *, user_name: str, blocklist: AbstractSet[str
     Raises PasswordRefused. Source: D44 (NIST SP 800-63B §5.1.1.2)
     """
     if len(password) > LONGEST_TYPED:
-        raise PasswordRefused(f"Choose a password with at most {LONGEST} characters.")
+        raise PasswordRefused(phrase("Choose a password with at most {characters} characters.", characters=LONGEST))
     chosen = normalised(password)
     if len(chosen) < SHORTEST:
-        raise PasswordRefused(f"Choose a password with at least {SHORTEST} characters. Several words make a good one.")
+        raise PasswordRefused(
+            phrase(
+                "Choose a password with at least {characters} characters. Several words make a good one.",
+                characters=SHORTEST,
+            )
+        )
     if len(chosen) > LONGEST:
-        raise PasswordRefused(f"Choose a password with at most {LONGEST} characters.")
+        raise PasswordRefused(phrase("Choose a password with at most {characters} characters.", characters=LONGEST))
     folded, name = chosen.casefold(), normalised(user_name).casefold()
     if folded in blocklist:
-        raise PasswordRefused("Choose another password: this one is among those that attackers try first.")
+        raise PasswordRefused(phrase("Choose another password: this one is among those that attackers try first."))
     if name and len(folded.replace(name, "")) < BEYOND_THE_NAME:
-        raise PasswordRefused("Choose another password: this one is little more than your user name.")
+        raise PasswordRefused(phrase("Choose another password: this one is little more than your user name."))
     return chosen

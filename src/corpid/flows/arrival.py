@@ -25,6 +25,7 @@ from corpid.protocol.errors import (
 )
 from corpid.protocol.records import AuthorizationRequest, Client
 from corpid.protocol.scopes import needs_consent
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -82,7 +83,7 @@ async def answered(
     except completion.OtherBrowser:
         raise InvalidRequest(
             "this sign-in goes on in another browser, where it was begun",
-            sentence="This sign-in goes on in another browser, where it was begun.",
+            sentence=phrase("This sign-in goes on in another browser, where it was begun."),
         ) from None
     except OAuthError as error:
         return _failure(caller, address, error, error)

@@ -18,6 +18,7 @@ from corpid.protocol.errors import InvalidRequest, InvalidRequestURI
 from corpid.protocol.limits import INTERACTIONS_PER_REQUEST, REQUEST_URI_SECONDS
 from corpid.protocol.parameters import required
 from corpid.protocol.records import PushedRequest
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.caller import Caller
@@ -45,7 +46,7 @@ async def arrive(
     if client is None:
         raise InvalidRequest(
             "client_id is not known here, or the client is disabled",
-            sentence="The service that you came from is not known here.",
+            sentence=phrase("The service that you came from is not known here."),
         )
     policy = provider.policy
     ours = policy.pushed is not None and sent.get("request_uri", "").startswith(REQUEST_URI_PREFIX)

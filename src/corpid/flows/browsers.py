@@ -21,6 +21,9 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     browser_id: str
     session_id: str = ""
+    """single sign-on (D30)"""
+    account_id: str = ""
+    """the session of the account's own pages"""
 
 
 def _key(provider: Provider, cookie: str) -> bytes:
@@ -98,7 +101,7 @@ async def session_of(provider: Provider, browser: Browser | None, *, now: float)
     if browser is None or not browser.session_id or not provider.policy.session_seconds:
         return None
     session = await provider.registry.sessions.get(browser.session_id, now=now)
-    if session is None or session.browser_id != browser.browser_id:
+    if session is None or session.browser_id != browser.browser_id or session.purpose != "sign_in":
         return None
     return session
 

@@ -11,3 +11,5 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str
     address: str
     now: float
+    device: str = ""
+    """of a page's reader: browser and system, where they are known"""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows import interactions, kinds
+from corpid.flows.account import own_client
 from corpid.flows.interactions import Interaction, Outcome
 from corpid.ports import AuditEvent
 from corpid.protocol import assurance, authorization_response, habits, scopes
@@ -37,7 +38,7 @@ async def registered(provider: Provider, request: AuthorizationRequest, *, now: 
 
     Raises InvalidRequest, which becomes a page. Source: D16, D50
     """
-    client = await provider.live.client(request.client_id, now)
+    client = await own_client.asker(provider, request.client_id, now=now)
     if client is None:
         raise InvalidRequest("this client is not known here, or has been disabled")
     if request.redirect_uri not in client.redirect_uris:
@@ -53,6 +54,8 @@ async def still_allowed(provider: Provider, client: Client, interaction: Interac
         raise AccessDenied("this client may no longer use this interface")
     if not scopes.covered(client, request.scopes):
         raise AccessDenied("this client may no longer ask for these scopes")
+    if not assurance.met(request.acr, prefix=provider.policy.acr_prefix, level=interaction.level):
+        raise AccessDenied("the assurance level that was asked for was not reached")
     if await provider.live.acting(interaction.user_id, interaction.entity_id, now) is None:
         raise AccessDenied("this person may no longer act for this entity")
 
@@ -107,7 +110,7 @@ async def write_code(provider: Provider, unit: TransientUnit, caller: Caller, in
     )
     key = kinds.code_key(provider.policy.base_url, request.generation, request.client_id, code, request.code_challenge)
     await unit.put(kinds.CODE.name, key, msgspec.msgpack.encode(grant), kinds.CODE.seconds)
-    await provider.registry.audit.write(_event(caller, interaction, "sign_in.complete"), now=caller.now)
+    await provider.registry.audit.write(event(caller, interaction, "sign_in.complete"), now=caller.now)
     return code
 
 
@@ -116,9 +119,12 @@ def _habits(request: AuthorizationRequest) -> tuple[str, ...]:
     return () if successor is None else habits.of_request(request, GENERATIONS[successor])
 
 
-def _event(caller: Caller, interaction: Interaction, action: str, *, refused: str = "") -> AuditEvent:
+def event(caller: Caller, interaction: Interaction, action: str, *, refused: str = "") -> AuditEvent:
+    """What the audit is told of the end of a sign-in. Source: DESIGN, Security"""
     request = interaction.request
     detail = {"amr": " ".join(interaction.amr), "address": caller.address}
+    if caller.device:
+        detail["device"] = caller.device
     if request.context_type:
         detail["context_type"] = request.context_type
     if request.context_message:
@@ -175,8 +181,8 @@ async def refuse(provider: Provider, caller: Caller, interaction: Interaction, e
         await interactions.claim_step(provider, unit, interaction)
         await _win(provider, unit, interaction)
         await interactions.keep(provider, unit, finished)
-        event = _event(caller, interaction, "sign_in.refuse", refused=error.description)
-        await provider.registry.audit.write(event, now=caller.now)
+        refusal = event(caller, interaction, "sign_in.refuse", refused=error.description)
+        await provider.registry.audit.write(refusal, now=caller.now)
     return finished
 
 
@@ -193,6 +199,8 @@ async def leave(provider: Provider, caller: Caller, interaction: Interaction) ->
     """
     request = interaction.request
     await registered(provider, request, now=caller.now)
+    if own_client.purpose(request) == "account":
+        return own_client.way_on(provider, request, cancelled=interaction.outcome is Outcome.REFUSED)
     address = authorization_response.of_request(request, iss=provider.policy.iss_of_callback)
     repeated = caller.now < interaction.finished_at + REDIRECT_REPEATED_SECONDS
     if interaction.outcome is Outcome.CODE and repeated:

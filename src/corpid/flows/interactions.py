@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from corpid.directory.records import Credentials
 from corpid.flows import kinds
 from corpid.jose.encoding import tuple_bytes
 from corpid.protocol.limits import INTERACTION_SECONDS
 from corpid.protocol.records import AuthorizationRequest
 
 if TYPE_CHECKING:
-    from corpid.directory.records import Credentials
     from corpid.flows.provider import Provider
     from corpid.ports import TransientUnit
 
@@ -28,6 +28,8 @@ class Outcome(Enum):
     """How an interaction ended."""
 
     CODE = "code"
+    ACCOUNT = "account"
+    """a session for the account's own pages"""
     REFUSED = "refused"
 
 
@@ -61,6 +63,14 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     error_description: str = ""
     user_name: str = ""
     """as the person typed it, in its mapped form; shown on the pages"""
+    passkey: str = ""
+    """the credential id of the passkey that signed it in"""
+    way: str = ""
+    """the way of the second factor that was chosen (`ways.Way`)"""
+    mails: int = 0
+    """codes sent by e-mail, whoever was signing in: their number is part of each"""
+    mailed_at: int = 0
+    """when the last of them was sent"""
 
     @property
     def signed_in(self) -> bool:
@@ -81,12 +91,26 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
             factors=b"",
             entity_id="",
             consented=False,
+            passkey="",
+            way="",
+            mailed_at=0,
         )
 
 
 def fingerprint(credentials: Credentials) -> bytes:
     """SHA-256 over both factors: another password or secret gives another one (DESIGN, Security)."""
     return sha256(tuple_bytes(credentials.password_hash or "", credentials.totp_secret or "")).digest()
+
+
+async def same_factors(provider: Provider, interaction: Interaction) -> bool:
+    """Whether the factors that a sign-in was checked against are still its owner's (D50)."""
+    credentials = await provider.registry.directory.credentials(interaction.user_id)
+    if interaction.passkey:
+        passkey = await provider.registry.factors.passkey(interaction.passkey)
+        if passkey is None or passkey.user_id != interaction.user_id:
+            return False
+        credentials = credentials or Credentials(user_id=interaction.user_id)
+    return credentials is not None and fingerprint(credentials) == interaction.factors
 
 
 class StaleStep(Exception):
@@ -127,6 +151,14 @@ async def claim_step(provider: Provider, unit: TransientUnit, interaction: Inter
     now_stored = await unit.get(kinds.INTERACTION.name, key(provider, interaction.interaction_id))
     if now_stored is None or msgspec.msgpack.decode(now_stored, type=Interaction).serial != interaction.serial:
         raise StaleStep
+
+
+async def move(provider: Provider, interaction: Interaction, *, now: float, **changes: object) -> None:
+    """Claim the next step and write what it changes. Raises StaleStep (D15)."""
+    moved = msgspec.structs.replace(interaction, serial=interaction.serial + 1, **changes)
+    async with provider.transient.unit(now) as unit:
+        await claim_step(provider, unit, interaction)
+        await keep(provider, unit, moved)
 
 
 async def claim_request(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:

@@ -48,6 +48,14 @@ UNLOCKS: Final = Kind("unlocks", 1800)
 """outlives the attempts that an unlocking makes forgotten"""
 ATTEMPT_SLOT: Final = Kind("attempt_slot", 0)
 SECOND_FACTOR_MISSES: Final = Kind("second_factor_misses", limits.COMPLETION_KEPT_SECONDS)
+PASSKEY_CHALLENGE: Final = Kind("passkey_challenge", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
+"""outlives whatever a challenge can be for"""
+MAILED_CODES: Final = Kind("mailed_codes", 3600)
+RECOVERIES: Final = Kind("recoveries", 3600)
+ENROLMENT: Final = Kind("enrolment", limits.ENROLMENT_SECONDS + limits.SPENT_MARGIN_SECONDS)
+LINK_CLAIM: Final = Kind("link_claim", limits.ENROLMENT_SECONDS)
+UNDER_WAY: Final = Kind("under_way", limits.ENROLMENT_SECONDS)
+"""the enrolment that a person has begun last, for each purpose"""
 
 
 def code_key(issuer: str, generation: str, client_id: str, code: str, challenge: str) -> bytes:

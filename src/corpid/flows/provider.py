@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from zoneinfo import ZoneInfo
 
+    from corpid.flows.errands import Errands
     from corpid.flows.live import LiveState
     from corpid.flows.own_keys import OwnKeys
     from corpid.flows.rates import Rates
     from corpid.flows.usage import UsageLog
-    from corpid.ports import ClientKeys, Passwords, Registry, TransientStore
+    from corpid.ports import ClientKeys, Mail, Passwords, Registry, TransientStore
     from corpid.protocol.generations import Generation
     from corpid.protocol.records import Client
 
@@ -35,6 +36,8 @@ class Policy:
     """whether callbacks carry `iss`; discovery says the same (RFC 9207)"""
     session_seconds: int
     """absolute lifetime of single sign-on; 0 turns it off (D30)"""
+    email_codes: bool
+    """whether a code by e-mail is a second factor, where mail is sent (D45)"""
     timezone: ZoneInfo
     acr_prefix: str
     """acr is this and the level, e.g. `urn:idp:authentication:loa:2` (D10)"""
@@ -80,10 +83,12 @@ class Provider:
     transient: TransientStore
     client_keys: ClientKeys
     passwords: Passwords
+    mail: Mail
     own_keys: OwnKeys
     live: LiveState
     usage: UsageLog
     rates: Rates
+    errands: Errands
     clock: Callable[[], float]
     new_id: Callable[[], str]
     """32 random bytes, base64url without padding"""

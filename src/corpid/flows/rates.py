@@ -26,7 +26,9 @@ SIGN_IN: Final = "sign_in"
 WINDOW_SECONDS: Final = 60
 _PARTS: Final = 20
 _ENTRIES: Final = 20_000
-"""counters held at most: then those that are held are forgotten, and counting begins anew"""
+"""counters of one kind held at most: then those that are held are forgotten, and counting begins anew"""
+_LATE: Final = 2
+"""minutes by which a request that took long may lag; beyond them it is the clock that was set back"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,26 @@ class Rate:
 
     per_client: int = 0
     per_address: int = 0
+
+
+class _Counters:
+    """What a process has counted of one kind of callers in the running minute, and who of them had too much."""
+
+    __slots__ = ("counted", "exceeded", "window")
+
+    def __init__(self) -> None:
+        self.counted: dict[tuple[str, ...], int] = {}
+        self.exceeded: set[tuple[str, ...]] = set()
+        self.window = 0
+
+    def turn(self, window: int) -> None:
+        """Begin another minute; whoever comes late counts in the one that runs."""
+        if window > self.window or window < self.window - _LATE:
+            self.window = window
+        elif len(self.counted) < _ENTRIES:
+            return
+        self.counted.clear()
+        self.exceeded.clear()
 
 
 class Rates:
@@ -53,9 +75,7 @@ class Rates:
         self._issuer = issuer
         self._limits = limits
         self._spare_loopback = spare_loopback
-        self._counted: dict[tuple[str, ...], int] = {}
-        self._exceeded: set[tuple[str, ...]] = set()
-        self._window = 0
+        self._counters: Final = {"address": _Counters(), "client": _Counters()}
 
     async def address(self, endpoint: str, address: str, now: float) -> None:
         """Count a request by where it comes from. Raises TooManyRequests, StoreUnavailable. D47"""
@@ -70,26 +90,24 @@ class Rates:
             await self._count(limit, ("client", endpoint, client_id), now)
 
     async def _count(self, limit: int, who: tuple[str, ...], now: float) -> None:
-        self._turn(int(now // WINDOW_SECONDS))
-        counted = self._counted[who] = self._counted.get(who, 0) + 1
+        counters = self._counters[who[0]]
+        counters.turn(int(now // WINDOW_SECONDS))
+        window = counters.window
+        counted = counters.counted[who] = counters.counted.get(who, 0) + 1
         part = max(1, limit // _PARTS)
-        known = who in self._exceeded
-        if counted > limit or (not known and counted % part == 0 and await self._told(who, now) * part > limit):
-            self._exceeded.add(who)
-        if who in self._exceeded:
+        over = who in counters.exceeded or counted > limit
+        if not over and counted % part == 0:
+            over = await self._told(who, window, now) * part > limit
+        if over and window == counters.window:  # another minute may have begun while the store was asked
+            counters.exceeded.add(who)
+        if over:
             raise TooManyRequests(
                 f"too many requests by one {who[0]}: at most {limit} a minute",
                 retry_after=WINDOW_SECONDS - int(now % WINDOW_SECONDS),
             )
 
-    def _turn(self, window: int) -> None:
-        if window != self._window or len(self._counted) >= _ENTRIES:
-            self._counted.clear()
-            self._exceeded.clear()
-            self._window = window
-
-    async def _told(self, who: tuple[str, ...], now: float) -> int:
-        key = kinds.key(kinds.RATE, self._issuer, *who, str(self._window))
+    async def _told(self, who: tuple[str, ...], window: int, now: float) -> int:
+        key = kinds.key(kinds.RATE, self._issuer, *who, str(window))
         async with self._transient.unit(now) as unit:
             return await unit.count(kinds.RATE.name, key, kinds.RATE.seconds)
 

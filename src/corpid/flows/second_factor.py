@@ -1,4 +1,4 @@
-"""The second factor of a sign-in, and what having both brings (D30, D34, D45)."""
+"""The second factor of a sign-in: the code of an app, one by e-mail, or one kept for recovery (D45)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,34 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.directory import names
-from corpid.flows import browsers, choices, completion, interactions, kinds, throttle
-from corpid.flows.browsers import Browser
+from corpid.flows import completion, email_codes, factors, interactions, kinds, notices, throttle, ways
 from corpid.flows.interactions import StaleStep
 from corpid.flows.sign_in import Rejected, event
-from corpid.ports import Session
-from corpid.protocol import assurance, single_sign_on, totp
+from corpid.flows.ways import Way
+from corpid.protocol import assurance, recovery_codes, totp
 from corpid.protocol.errors import AccessDenied
 from corpid.protocol.limits import TOTP_MISSES
+from corpid.protocol.totp import WrongCode
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import Literal
+
     from corpid.directory.records import Credentials, User
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.flows.sign_in import Visit
+    from corpid.ports import AuditEvent
+    from corpid.texts import Phrase
 
-_AMR: Final = ("pwd", "otp", "mfa")
+    Accept = Callable[[Provider, Caller, Visit, User, Credentials, str], Awaitable[None]]
+
+_WRONG: Final[Mapping[Way, Phrase]] = {
+    Way.APP: phrase("This code is not right. Wait for the next one in your app and type it."),
+    Way.EMAIL: phrase("This code is not right. Type the one from the newest e-mail, or send a new one."),
+    Way.RECOVERY: phrase("This recovery code is not right, or was used before. Check it, or type another one."),
+}
 
 
 class Stopped(Exception):
@@ -30,80 +42,96 @@ class Stopped(Exception):
 
 
 async def submit_code(provider: Provider, caller: Caller, visit: Visit, *, code: str) -> str:
-    """The second factor; returns the browser's new cookie value.
+    """The second factor, in the way that is asked for; returns the browser's new cookie value.
 
-    Five misses end the interaction with access_denied. Raises Rejected, Stopped, Throttled, StaleStep.
-    Source: D34, D45
+    Five misses, in whichever ways, end the interaction with access_denied. Raises Rejected, Stopped, Throttled,
+    StaleStep. Source: D34, D45
     """
+    user, credentials = await _person(provider, visit)
+    way = ways.chosen(visit.interaction, await ways.of(provider, user, credentials))
+    await throttle.attempt_second_factor(provider, caller, names.user_name(user.user_name), visit.browser.browser_id)
+    try:
+        await _ACCEPT[way](provider, caller, visit, user, credentials, code)
+    except WrongCode:
+        await _miss(provider, caller, visit, user, way)
+        raise Rejected(_WRONG[way]) from None
+    shown = factors.Shown(user=user, amr=assurance.PASSWORD_AND_CODE)
+    return await factors.complete(provider, caller, visit, shown)
+
+
+async def choose_way(provider: Provider, caller: Caller, visit: Visit, *, way: str) -> None:
+    """Another way to show the second factor; by e-mail a code is sent, unless one is to be typed that was.
+
+    Raises Rejected, StaleStep. Source: D45
+    """
+    interaction = visit.interaction
+    user, credentials = await _person(provider, visit)
+    named = next((each for each in await ways.of(provider, user, credentials) if each.value == way), None)
+    if named is None:
+        raise Rejected(phrase("Choose one of the ways that are shown."))
+    back = interaction.way != Way.EMAIL.value and ways.under_way(interaction, now=caller.now)
+    if named is Way.EMAIL and not back:
+        await email_codes.send(provider, caller, visit, user)
+    else:
+        await interactions.move(provider, interaction, now=caller.now, way=named.value)
+
+
+async def _person(provider: Provider, visit: Visit) -> tuple[User, Credentials]:
     interaction = visit.interaction
     if not interaction.user_id or interaction.signed_in:
         raise StaleStep
     user = await provider.registry.directory.user(interaction.user_id)
     credentials = await provider.registry.directory.credentials(interaction.user_id)
     if user is None or not user.enabled or credentials is None:
-        raise Rejected("This account can no longer sign in. Ask your administrator.")
-    await throttle.attempt_second_factor(provider, caller, names.user_name(user.user_name), visit.browser.browser_id)
-    try:
-        await _accept_code(provider, caller, visit, credentials, user, code)
-    except totp.WrongCode:
-        await _miss(provider, caller, visit, user)
-        raise Rejected("This code is not right. Wait for the next one in your app and type it.") from None
-    session = _new_session(provider, caller, visit, user)
-    moved = msgspec.structs.replace(
-        interaction,
-        serial=interaction.serial + 1,
-        amr=_AMR,
-        auth_time=int(caller.now),
-        level=assurance.TWO_FACTORS,
-        entity_id=await _only_entity(provider, caller, visit, user.user_id),
-    )
-    async with provider.transient.unit(caller.now) as unit:
-        await interactions.claim_step(provider, unit, interaction)
-        await interactions.keep(provider, unit, moved)
-        await throttle.succeeded(provider, unit, caller, names.user_name(user.user_name), visit.browser.browser_id)
-        browser = visit.browser
-        if session is not None:
-            await provider.registry.sessions.put(session)
-            browser = Browser(browser_id=browser.browser_id, session_id=session.session_id)
-        return await browsers.replace_by_form(provider, unit, visit.cookie, visit.form, browser)
+        raise Rejected(phrase("This account can no longer sign in. Ask your administrator."))
+    return user, credentials
 
 
-async def _accept_code(
-    provider: Provider, caller: Caller, visit: Visit, credentials: Credentials, user: User, code: str
+async def _accept_app(
+    provider: Provider, caller: Caller, visit: Visit, user: User, credentials: Credentials, code: str
 ) -> None:
     step = totp.matching_step(credentials.totp_secret or "", code, caller.now)
-    entry = event(caller, visit, user, "sign_in.second_factor", "ok")
+    entry = _event(caller, visit, user, Way.APP, "ok")
     if not await provider.registry.directory.raise_totp_step(user.user_id, step, entry):
-        raise totp.WrongCode("this code was used before")
+        raise WrongCode("this code was used before")
 
 
-async def _miss(provider: Provider, caller: Caller, visit: Visit, user: User) -> None:
+async def _accept_mailed(
+    provider: Provider, caller: Caller, visit: Visit, user: User, _: Credentials, code: str
+) -> None:
+    email_codes.check(provider, caller, visit.interaction, user, code)
+    await provider.registry.audit.write(_event(caller, visit, user, Way.EMAIL, "ok"), now=caller.now)
+
+
+async def _accept_recovery(
+    provider: Provider, caller: Caller, visit: Visit, user: User, _: Credentials, code: str
+) -> None:
+    code_hash = recovery_codes.hashed(user.user_id, code)
+    entry = _event(caller, visit, user, Way.RECOVERY, "ok")
+    if not await provider.registry.factors.take_recovery_code(user.user_id, code_hash, entry):
+        raise WrongCode("this is none of the recovery codes that are left")
+    left = await provider.registry.factors.recovery_codes_left(user.user_id)
+    notices.recovery_code_used(provider, user, left=left)
+
+
+_ACCEPT: Final[Mapping[Way, Accept]] = {
+    Way.APP: _accept_app,
+    Way.EMAIL: _accept_mailed,
+    Way.RECOVERY: _accept_recovery,
+}
+
+
+def _event(caller: Caller, visit: Visit, user: User, way: Way, outcome: Literal["ok", "refused"]) -> AuditEvent:
+    entry = event(caller, visit, user, "sign_in.second_factor", outcome)
+    return msgspec.structs.replace(entry, detail={**entry.detail, "way": way.value})
+
+
+async def _miss(provider: Provider, caller: Caller, visit: Visit, user: User, way: Way) -> None:
     key = kinds.key(kinds.SECOND_FACTOR_MISSES, provider.policy.base_url, visit.interaction.interaction_id)
     async with provider.transient.unit(caller.now) as unit:
         misses = await unit.count(kinds.SECOND_FACTOR_MISSES.name, key, kinds.SECOND_FACTOR_MISSES.seconds)
-        entry = event(caller, visit, user, "sign_in.second_factor", "refused")
-        await provider.registry.audit.write(entry, now=caller.now)
+        await provider.registry.audit.write(_event(caller, visit, user, way, "refused"), now=caller.now)
     if misses >= TOTP_MISSES:
         refusal = AccessDenied("the second factor was wrong too often")
         await completion.refuse(provider, caller, visit.interaction, refusal)
         raise Stopped
-
-
-def _new_session(provider: Provider, caller: Caller, visit: Visit, user: User) -> Session | None:
-    if not provider.policy.session_seconds:
-        return None
-    return Session(
-        session_id=provider.new_id(),
-        user_id=user.user_id,
-        browser_id=visit.browser.browser_id,
-        auth_time=int(caller.now),
-        amr=_AMR,
-        level=assurance.TWO_FACTORS,
-        expires_at=int(caller.now) + provider.policy.session_seconds,
-    )
-
-
-async def _only_entity(provider: Provider, caller: Caller, visit: Visit, user_id: str) -> str:
-    if single_sign_on.asks_choice(visit.interaction.request):
-        return ""
-    return await choices.only_usable(provider, user_id, visit.client, now=caller.now)

@@ -13,15 +13,18 @@ import msgspec
 
 from corpid.directory import names
 from corpid.directory.choice import Choice
-from corpid.flows import browsers, choices, completion, interactions, throttle
+from corpid.flows import browsers, choices, completion, interactions, throttle, ways
+from corpid.flows.account import own_client
 from corpid.flows.interactions import Interaction, StaleStep
+from corpid.flows.ways import AskCode
 from corpid.ports import AuditEvent
 from corpid.protocol import single_sign_on
 from corpid.protocol.limits import INTERACTION_EXTENSIONS
 from corpid.protocol.scopes import needs_consent
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from corpid.directory.records import Acting, User
+    from corpid.directory.records import Acting, Credentials, User
     from corpid.flows.browsers import Browser
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
@@ -29,7 +32,11 @@ if TYPE_CHECKING:
 
 
 class Rejected(Exception):
-    """What was typed is not accepted; the text is for the person."""
+    """What was typed is not accepted; the sentence is for the person."""
+
+    def __init__(self, sentence: Phrase) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +54,6 @@ class Visit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskPassword:
     """Nobody is known yet."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskCode:
-    """The password was right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,7 @@ async def current(provider: Provider, caller: Caller, visit: Visit, *, query: st
     if not interaction.user_id:
         return AskPassword()
     if not interaction.signed_in:
-        return AskCode()
+        return await ways.asked(provider, interaction, now=caller.now)
     acting = await _chosen(provider, caller, visit)
     if acting is not None:
         page = AskConsent if _consent_remains(visit) else Confirm
@@ -127,7 +129,15 @@ def _consent_remains(visit: Visit) -> bool:
 
 async def _last_entity(provider: Provider, caller: Caller, visit: Visit) -> str:
     session = await browsers.session_of(provider, visit.browser, now=caller.now)
-    return session.entity_id if session is not None else ""
+    if session is not None and session.entity_id:
+        return session.entity_id
+    user_name, browser_id = visit.interaction.user_name, visit.browser.browser_id
+    return await throttle.last_entity(provider, user_name, browser_id, now=caller.now) or ""
+
+
+def asks_entity(visit: Visit) -> bool:
+    """Whether this sign-in is for somebody who acts for an entity (D17)."""
+    return own_client.purpose(visit.interaction.request) == "sign_in"
 
 
 def asks_consent(visit: Visit) -> bool:
@@ -168,13 +178,12 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
     right = await provider.passwords.verify(password_hash, password)
     if not right or user is None or credentials is None or not user.enabled:
         await provider.registry.audit.write(event(caller, visit, user, "sign_in.password", "refused"), now=caller.now)
-        raise Rejected("The user name or password is not right. Check both and try again.")
-    if credentials.totp_secret is None:
-        raise Rejected("This account has no second factor yet. Ask your administrator to set one up.")
+        raise Rejected(phrase("The user name or password is not right. Check both and try again."))
+    await _refuse_without_second_factor(provider, user, credentials)
     if provider.passwords.outdated(password_hash or ""):
         stronger = await provider.passwords.hash(password)
-        await provider.registry.directory.rehash(user.user_id, password_hash or "", stronger)
-        credentials = await provider.registry.directory.credentials(user.user_id) or credentials
+        if await provider.registry.directory.rehash(user.user_id, password_hash or "", stronger):
+            credentials = msgspec.structs.replace(credentials, password_hash=stronger)
     moved = msgspec.structs.replace(
         visit.interaction.anonymous,
         serial=visit.interaction.serial + 1,
@@ -189,13 +198,28 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
         await interactions.keep(provider, unit, moved)
 
 
+async def _refuse_without_second_factor(provider: Provider, user: User, credentials: Credentials) -> None:
+    """Only who typed the right password reads what this account lacks."""
+    if await ways.of(provider, user, credentials):
+        return
+    if await provider.registry.factors.passkeys(user.user_id):
+        raise Rejected(phrase("The password alone is not enough for this account. Sign in with your passkey."))
+    raise Rejected(
+        phrase(
+            "This account has no second factor yet. Ask the person who manages {name} in your organisation "
+            "for a link to set one up.",
+            name=provider.policy.name,
+        )
+    )
+
+
 async def submit_entity(provider: Provider, caller: Caller, visit: Visit, *, entity_id: str) -> None:
     """The choice of an entity. Raises Rejected and StaleStep (D17)."""
     interaction = visit.interaction
     if not interaction.signed_in or await _chosen(provider, caller, visit) is not None:
         raise StaleStep
     if await choices.usable_here(provider, interaction.user_id, entity_id, visit.client, now=caller.now) is None:
-        raise Rejected("Choose the organisation that you act for.")
+        raise Rejected(phrase("Choose the organisation that you act for."))
     await _move(provider, caller, visit, entity_id=entity_id, consented=False)
 
 
@@ -215,7 +239,7 @@ async def start_over(provider: Provider, caller: Caller, visit: Visit) -> None:
 async def extend(provider: Provider, caller: Caller, visit: Visit) -> None:
     """Give the person another ten minutes, at most ten times. Raises Rejected and StaleStep (D15)."""
     if visit.interaction.extensions >= INTERACTION_EXTENSIONS:
-        raise Rejected("This sign-in cannot be extended any more.")
+        raise Rejected(phrase("This sign-in cannot be extended any more."))
     await _move(
         provider,
         caller,
@@ -226,10 +250,7 @@ async def extend(provider: Provider, caller: Caller, visit: Visit) -> None:
 
 
 async def _move(provider: Provider, caller: Caller, visit: Visit, **changes: object) -> None:
-    moved = msgspec.structs.replace(visit.interaction, serial=visit.interaction.serial + 1, **changes)
-    async with provider.transient.unit(caller.now) as unit:
-        await interactions.claim_step(provider, unit, visit.interaction)
-        await interactions.keep(provider, unit, moved)
+    await interactions.move(provider, visit.interaction, now=caller.now, **changes)
 
 
 async def ready(provider: Provider, caller: Caller, visit: Visit) -> bool:
@@ -241,9 +262,14 @@ async def ready(provider: Provider, caller: Caller, visit: Visit) -> bool:
 
 
 async def finish(provider: Provider, caller: Caller, visit: Visit) -> Interaction:
-    """Complete, and remember the entity in the session. Raises as `completion.complete` (D15, D30)."""
+    """Complete, and remember the entity for the next time. Raises as `completion.complete` (D15, D17, D30)."""
     finished = await completion.complete(provider, caller, visit.interaction)
     session = await browsers.session_of(provider, visit.browser, now=caller.now)
-    if session is not None and session.entity_id != finished.entity_id:
-        await provider.registry.sessions.put(msgspec.structs.replace(session, entity_id=finished.entity_id))
+    async with provider.transient.unit(caller.now) as unit:
+        if session is not None:
+            at, entity_id = int(caller.now), finished.entity_id
+            await provider.registry.sessions.use(session.session_id, at=at, entity_id=entity_id)
+        if finished.user_name:
+            browser_id = visit.browser.browser_id
+            await throttle.remember(provider, unit, finished.user_name, browser_id, finished.entity_id)
     return finished

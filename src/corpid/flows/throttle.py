@@ -1,30 +1,43 @@
 """Growing delay for wrong passwords and codes, never a permanent lock (D47).
 
 Each attempt is counted before it is tried. Past the free ones an attempt must win a slot, whose lifetime
-is the delay. An account is counted for each address first, so that one stranger slows only themselves; then
-for all addresses, with a short delay. A browser that signed in here before is counted on its own.
+is the delay. An account is counted for each address, so that one stranger slows only themselves. When very
+many addresses guess at it, it is counted for each neighbourhood of addresses too; never for all of them
+together, or strangers could keep its owner out. A browser that signed in here before is counted on its own.
 """
 
 from __future__ import annotations
 
 import ipaddress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import kinds
+from corpid.texts import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from ipaddress import IPv4Address, IPv6Address
+
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.ports import TransientUnit
+    from corpid.texts import Phrase
 
 _FREE_FOR_ACCOUNT: Final = 5
 """from one address, or in one known browser"""
 _FREE_FOR_ACCOUNT_EVERYWHERE: Final = 100
-_LONGEST_EVERYWHERE_SECONDS: Final = 5
+"""beyond them a neighbourhood is counted as an address is"""
+_LONGEST_NEARBY_SECONDS: Final = 60
+"""shorter, since neighbours share it"""
 _FREE_FOR_ADDRESS: Final = 50
 _ATTEMPTS_OF_A_SIGN_IN: Final = 2
 _LONGEST_SECONDS: Final = 300
 _IPV6_SITE: Final = 64
+_NEIGHBOURHOOD: Final[Mapping[int, int]] = MappingProxyType({4: 24, 6: 48})
+"""by the version of the address: how much one organisation is commonly given to choose from"""
+_COUNTED_IN_SECONDS: Final = 300
+"""what is longer is told in minutes"""
 
 
 class Throttled(Exception):
@@ -34,16 +47,44 @@ class Throttled(Exception):
         super().__init__(f"try again in {seconds} seconds")
         self.seconds = seconds
 
+    @property
+    def sentence(self) -> Phrase:
+        """What the person reads."""
+        if self.seconds > _COUNTED_IN_SECONDS:
+            return counted(
+                -(-self.seconds // 60),
+                "Too many attempts. Wait {count} minute, then try again.",
+                "Too many attempts. Wait {count} minutes, then try again.",
+            )
+        return counted(
+            self.seconds,
+            "Too many attempts. Wait {count} second, then try again.",
+            "Too many attempts. Wait {count} seconds, then try again.",
+        )
+
 
 def site(address: str) -> str:
     """What counts as one place: an IPv4 address, or the network that one customer has of IPv6. Source: D47"""
+    parsed = _parsed(address)
+    if parsed is None:
+        return address
+    return str(parsed) if parsed.version == 4 else str(ipaddress.ip_network((parsed, _IPV6_SITE), strict=False))
+
+
+def _neighbourhood(address: str) -> str:
+    parsed = _parsed(address)
+    if parsed is None:
+        return address
+    return str(ipaddress.ip_network((parsed, _NEIGHBOURHOOD[parsed.version]), strict=False))
+
+
+def _parsed(address: str) -> IPv4Address | IPv6Address | None:
+    """None for what is no address; one that stands for an IPv4 address becomes that."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        return address
-    if parsed.version == 4 or parsed.ipv4_mapped is not None:
-        return str(parsed if parsed.version == 4 else parsed.ipv4_mapped)
-    return str(ipaddress.ip_network((parsed, _IPV6_SITE), strict=False))
+        return None
+    return (parsed.ipv4_mapped or parsed) if parsed.version == 6 else parsed
 
 
 def _address(caller: Caller) -> tuple[str, ...]:
@@ -51,19 +92,41 @@ def _address(caller: Caller) -> tuple[str, ...]:
     return ("address", site(caller.address), str(int(caller.now // kinds.ATTEMPTS.seconds)))
 
 
-async def _is_known(provider: Provider, user_name: str, browser_id: str, now: float) -> bool:
-    known = kinds.key(kinds.KNOWN_BROWSER, provider.policy.base_url, user_name, browser_id)
-    return await provider.transient.get(kinds.KNOWN_BROWSER.name, known, now=now) is not None
+async def last_entity(provider: Provider, user_name: str, browser_id: str, *, now: float) -> str | None:
+    """The entity that a person chose last in a browser where they have signed in before, empty for none yet.
+
+    None where the browser is not known for them. Source: D17, D47
+    """
+    known = _known(provider, user_name, browser_id)
+    value = await provider.transient.get(kinds.KNOWN_BROWSER.name, known, now=now)
+    return None if value is None else value.decode()
+
+
+async def remember(
+    provider: Provider, unit: TransientUnit, user_name: str, browser_id: str, entity_id: str | None
+) -> None:
+    """Know a browser again for a person, and what they chose last in it (D17, D47)."""
+    known = _known(provider, user_name, browser_id)
+    await unit.put(kinds.KNOWN_BROWSER.name, known, (entity_id or "").encode(), kinds.KNOWN_BROWSER.seconds)
+
+
+async def is_known(provider: Provider, caller: Caller, user_name: str, browser_id: str) -> bool:
+    """Whether a person has signed in before in this browser, with every factor (D47)."""
+    return await last_entity(provider, user_name, browser_id, now=caller.now) is not None
+
+
+def _known(provider: Provider, user_name: str, browser_id: str) -> bytes:
+    return kinds.key(kinds.KNOWN_BROWSER, provider.policy.base_url, user_name, browser_id)
 
 
 def _everywhere(user_name: str) -> tuple[str, ...]:
     return ("account", user_name)
 
 
-async def _from_here(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str) -> tuple[str, ...]:
+async def _from(provider: Provider, unit: TransientUnit, place: str, user_name: str) -> tuple[str, ...]:
     """Counted anew after each unlocking, which cannot know the addresses."""
     unlocks = await unit.get(kinds.UNLOCKS.name, kinds.key(kinds.UNLOCKS, provider.policy.base_url, user_name))
-    return ("account", user_name, site(caller.address), (unlocks or b"0").decode())
+    return ("account", user_name, place, (unlocks or b"0").decode())
 
 
 def _codes(user_name: str) -> tuple[str, ...]:
@@ -77,28 +140,60 @@ def _in_browser(user_name: str, browser_id: str) -> tuple[str, ...]:
 async def attempt_second_factor(provider: Provider, caller: Caller, user_name: str, browser_id: str) -> None:
     """Count an attempt to show the second factor. Raises Throttled where it comes too early.
 
-    Only who has the password comes so far, so an account's attempts count from all addresses and browsers
-    together without a stranger keeping anybody out. D45, D47
+    Only who has the password comes so far, so an account's attempts in browsers that are not known count together,
+    wherever they come from. A known browser is the owner's, who is not to be kept out by a thief of the password.
+    D45, D47
     """
-    async with provider.transient.unit(caller.now) as unit:
-        await _admit(provider, unit, _codes(user_name), _FREE_FOR_ACCOUNT, caller.now)
+    if not await is_known(provider, caller, user_name, browser_id):
+        async with provider.transient.unit(caller.now) as unit:
+            await _admit(provider, unit, _codes(user_name), _FREE_FOR_ACCOUNT, caller.now)
     await attempt(provider, caller, user_name, browser_id)
 
 
 async def attempt(provider: Provider, caller: Caller, user_name: str, browser_id: str) -> None:
     """Count an attempt to show a factor. Raises Throttled where it comes too early (D47)."""
-    known = await _is_known(provider, user_name, browser_id, caller.now)
+    known = await is_known(provider, caller, user_name, browser_id)
     async with provider.transient.unit(caller.now) as unit:
         if known:
             await _admit(provider, unit, _in_browser(user_name, browser_id), _FREE_FOR_ACCOUNT, caller.now)
         else:
-            here = await _from_here(provider, unit, caller, user_name)
-            await _admit(provider, unit, here, _FREE_FOR_ACCOUNT, caller.now)
-            everywhere, longest = _everywhere(user_name), _LONGEST_EVERYWHERE_SECONDS
-            await _admit(provider, unit, everywhere, _FREE_FOR_ACCOUNT_EVERYWHERE, caller.now, longest=longest)
-        signed_in = await unit.get(kinds.SIGN_INS.name, _sign_ins(provider, caller))
-        free = _FREE_FOR_ADDRESS + _ATTEMPTS_OF_A_SIGN_IN * int(signed_in or b"0")
-        await _admit(provider, unit, _address(caller), free, caller.now)
+            await _admit_unknown(provider, unit, caller, user_name)
+        await _admit_address(provider, unit, caller)
+
+
+async def attempt_passkey(provider: Provider, caller: Caller) -> None:
+    """Count an attempt to show a passkey. Raises Throttled where it comes too early.
+
+    Nobody guesses a signature, so nothing is counted for its owner, whom strangers could then keep out. D46, D47
+    """
+    async with provider.transient.unit(caller.now) as unit:
+        await _admit_address(provider, unit, caller)
+
+
+async def attempt_with_link(provider: Provider, caller: Caller, link_hash: str) -> None:
+    """Count an attempt to show a factor to the enrolment of a link. Raises Throttled where it comes too early.
+
+    Who has the link is counted by it alone, so that guesses in the sign-in never shut the way to mend it. D47
+    """
+    async with provider.transient.unit(caller.now) as unit:
+        await _admit(provider, unit, ("link", link_hash), _FREE_FOR_ACCOUNT, caller.now)
+        await _admit_address(provider, unit, caller)
+
+
+async def _admit_unknown(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str) -> None:
+    here = await _from(provider, unit, site(caller.address), user_name)
+    await _admit(provider, unit, here, _FREE_FOR_ACCOUNT, caller.now)
+    everywhere = kinds.key(kinds.ATTEMPTS, provider.policy.base_url, *_everywhere(user_name))
+    if await unit.count(kinds.ATTEMPTS.name, everywhere, kinds.ATTEMPTS.seconds) <= _FREE_FOR_ACCOUNT_EVERYWHERE:
+        return
+    nearby = await _from(provider, unit, _neighbourhood(caller.address), user_name)
+    await _admit(provider, unit, nearby, _FREE_FOR_ACCOUNT, caller.now, longest=_LONGEST_NEARBY_SECONDS)
+
+
+async def _admit_address(provider: Provider, unit: TransientUnit, caller: Caller) -> None:
+    signed_in = await unit.get(kinds.SIGN_INS.name, _sign_ins(provider, caller))
+    free = _FREE_FOR_ADDRESS + _ATTEMPTS_OF_A_SIGN_IN * int(signed_in or b"0")
+    await _admit(provider, unit, _address(caller), free, caller.now)
 
 
 def _sign_ins(provider: Provider, caller: Caller) -> bytes:
@@ -126,18 +221,18 @@ async def _admit(
 
 
 async def succeeded(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str, browser_id: str) -> None:
-    """After every factor was shown: forget this account's attempts, and remember the browser.
+    """After every factor was shown: forget this account's attempts.
 
     The address gets back what this sign-in cost it and no more, or one account of one's own would be a licence
     to try the passwords of others. D47
     """
     issuer = provider.policy.base_url
-    here = await _from_here(provider, unit, caller, user_name)
-    for who in (_everywhere(user_name), _codes(user_name), here, _in_browser(user_name, browser_id)):
+    here = await _from(provider, unit, site(caller.address), user_name)
+    nearby = await _from(provider, unit, _neighbourhood(caller.address), user_name)
+    # In the order in which an attempt counts them, or two that meet would wait for each other on PostgreSQL.
+    for who in (here, _in_browser(user_name, browser_id), _everywhere(user_name), nearby, _codes(user_name)):
         await _forget(unit, issuer, who)
     await unit.count(kinds.SIGN_INS.name, _sign_ins(provider, caller), kinds.SIGN_INS.seconds)
-    known = kinds.key(kinds.KNOWN_BROWSER, issuer, user_name, browser_id)
-    await unit.put(kinds.KNOWN_BROWSER.name, known, b"1", kinds.KNOWN_BROWSER.seconds)
 
 
 async def _forget(unit: TransientUnit, issuer: str, who: tuple[str, ...]) -> None:

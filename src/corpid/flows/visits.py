@@ -50,8 +50,7 @@ async def _as_it_still_holds(provider: Provider, caller: Caller, interaction: In
         session = await provider.registry.sessions.get(interaction.session_id, now=caller.now)
         holds = browsers.suffices(provider, session, interaction.request, now=caller.now)
     else:
-        credentials = await provider.registry.directory.credentials(interaction.user_id)
-        holds = credentials is not None and interactions.fingerprint(credentials) == interaction.factors
+        holds = await interactions.same_factors(provider, interaction)
     return interaction if holds else interaction.anonymous
 
 

@@ -19,19 +19,26 @@ from corpid.ports.failures import (
     SecretUnreadable,
     StoreUnavailable,
 )
+from corpid.ports.mail import Letter, Mail
 from corpid.ports.passwords import Passwords
 from corpid.ports.records import (
     AuditEntry,
     AuditEvent,
     Change,
     Delete,
+    FactorChange,
     FetchedKeySet,
+    Link,
+    LinkPurpose,
+    Passkey,
     SealedKey,
     Session,
+    SessionPurpose,
+    SignOut,
     Upsert,
     UseCount,
 )
-from corpid.ports.registry import Audit, Clients, Deployment, Directory, Keys, R, Registry, Sessions, Usage
+from corpid.ports.registry import Audit, Clients, Deployment, Directory, Factors, Keys, R, Registry, Sessions, Usage
 from corpid.ports.transient import TransientStore, TransientUnit
 
 if TYPE_CHECKING:
@@ -41,7 +48,8 @@ Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
     "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock", "Conflict", "Delete", "Deployment",
-    "Directory", "FetchedKeySet", "KeySetUnavailable", "Keys", "MissingReference", "NameRefused", "NameTaken",
-    "Passwords", "PasswordsBusy", "R", "Registry", "SealedKey", "SecretUnreadable", "Session", "Sessions",
-    "StoreUnavailable", "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount",
+    "Directory", "FactorChange", "Factors", "FetchedKeySet", "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose",
+    "Mail", "MissingReference", "NameRefused", "NameTaken", "Passkey", "Passwords", "PasswordsBusy", "R", "Registry",
+    "SealedKey", "SecretUnreadable", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "TransientStore", "TransientUnit",
+    "Upsert", "Usage", "UseCount",
 ]  # fmt: skip

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from corpid.directory.records import Record
+from corpid.directory.records import Credentials, Record
 from corpid.protocol.records import Client
+
+SessionPurpose: TypeAlias = Literal["sign_in", "account"]
+"""single sign-on for clients (D30), or the person's own account pages"""
+LinkPurpose: TypeAlias = Literal["invitation", "password", "second_factor"]
+"""what a link lets a person do: set up their account, choose a new password, or a new second factor"""
 
 
 class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +63,44 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int
     entity_id: str = ""
     """the entity chosen last"""
+    purpose: SessionPurpose = "sign_in"
+    device: str = ""
+    """browser and system, as their names are known, e.g. `Firefox on Windows`"""
+    seen_at: int = 0
+    """when it was used last, at most some minutes late"""
+
+
+class Passkey(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's passkey (D46); moments in epoch seconds."""
+
+    credential_id: str
+    """base64url"""
+    user_id: str
+    public_key: str
+    """COSE, base64url"""
+    sign_count: int
+    name: str
+    """what its owner calls it"""
+    aaguid: str
+    """which make it is"""
+    synced: bool
+    transports: tuple[str, ...]
+    created_at: int
+    used_at: int = 0
+    """0: never yet"""
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """What an address that was given to a person stands for; it is kept by the hash of its secret part."""
+
+    link_hash: str
+    """SHA-256 of the secret part, in hexadecimal"""
+    purpose: LinkPurpose
+    user_id: str
+    created_at: int
+    expires_at: int
+    factors: str
+    """fingerprint of the person's factors when it was made (base64url): a later change makes it void"""
 
 
 class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,4 +134,31 @@ class Delete(msgspec.Struct, frozen=True):
     record: Record | Client
 
 
-Change = Upsert | Delete
+class SignOut(msgspec.Struct, frozen=True):
+    """End every session of a person, and every link that lets them set their factors."""
+
+    user_id: str
+
+
+Change = Upsert | Delete | SignOut
+
+
+class FactorChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person changes of their own factors, written at once; what is not given stays as it is."""
+
+    before: Credentials
+    """as they were looked at: where they have changed meanwhile, nothing is written"""
+    after: Credentials
+    add_passkey: Passkey | None = None
+    remove_passkey: str = ""
+    """a credential id"""
+    remove_passkeys: bool = False
+    """whether every one goes"""
+    passkey_remains: bool = False
+    """where no passkey would be left after it, nothing is written: it would be the last way in"""
+    recovery_codes: tuple[str, ...] | None = None
+    """hashes that replace those there are"""
+    spend_link: str = ""
+    """the hash of the link that led here"""
+    end_sessions_but: str | None = None
+    """ends every other session of the person; empty: every one"""

@@ -20,7 +20,18 @@ if TYPE_CHECKING:
         ThirdPartyRow,
         User,
     )
-    from corpid.ports.records import AuditEntry, AuditEvent, Change, FetchedKeySet, SealedKey, Session, UseCount
+    from corpid.ports.records import (
+        AuditEntry,
+        AuditEvent,
+        Change,
+        FactorChange,
+        FetchedKeySet,
+        Link,
+        Passkey,
+        SealedKey,
+        Session,
+        UseCount,
+    )
     from corpid.protocol.records import Client
 
 R = TypeVar("R", bound="Record")
@@ -45,6 +56,9 @@ class Directory(Protocol):
         """By user name, compared after PRECIS mapping (D51)."""
 
     async def credentials(self, user_id: str) -> Credentials | None: ...
+    async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
+        """Keep the language (a tag) in which a person is written to; nothing else of them changes."""
+
     async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[str]:
         """At most two entities that a person can act for: enabled in every link, of these types and statuses."""
 
@@ -63,8 +77,8 @@ class Directory(Protocol):
     async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
         """Raise the last accepted step in one conditional statement; False if it was not lower (D45)."""
 
-    async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> None:
-        """Replace a password hash by a stronger one of the same password, if it is still the old one."""
+    async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
+        """Replace a password hash by a stronger one of the same password; False if it is no longer the old one."""
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """The records with these keys; those that do not exist are left out."""
@@ -91,10 +105,47 @@ class Sessions(Protocol):
     """Signed-in browsers; listed and ended."""
 
     async def get(self, session_id: str, *, now: float) -> Session | None: ...
+    async def of(self, user_id: str, *, now: float) -> list[Session]:
+        """The live sessions of a person, the latest first."""
+
     async def put(self, session: Session) -> None: ...
+    async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> None:
+        """Note when a session was used, and the entity that was chosen with it; one that has ended stays so."""
+
     async def end(self, session_id: str, event: AuditEvent) -> None: ...
-    async def end_all(self, user_id: str, event: AuditEvent) -> None:
-        """End every session of a person: who held one has to sign in anew."""
+    async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
+        """End every session of a person, but those of one browser: who held one has to sign in anew."""
+
+    async def sweep(self, *, now: float) -> int:
+        """Remove some expired ones; how many went. Called again and again, it finds them all."""
+
+
+class Factors(Protocol):
+    """What a person signs in with, beside what `Directory.credentials` holds; and the links that lead to setting it."""
+
+    async def passkey(self, credential_id: str) -> Passkey | None: ...
+    async def passkeys(self, user_id: str) -> list[Passkey]: ...
+    async def use_passkey(self, used: Passkey, before: Passkey, event: AuditEvent) -> bool:
+        """Write the counter and moment of a use, in one statement; False if the counter is not what it was (D46)."""
+
+    async def rename_passkey(self, passkey: Passkey, event: AuditEvent) -> bool:
+        """Write the name of a passkey, which is found by its id and owner; False where there is none (D46)."""
+
+    async def recovery_codes_left(self, user_id: str) -> int: ...
+    async def take_recovery_code(self, user_id: str, code_hash: str, event: AuditEvent) -> bool:
+        """Spend a code; True for the first only (D45)."""
+
+    async def change(self, change: FactorChange, event: AuditEvent) -> bool:
+        """Write what a person changed of their own factors, all of it or nothing.
+
+        False where the credentials are no longer as they were, the link was spent before, or the passkey is known.
+        """
+
+    async def keep_link(self, link: Link, event: AuditEvent, *, spared: str = "") -> None:
+        """Keep a link; those of the same person and purpose end, but for the one with the hash `spared`."""
+
+    async def link(self, link_hash: str) -> Link | None:
+        """A link that nobody has spent; it may have expired."""
 
 
 class Usage(Protocol):
@@ -112,6 +163,8 @@ class Audit(Protocol):
 
     async def write(self, event: AuditEvent, *, now: float) -> None: ...
     async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]: ...
+    async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
+        """The last completed sign-ins of a person, the latest first."""
 
 
 class Deployment(Protocol):
@@ -135,6 +188,8 @@ class Registry(Protocol):
     def keys(self) -> Keys: ...
     @property
     def sessions(self) -> Sessions: ...
+    @property
+    def factors(self) -> Factors: ...
     @property
     def usage(self) -> Usage: ...
     @property

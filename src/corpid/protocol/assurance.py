@@ -10,14 +10,24 @@ if TYPE_CHECKING:
     from corpid.protocol.generations import Generation
 
 TWO_FACTORS: Final = 2
-"""the level that a password and a one-time code reach"""
+"""the level that a password and a one-time code reach, and a passkey that verified its user"""
 LEVELS: Final = (TWO_FACTORS,)
 """what a sign-in can reach here"""
+
+PASSWORD_AND_CODE: Final = ("pwd", "otp", "mfa")
+"""amr of a password and a code: of an app, by mail, or one kept for recovery"""
+PASSKEY: Final = ("pop", "user", "mfa")
+"""amr of a passkey: a key was proved, its user present and verified; where the key lies is not known (RFC 8176)"""
 
 
 def urn(prefix: str, level: int) -> str:
     """The acr of a level (D10)."""
     return f"{prefix}{level}"
+
+
+def met(acr: str, *, prefix: str, level: int) -> bool:
+    """Whether a level that was reached is the acr that was to be reached, or above it (D10)."""
+    return acr in {urn(prefix, each) for each in LEVELS if each <= level}
 
 
 def choose(acr_values: str | None, *, prefix: str, client_level: int, generation: Generation) -> str:

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.protocol import assurance, pkce, scopes
 from corpid.protocol.errors import InvalidRequest, RequestNotSupported, RequestURINotSupported
-from corpid.protocol.limits import CONTEXT_MESSAGE_CHARACTERS, NONCE_CHARACTERS, STATE_CHARACTERS
+from corpid.protocol.limits import (
+    CONTEXT_MESSAGE_CHARACTERS,
+    NONCE_CHARACTERS,
+    STATE_CHARACTERS,
+    UI_LOCALES_CHARACTERS,
+)
 from corpid.protocol.parameters import lone, required
 from corpid.protocol.records import AuthorizationRequest
 
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
 REQUEST_PARAMETERS: Final = frozenset(
     {
         "client_id", "response_type", "redirect_uri", "scope", "state", "nonce", "code_challenge",
-        "code_challenge_method", "acr_values", "response_mode", "prompt", "max_age", "request", "request_uri",
+        "code_challenge_method", "acr_values", "response_mode", "prompt", "max_age", "request", "request_uri", "ui_locales",
     }
 )  # fmt: skip
 """what an authorization request in the query may hold; anybody can write a query, so it says nothing to the person"""
@@ -31,6 +36,7 @@ _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+")
 _MESSAGE: Final = re.compile(r"[A-Za-z0-9 .,\-@'!()]+")
 _PROMPTS: Final = frozenset({"none", "login", "consent", "select_account"})
 _MODE_CHARACTERS: Final = 32
+_LANGUAGE_TAG: Final = re.compile(r"[A-Za-z0-9-]{1,35}")
 _MAX_AGE: Final = re.compile(r"[0-9]{1,9}")
 
 
@@ -76,6 +82,7 @@ def validate(
         response_mode=response_mode,
         prompt=_prompt(parameters),
         max_age=_max_age(parameters),
+        ui_locales=_ui_locales(parameters),
     )
 
 
@@ -142,3 +149,11 @@ def _max_age(parameters: dict[str, str]) -> int | None:
     if not _MAX_AGE.fullmatch(value):
         raise InvalidRequest("max_age must be a whole number of seconds")
     return int(value)
+
+
+def _ui_locales(parameters: dict[str, str]) -> tuple[str, ...]:
+    """A wish, so that a tag that nobody knows, and what is no tag, is passed over (OpenID Connect Core §3.1.2.1)."""
+    value = parameters.get("ui_locales", "")
+    if len(value) > UI_LOCALES_CHARACTERS:
+        raise InvalidRequest(f"ui_locales must be at most {UI_LOCALES_CHARACTERS} characters")
+    return tuple(tag for tag in value.split(" ") if _LANGUAGE_TAG.fullmatch(tag))

@@ -31,6 +31,8 @@ class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def url(self) -> str:
         """The redirect URI with our parameters: after its own query, or as fragment (RFC 6749 §3.1.2, D38)."""
+        if not self.parameters:
+            return self.redirect_uri
         separator = "#" if self.mode == "fragment" else "&" if "?" in self.redirect_uri else "?"
         return f"{self.redirect_uri}{separator}{urlencode(self.parameters)}"
 

@@ -9,9 +9,12 @@ error response instead of raising. `description` is public (D28), `detail` goes 
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.protocol.limits import DESCRIPTION_CHARACTERS
+
+if TYPE_CHECKING:
+    from corpid.texts import Phrase
 
 _UNFIT: Final = re.compile(r'[^\x20-\x7e]|["\\]')
 
@@ -22,7 +25,7 @@ class OAuthError(Exception):
     code: ClassVar[str]
     status: ClassVar[int] = 400
 
-    def __init__(self, description: str, *, detail: str = "", sentence: str = "") -> None:
+    def __init__(self, description: str, *, detail: str = "", sentence: Phrase | None = None) -> None:
         super().__init__(description)
         self.description = description
         self.detail = detail

@@ -31,6 +31,7 @@ NUMERIC_DATE_MAX: Final = 2**53  # D33
 STATE_CHARACTERS: Final = 2048  # D13
 NONCE_CHARACTERS: Final = 512  # D13
 CONTEXT_MESSAGE_CHARACTERS: Final = 100  # D12
+UI_LOCALES_CHARACTERS: Final = 256
 DESCRIPTION_CHARACTERS: Final = 300  # D28
 LIVE_STATE_SECONDS: Final = 5  # D50
 METADATA_CACHE_SECONDS: Final = 3600  # Spec 4.6, 4.7
@@ -42,3 +43,26 @@ HEAD_SECONDS: Final = 10  # D47
 BODY_SECONDS: Final = 30  # D47
 
 TOTP_MISSES: Final = 5  # D45
+MAILED_CODE_SECONDS: Final = 600
+MAILED_CODES_PER_SIGN_IN: Final = 3
+MAILED_CODES_PER_HOUR: Final = 10
+"""of one person, in all sign-ins"""
+
+ACCOUNT_SESSION_SECONDS: Final = 3600
+"""how long a sign-in to the account lasts at most"""
+ACCOUNT_IDLE_SECONDS: Final = 900
+ACCOUNT_FRESH_SECONDS: Final = 300
+"""how old a sign-in may be for a change of factors"""
+
+INVITATION_SECONDS: Final = 72 * 3600
+"""how long a link lets a new person set up their account"""
+PASSWORD_LINK_SECONDS: Final = 1800
+SECOND_FACTOR_LINK_SECONDS: Final = 24 * 3600
+ENROLMENT_SECONDS: Final = 3600
+"""how long a person has once they have opened a link"""
+ENROLMENT_EXTENSIONS: Final = 10
+"""how often they are given as long again"""
+RECOVERIES_PER_ADDRESS: Final = 20
+"""requests for a new password from one address, an hour"""
+RECOVERIES_PER_ACCOUNT: Final = 3
+"""letters with a new-password link for one account, an hour"""

@@ -19,9 +19,17 @@ TOKEN_PATH: Final = "/mga/sps/oauth/oauth20/token"
 
 
 def discovery(
-    served: Sequence[Generation], *, base_url: str, name: str, acr_prefix: str, returns_iss: bool
+    served: Sequence[Generation],
+    *,
+    base_url: str,
+    name: str,
+    acr_prefix: str,
+    returns_iss: bool,
+    languages: Sequence[str],
 ) -> dict[str, object]:
     """The discovery document of a deployment: that of the first generation served, and the resources of the others.
+
+    `languages` are the tags of those that the pages speak.
 
     Source: OpenID Connect Discovery §3, RFC 8414 §2, Spec 2.8, D41
     """
@@ -43,6 +51,7 @@ def discovery(
             "dpop_signing_alg_values_supported": list(first.proof_algorithms),
             "acr_values_supported": [assurance.urn(acr_prefix, level) for level in assurance.LEVELS],
             "require_pushed_authorization_requests": all(generation.pushed for generation in served),
+            "ui_locales_supported": list(languages),
         }
     for resource in (resource for generation in served for resource in generation.resources):
         for member in resource.metadata_names:

@@ -66,6 +66,8 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like
     response_mode: str = "query"
     prompt: tuple[str, ...] = ()
     max_age: int | None = None
+    ui_locales: tuple[str, ...] = ()
+    """language tags, the best first"""
 
 
 class PushedRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -8,15 +8,19 @@ import uuid
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import httpx
 
 from corpid import app, settings
-from corpid.directory.access import Operator
+from corpid.directory.access import OPERATOR
+from corpid.flows import links
 from corpid.flows.administration.applying import apply
+from corpid.flows.administration.users import user_named
 from corpid.sandbox import example_directory
-from corpid.sandbox.demo_rp import CLIENT_ID, DemoRP, Registration
+from corpid.sandbox.caught_mail import CaughtMail
+from corpid.sandbox.demo_rp import CLIENT_ID, Beside, DemoRP, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.free_ports import FIRST_PORT, next_free
 from corpid.sandbox.interfaces import CURRENT, Interface
@@ -69,11 +73,11 @@ class Demo:
 
 @asynccontextmanager
 async def running(
-    data_directory: Path, *, first_port: int = FIRST_PORT, interface: Interface = CURRENT
+    data_directory: Path, *, first_port: int = FIRST_PORT, interface: Interface = CURRENT, theme: Path | None = None
 ) -> AsyncIterator[Demo]:
     """Provider and demo RP in one generation, answering; both stop when the context is left.
 
-    `first_port` is the first port that is tried, 0 means any free one. Raises DemoError, and what the
+    `first_port` is the first port that is tried, 0 means any free one; `theme` is a directory. Raises DemoError, and what the
     provider raises where it cannot start.
     """
     port, provider_sockets = next_free(PROVIDER_HOST, first_port)
@@ -89,12 +93,14 @@ async def running(
     async with AsyncExitStack() as stack:
         log = stack.enter_context((data_directory / LOG).open("wb", buffering=0))
         access_log.configure(clock=time.time, stream=log)
-        chosen = _settings(registration, port, data_directory)
-        composed = await stack.enter_async_context(app.create(chosen))
+        chosen = _settings(registration, port, data_directory, theme)
+        mail = CaughtMail()
+        composed = await stack.enter_async_context(app.create(chosen, mail=mail))
         await _apply(composed.provider, client_rules(chosen), registration, directory)
         await stack.enter_async_context(_served(composed.asgi, provider_sockets))
         http = await stack.enter_async_context(httpx.AsyncClient(timeout=BACK_CHANNEL_SECONDS, trust_env=False))
-        website = DemoRP(registration, http, time.time)
+        beside = Beside(mail=mail, invite=partial(_invite, composed.provider))
+        website = DemoRP(registration, http, time.time, beside)
         await stack.enter_async_context(_served(website.app, own_sockets))
         yield Demo(
             registration=registration,
@@ -104,7 +110,7 @@ async def running(
         )
 
 
-def _settings(registration: Registration, port: int, data_directory: Path) -> Settings:
+def _settings(registration: Registration, port: int, data_directory: Path, theme: Path | None) -> Settings:
     """The operator's own settings do not reach the demo, whatever the environment or a file says of these."""
     return settings.load(
         base_url=registration.issuer,
@@ -123,7 +129,10 @@ def _settings(registration: Registration, port: int, data_directory: Path) -> Se
         tls_key=None,
         key_encryption_key=None,
         key_encryption_key_file=None,
+        mail_url="",
+        mail_from="",
         developer_mode=True,
+        theme=theme,
     )
 
 
@@ -150,11 +159,18 @@ async def _apply(provider: Provider, rules: Rules, registration: Registration, d
             provider.passwords,
             content,
             file=name,
-            actor=Operator(),
+            actor=OPERATOR,
             new_user_id=lambda: str(uuid.uuid4()),
             rules=rules,
             plain_passwords=True,
         )
+
+
+async def _invite(provider: Provider, user_name: str) -> str:
+    user = await user_named(provider.registry, user_name, actor=OPERATOR)
+    now, new_id = provider.clock(), provider.new_id
+    path = await links.make(provider.registry, user, "invitation", actor=OPERATOR, now=now, new_id=new_id)
+    return provider.policy.base_url + path
 
 
 @asynccontextmanager

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import httpx
     from starlette.requests import Request
 
+    from corpid.sandbox.caught_mail import CaughtMail
     from corpid.sandbox.person import Person
     from corpid.sandbox.relying_party_keys import RelyingPartyKeys
 
@@ -73,13 +74,30 @@ class Registration:
         return self.url + CALLBACK_PATH
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What a demo knows of its provider that no relying party knows."""
+
+    mail: CaughtMail
+    invite: Callable[[str], Awaitable[str]]
+    """makes an invitation for a user name; its address"""
+
+
 class DemoRP:
     """The website; `app` is its ASGI application. `clock` gives epoch seconds."""
 
-    def __init__(self, registration: Registration, http: httpx.AsyncClient, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        registration: Registration,
+        http: httpx.AsyncClient,
+        clock: Callable[[], float],
+        provider: Beside | None = None,
+    ) -> None:
+        """`provider` is what the demo knows of it beside its interface."""
         self.registration = registration
         self.http = http
         self.clock = clock
+        self.provider = provider
         self.attempts = Attempts()
         own = {file.name: file.read_bytes() for file in files("corpid").joinpath("sandbox", "static").iterdir()}
         self.static = StaticFiles({**packaged_static_files(), **own})
@@ -89,6 +107,8 @@ class DemoRP:
             routes=[
                 Route("/", self._protected(self.start)),
                 Route("/login", self._protected(self.login), methods=["POST"]),
+                Route("/passkey", self._protected(self.passkey), methods=["POST"]),
+                Route("/mail", self._protected(self.mail)),
                 Route(CALLBACK_PATH, self._protected(self.callback)),
                 Route(CALLBACK_PATH, self._protected(self.posted, from_anywhere=True), methods=["POST"]),
                 Route(FRAGMENT_PATH, self._protected(self.fragment), methods=["POST"]),
@@ -108,7 +128,19 @@ class DemoRP:
             scopes={name: meaning for name, meaning in SCOPES.items() if name in self.registration.interface.scopes},
             generation=presentation.GENERATIONS[self.registration.interface.name],
             prompts=PROMPTS,
+            beside=self.provider is not None,
         )
+
+    async def passkey(self, request: Request) -> Response:
+        """Invite a person to set up a passkey, as an operator would, and open their link."""
+        user_name = dict(await _form(request)).get("user_name", "")
+        if self.provider is None or user_name not in {person.user_name for person in self.registration.persons}:
+            return Response("There is no such person here.", status_code=404)
+        return RedirectResponse(await self.provider.invite(user_name), status_code=303)
+
+    async def mail(self, _: Request) -> Response:
+        """The letters that the provider has sent."""
+        return self._page("mail.html", letters=tuple(self.provider.mail.letters) if self.provider else ())
 
     async def login(self, request: Request) -> Response:
         """Begin a sign-in and send the browser to the provider."""

@@ -125,6 +125,8 @@ class _Reader(HTMLParser):
                 pass
 
     def _control(self, tag: str, given: dict[str, str], form: Form) -> None:
+        if tag == "button":
+            self.button = None
         if "disabled" in given:
             return
         name, value = given.get("name", ""), given.get("value", "")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from email.errors import HeaderParseError
+from email.headerregistry import Address
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from corpid.adapters.mail_server import mail_server
 from corpid.protocol.generations import GENERATIONS
 from corpid.protocol.urls import DEFAULT_PORTS
 
@@ -126,6 +129,24 @@ def transient_url(value: str) -> str:
         raise ValueError(
             f"{_scheme(value)} cannot keep what lives for minutes: write redis://HOST:PORT, rediss://HOST:PORT or leave it out"
         )
+    return value
+
+
+def mail_url(value: str) -> str:
+    """A mail server. The value is not repeated, since it may hold a password."""
+    if value:
+        mail_server(value)
+    return value
+
+
+def mail_address(value: str) -> str:
+    """An address that letters come from, without a name beside it."""
+    try:
+        parsed = Address(addr_spec=value) if value else None
+    except (ValueError, IndexError, HeaderParseError):
+        parsed = None
+    if value and (parsed is None or "." not in parsed.domain or not value.isascii()):
+        raise ValueError(f"{value!r} is no plain e-mail address: write for example sign-in@example.org")
     return value
 
 

@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from corpid.settings import checks
+from corpid.web.addresses import ForwardingHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,10 @@ class Settings(BaseSettings):
         default=8080, ge=1, le=65535, description="Port to listen on."
     )
     name: str = Field(default="CorpID", min_length=1, max_length=60, description="What the pages call this provider.")
+    theme: Path | None = Field(
+        default=None,
+        description="Directory with theme.toml, the look of the pages (docs/theming.md). Empty: CorpID's own.",
+    )
     data_dir: Path = Field(
         default=Path("data"),
         validate_default=True,
@@ -77,7 +82,8 @@ class Settings(BaseSettings):
     transient_url: Annotated[str, AfterValidator(checks.transient_url)] = Field(
         default="",
         repr=False,
-        description="redis://HOST:PORT or rediss://HOST:PORT for what lives for minutes. Empty: in the database.",
+        description="redis://HOST:PORT or rediss://HOST:PORT for what lives for minutes; of a Redis Cluster one node, "
+        "or several with commas. Empty: in the database.",
     )
     preset: Literal["", "public-service"] = Field(
         default="", description="Settings that belong together, see below; every one that is set itself wins."
@@ -98,6 +104,20 @@ class Settings(BaseSettings):
         le=604800,
         description="How long a sign-in serves further relying parties; 0: never (single sign-on is off).",
     )
+    email_codes: bool = Field(
+        default=True,
+        description="Whether a person whose e-mail address is known can have a code sent to it as their second factor, "
+        "where CorpID sends mail.",
+    )
+    mail_url: Annotated[str, AfterValidator(checks.mail_url)] = Field(
+        default="",
+        repr=False,
+        description="smtp://USER:PASSWORD@HOST:587 (with STARTTLS, but for a server on this machine) or "
+        "smtps://USER:PASSWORD@HOST:465. Empty: CorpID sends no mail.",
+    )
+    mail_from: Annotated[str, AfterValidator(checks.mail_address)] = Field(
+        default="", description="Address that letters come from, such as sign-in@example.org; needed with mail_url."
+    )
     timezone: Annotated[ZoneInfo, BeforeValidator(checks.zone)] = Field(
         default=ZoneInfo("UTC"), validate_default=True, description="Time zone in which dates of roles begin and end."
     )
@@ -117,12 +137,20 @@ class Settings(BaseSettings):
     trusted_proxies: List[Annotated[checks.Network, BeforeValidator(checks.network)]] = Field(
         default=(),
         description="Addresses or networks of the proxies in front, separated by commas. Only their "
-        "X-Forwarded-For or Forwarded header is believed; let a proxy set one of the two and remove the other.",
+        "word is taken for who calls, in the header that forwarded_header names.",
+    )
+    forwarded_header: ForwardingHeader = Field(
+        default=ForwardingHeader.X_FORWARDED_FOR,
+        description="Header in which trusted_proxies say who calls: X-Forwarded-For or Forwarded. The other one counts for "
+        "nothing, since it may be a caller's own.",
     )
     allowed_hosts: List[str] = Field(
         default=(), description="Further Host headers that are answered, as name (any port) or name:port."
     )
-    tls_certificate: Path | None = Field(default=None, description="PEM file with the certificate chain, for own TLS.")
+    tls_certificate: Path | None = Field(
+        default=None,
+        description="PEM file with the certificate chain, for own TLS. Renewed files are taken over within a minute.",
+    )
     tls_key: Path | None = Field(
         default=None, description="PEM file with the key of tls_certificate, without password."
     )
@@ -149,6 +177,18 @@ class Settings(BaseSettings):
         description="Threads that check passwords; one check takes about 0.2 s and 64 MiB. Default: one per processor.",
     )
     hashing_queue: int = Field(default=64, ge=1, description="Password checks that may wait; more are told to retry.")
+    connections: int = Field(
+        default=4000,
+        ge=16,
+        le=100_000,
+        description="Connections of callers that one process holds; fewer where the system lets it open fewer files. "
+        "Beyond them the one ends that has been silent longest.",
+    )
+    concurrent_requests: int = Field(
+        default=1000,
+        ge=1,
+        description="Requests that one process answers at the same time; more are told to retry at once.",
+    )
     workers: int = Field(
         default=1, ge=1, le=64, description="Processes of `corpid serve` on this machine, all on the same port."
     )
@@ -243,6 +283,10 @@ def _contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
     yield (
         settings.developer_mode and not local,
         f"developer_mode is for one's own machine: turn it off, or use a base_url on localhost, not {settings.base_url}",
+    )
+    yield (
+        bool(settings.mail_url) != bool(settings.mail_from),
+        "mail_url and mail_from belong together: set both or neither",
     )
     yield (
         settings.key_encryption_key is not None and settings.key_encryption_key_file is not None,

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 FIELDS: Final = (
     "time", "level", "event", "request_id", "method", "path", "status", "duration_ms", "address",
-    "trace_id", "client_id", "error", "detail", "reference", "exception",
+    "trace_id", "client_id", "error", "detail", "exception",
 )  # fmt: skip
-FOREIGN: Final = frozenset({"event", "path", "client_id", "error", "detail", "reference"})
+FOREIGN: Final = frozenset({"event", "path", "client_id", "error", "detail"})
 """what may hold a caller's text"""
-ADDED: Final = frozenset({"client_id", "error", "detail", "reference"})
+ADDED: Final = frozenset({"client_id", "error", "detail"})
 TEXT_CHARACTERS: Final = 200
 FRAMES: Final = 12
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -47,7 +47,6 @@ class LogFields(TypedDict, total=False):
     client_id: str
     error: str
     detail: str
-    reference: str
 
 
 def log() -> Any:  # noqa: ANN401

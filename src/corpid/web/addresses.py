@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final
@@ -21,27 +22,37 @@ HOST_CHARACTERS: Final = 261
 """a name of 255, a colon and a port; more is not remembered either"""
 
 
+class ForwardingHeader(StrEnum):
+    """Headers in which a proxy can say who calls."""
+
+    X_FORWARDED_FOR = "X-Forwarded-For"
+    FORWARDED = "Forwarded"
+    """RFC 7239"""
+
+
 class ClientAddresses:
     """Finds the address of the caller behind the declared proxies."""
 
-    def __init__(self, trusted_proxies: Sequence[Network] = ()) -> None:
+    def __init__(self, trusted_proxies: Sequence[Network] = (), header: str = ForwardingHeader.X_FORWARDED_FOR) -> None:
+        """`header` is the one that the proxies set; the other one may be a caller's own."""
+        self._header = header.lower().encode()
         self._networks = tuple(trusted_proxies)
         self._is_trusted = lru_cache(REMEMBERED)(self._lies_in_networks)
 
     def of(self, peer: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
         """The address that limits and logs go by; `peer` is the connection's other end, empty if it has none.
 
-        Only a trusted peer's X-Forwarded-For or Forwarded counts, and there the right-most address that is
-        not itself a trusted proxy: what stands left of it was written by the caller. Where both headers are
-        present and disagree, nobody can tell which one the proxy wrote, and the peer's address is taken. D47.
+        Only a trusted peer's header counts, and there the right-most address that is not itself a trusted proxy:
+        what stands left of it was written by the caller. D47.
         """
-        if not self._networks or not self._is_trusted(peer):
+        if not self.trusts(peer):
             return peer
-        by_header = [value for name in (b"x-forwarded-for", b"forwarded") if (value := _joined(headers, name))]
-        if not by_header:
-            return peer
-        found = {self._nearest(hops, peer) for hops in map(_hops, by_header)}
-        return found.pop() if len(found) == 1 else peer
+        value = _joined(headers, self._header)
+        return self._nearest(_hops(value), peer) if value else peer
+
+    def trusts(self, peer: str) -> bool:
+        """Whether the connection's other end is a declared proxy (D47)."""
+        return bool(self._networks) and self._is_trusted(peer)
 
     def _nearest(self, hops: Iterable[str], peer: str) -> str:
         nearest = peer

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from uvicorn.config import Config
     from uvicorn.server import ServerState
 
-    from corpid.web.connection_limits import Limits
+    from corpid.web.connection_limits import Limits, Room
+    from corpid.web.crowd import Crowd
 
-    Refused = Callable[[str, int, str, str], None]
-    """told of every refusal: address, status, request id, description"""
+    Refused = Callable[[str, list[tuple[bytes, bytes]], int, str, str], None]
+    """told of every refusal: the peer's address, what was read of the headers, status, request id, description"""
 
 
 class HeldHead:
@@ -65,21 +66,45 @@ class Connection(RequestReader):
     """An HTTP/1.1 connection that keeps the limits of D47."""
 
     def __init__(
-        self, config: Config, server_state: ServerState, app_state: dict[str, Any], *, limits: Limits, refused: Refused
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        *,
+        limits: Limits,
+        room: Room,
+        crowd: Crowd,
+        refused: Refused,
     ) -> None:
-        super().__init__(config, server_state, app_state, limits=limits)
+        super().__init__(config, server_state, app_state, limits=limits, room=room)
+        self._crowd = crowd
         self._refused = refused
+        self.opening: asyncio.Task[None] | None = None
+        """what still has to happen before a caller can ask: with TLS, the handshake"""
+        self.deadline = self.loop.time() + limits.head_seconds
         self._unread_since = math.inf
         self._pending: bytes | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._out = HeldHead(transport)
-        self.deadline = self.loop.time() + self.limits.idle_seconds
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.deadline = math.inf
+        self._crowd.leaves(self)
         super().connection_lost(exc)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it can be asked."""
+        return self.transport is not None
+
+    def drop(self) -> None:
+        """End it at once, whatever it is doing."""
+        if self.is_made:
+            self.transport.abort()
+        elif self.opening is not None:
+            self.opening.cancel()
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """A caller that has said all may still read: what it asked for is answered, then the connection ends."""
@@ -121,7 +146,7 @@ class Connection(RequestReader):
         if self._answering():
             self.cycle.keep_alive = False
             self._deaf = True
-        elif self._reading is Reading.NOTHING:
+        elif self._reading is Reading.NOTHING and self.is_made:
             self.transport.close()
 
     def _expire_request(self, now: float) -> None:
@@ -137,6 +162,7 @@ class Connection(RequestReader):
         self.refuse(408, f"The {part} of the request did not arrive within {seconds:g} seconds of its first byte")
 
     def _dispatch(self) -> None:
+        self._crowd.asks(self)
         super()._dispatch()
         self.cycle.transport = self._out  # type: ignore[assignment]
 
@@ -151,7 +177,9 @@ class Connection(RequestReader):
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
-        elif self._pending is not None:
+            return
+        self._crowd.rests(self)
+        if self._pending is not None:
             self._end_with(self._pending)
         elif self._reading is Reading.NOTHING:
             self.deadline = now + self.limits.idle_seconds
@@ -168,7 +196,7 @@ class Connection(RequestReader):
         self._reading = Reading.END
         self._body = bytearray()
         self.deadline = math.inf
-        self._refused(self.client[0] if self.client else "", status, reference, description)
+        self._refused(self.client[0] if self.client else "", self.headers, status, reference, description)
         answer = refusal(status, f"{description} (reference {reference})", self.server_state.default_headers)
         if self._answering():
             self._pending = answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -12,6 +12,9 @@ from corpid.protocol import limits as law
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+CROWDED: Final = "crowded"
+"""in a request's `scope["state"]`: too many are being answered, so this one is to be refused at once"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +25,7 @@ class Limits:
     """request line and headers"""
     body_bytes: int = law.BODY_BYTES
     head_seconds: float = law.HEAD_SECONDS
-    """from a request's first byte to the end of its headers"""
+    """from a request's first byte to the end of its headers, and from a connection's beginning to that first byte"""
     body_seconds: float = law.BODY_SECONDS
     """from a request's first byte to the end of its body"""
     idle_seconds: float = 75.0
@@ -36,11 +39,22 @@ class Limits:
     header_fields: int = 128
     pipelined: int = 16
     """requests that may wait while an earlier one is answered"""
+    connections: int = 4000
+    """held at the same time by one process, also those that have not shaken hands"""
+    concurrent_requests: int = 1000
+    """answered at the same time by one process, over all its connections; what begins beyond them is CROWDED"""
 
     @property
     def wire_bytes(self) -> int:
         """The most that one request may take on the wire: chunk sizes, extensions and trailers count here only."""
         return 8 * (self.head_bytes + self.body_bytes)
+
+
+@dataclass(slots=True)
+class Room:
+    """How many requests a process is answering, without those that it refuses because they are too many."""
+
+    taken: int = 0
 
 
 def refusal(status: int, description: str, default_headers: Iterable[tuple[bytes, bytes]]) -> bytes:

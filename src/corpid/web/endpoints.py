@@ -17,9 +17,12 @@ from corpid.protocol.errors import InvalidRequest
 from corpid.protocol.grant import TOKEN_PARAMETERS
 from corpid.protocol.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
 from corpid.web import errors
+from corpid.web.frame import Frame
+from corpid.web.languages import LANGUAGES
 from corpid.web.middleware import FORM_POST_POLICY
 from corpid.web.requests import caller, cookie, cookie_name, form_bytes, headers, may_complete
-from corpid.web.views import FormPost, Frame
+from corpid.web.showing import show
+from corpid.web.views import FormPost
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -68,6 +71,7 @@ async def discovery(request: Request, desk: Desk) -> Response:  # noqa: ARG001 -
         name=policy.name,
         acr_prefix=policy.acr_prefix,
         returns_iss=policy.returns_iss,
+        languages=[language.tag for language in LANGUAGES],
     )
     return Response(msgspec.json.encode(document), 200, _PUBLIC, "application/json; charset=utf-8")
 
@@ -161,7 +165,7 @@ async def authorization(request: Request, desk: Desk) -> Response:
     if isinstance(arrived, Answered):
         if arrived.failure is not None:
             errors.record(request, errors.as_oauth_error(arrived.failure))
-        return leave(desk, arrived.response)
+        return leave(request, desk, arrived.response)
     where = f"{desk.base_path}/sign-in/{arrived.interaction_id}"
     answer = Response(b"", 303, {**errors.NO_STORE, "Location": where})
     if arrived.cookie is not None:
@@ -180,13 +184,14 @@ async def _to_get(request: Request, desk: Desk) -> Response:
     return Response(b"", 303, {**errors.NO_STORE, "Location": where})
 
 
-def leave(desk: Desk, response: AuthorizationResponse) -> Response:
+def leave(request: Request, desk: Desk, response: AuthorizationResponse) -> Response:
     """The hop to the relying party: a redirect, or a page whose form carries the answer (D37, D38)."""
     if not response.posted:
         return _Plain(b"", 302, (_NO_STORE, (b"location", response.url.encode("latin-1"))))
-    view = FormPost(frame=Frame(), action=response.redirect_uri, fields=tuple(response.parameters.items()))
-    headers = {**errors.NO_STORE, "Content-Security-Policy": FORM_POST_POLICY}
-    return Response(desk.renderer.render(view), 200, headers, "text/html")
+    view = FormPost(
+        frame=Frame(under_way=True), action=response.redirect_uri, fields=tuple(response.parameters.items())
+    )
+    return show(request, desk.renderer, view, more={"Content-Security-Policy": FORM_POST_POLICY})
 
 
 def set_cookie(answer: Response, provider: Provider, value: str) -> None:

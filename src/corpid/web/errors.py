@@ -23,9 +23,12 @@ from corpid.protocol.errors import (
     public_description,
 )
 from corpid.protocol.limits import STATE_CHARACTERS
+from corpid.texts import phrase
 from corpid.web.access_log import exception_place
+from corpid.web.frame import Frame
 from corpid.web.requests import headers
-from corpid.web.views import Frame, Problem
+from corpid.web.showing import show
+from corpid.web.views import Problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -35,11 +38,13 @@ if TYPE_CHECKING:
 
 NO_STORE: Final = {"Cache-Control": "no-store"}
 NOT_CACHED: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
-_NOT_AS_EXPECTED: Final = "The service that you came from did not ask in the way that it has to."
+_NOT_AS_EXPECTED: Final = phrase("The service that you came from did not ask in the way that it has to.")
 _FOR_PEOPLE: Final = {
-    InvalidRequestURI.code: "The link that brought you here is no longer valid: it works once, and only for a short time.",
-    ServerError.code: "Something went wrong here.",
-    TemporarilyUnavailable.code: "There is too much to do at the moment, or this site is being worked on.",
+    InvalidRequestURI.code: phrase(
+        "The link that brought you here is no longer valid: it works once, and only for a short time."
+    ),
+    ServerError.code: phrase("Something went wrong here."),
+    TemporarilyUnavailable.code: phrase("There is too much to do at the moment, or this site is being worked on."),
 }
 _PAGE_STATUSES: Final = frozenset({ServerError.status, TemporarilyUnavailable.status, TooManyRequests.status})
 _RESOURCE_STATUS: Final = {UseDPoPNonce.code: 401}
@@ -136,17 +141,19 @@ def as_page(request: Request, raised: Exception, renderer: Renderer) -> Response
     reference = record(request, error)
     status = error.status if error.status in _PAGE_STATUSES else 400
     heading = (
-        "Please try again in a moment" if isinstance(error, TemporarilyUnavailable) else "This sign-in cannot go on"
+        phrase("Please try again in a moment")
+        if isinstance(error, TemporarilyUnavailable)
+        else phrase("This sign-in cannot go on")
     )
     sentence = error.sentence or _FOR_PEOPLE.get(error.code, _NOT_AS_EXPECTED)
     view = Problem(
         frame=Frame(),
         heading=heading,
-        paragraphs=(sentence, "Go back to the service you came from and start again from there."),
+        paragraphs=(sentence, phrase("Go back to the service you came from and start again from there.")),
         reference=reference,
         for_developers=error.description,
     )
-    answer = Response(renderer.render(view), status, NO_STORE, "text/html")
+    answer = show(request, renderer, view, status=status)
     _add_error_headers(answer, error)
     return answer
 

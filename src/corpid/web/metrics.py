@@ -7,31 +7,46 @@ a client, a person or an entity, so their number is bounded and a scrape tells o
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+import fcntl
+import os
+import struct
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.mmap_dict import MmapedDict
+from prometheus_client.multiprocess import MultiProcessCollector
 
+from corpid import __version__
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import StoreUnavailable
+from corpid.web import access_log
+from corpid.web.connection_limits import Limits
 from corpid.web.middleware import NO_ENDPOINT
 from corpid.web.server import Server
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 
     from starlette.types import Receive, Scope, Send
 
     from corpid.flows.own_keys import OwnKeys
+    from corpid.web.crowd import Crowd
 
 PATH: Final = "/metrics"
 DIRECTORY_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 """names the folder through which several processes answer as one; set before this module is imported"""
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_FETCH_SECONDS: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 6.0)
+"""a fetch may wait three seconds for its turn, and take three"""
 _LOOK_SECONDS: Final = 5.0
+_TURN: Final = "turn"
+_CONNECTIONS: Final = 32
+"""of whoever asks for metrics"""
 _REASONS: Final = 64
 """reasons that are told apart; what a mistake of ours adds beyond them counts as one"""
 
@@ -48,8 +63,12 @@ class Watched:
     own_keys: OwnKeys
     hashing: Callable[[], int] = _nothing
     """password checks that run or wait"""
+    hashing_limit: int = 0
+    """how many may"""
     pool: Callable[[], int] = _nothing
     """connections of the database's pool that are in use"""
+    pool_limit: int = 0
+    """how many may be; 0 where the engine has no pool"""
 
 
 class Metrics:
@@ -57,6 +76,8 @@ class Metrics:
 
     def __init__(self, shared: str | None = None) -> None:
         self.watched: Watched | None = None
+        self.crowd: Crowd | None = None
+        """the connections of the provider's own address"""
         self.shared: Final = shared
         self.registry: Final = CollectorRegistry()
         self._children: dict[tuple[str, int, str], tuple[Counter, Histogram]] = {}
@@ -76,20 +97,30 @@ class Metrics:
         )
         for outcome in ("fetched", "unusable", "failed"):
             self._fetches.labels(outcome)
+        self._fetching = Histogram(
+            "corpid_client_key_fetch_seconds", "Time to fetch a key set.", buckets=_FETCH_SECONDS, registry=registry
+        )
 
     def _gauge(self, registry: CollectorRegistry) -> None:
-        self._hashing = Gauge(
-            "corpid_hashing_pending",
-            "Password checks that run or wait.",
-            registry=registry,
-            multiprocess_mode="livesum",
+        def sum_of_processes(name: str, meaning: str) -> Gauge:
+            return Gauge(name, meaning, registry=registry, multiprocess_mode="livesum")
+
+        self._hashing = sum_of_processes("corpid_hashing_pending", "Password checks that run or wait.")
+        self._hashing_limit = sum_of_processes("corpid_hashing_limit", "Password checks that may run or wait.")
+        self._pool = sum_of_processes(
+            "corpid_database_connections_in_use", "Connections of the pool in use; 0 where the engine has no pool."
         )
-        self._pool = Gauge(
-            "corpid_database_connections_in_use",
-            "Connections of the pool in use; 0 where the engine has no pool.",
-            registry=registry,
-            multiprocess_mode="livesum",
+        self._pool_limit = sum_of_processes(
+            "corpid_database_connections_limit", "Connections that the pool may have; 0 where the engine has no pool."
         )
+        self._connections = sum_of_processes("corpid_connections", "Connections of callers.")
+        self._connections_limit = sum_of_processes(
+            "corpid_connections_limit", "Connections of callers that there may be."
+        )
+        build = Gauge(
+            "corpid_build_info", "1, for the version.", ("version",), registry=registry, multiprocess_mode="max"
+        )
+        build.labels(__version__).set(1)
         self._keys = Gauge(
             "corpid_signing_key_start_timestamp_seconds",
             "When the active signing key began to sign, and when the next one will; 0: there is no next one.",
@@ -119,21 +150,28 @@ class Metrics:
 
         async def counted(url: str) -> bytes:
             outcome = "failed"
+            started = perf_counter()
             try:
                 octets = await fetch(url)
                 outcome = _judged(octets)
             finally:
                 self._fetches.labels(outcome).inc()
+                self._fetching.observe(perf_counter() - started)
             return octets
 
         return counted
 
     async def look(self) -> None:
         """Bring what is watched up to date; what cannot be looked at stays as it was."""
+        if self.crowd is not None:
+            self._connections.set(len(self.crowd))
+            self._connections_limit.set(self.crowd.limit)
         if self.watched is None:
             return
         self._hashing.set(self.watched.hashing())
+        self._hashing_limit.set(self.watched.hashing_limit)
         self._pool.set(self.watched.pool())
+        self._pool_limit.set(self.watched.pool_limit)
         now = self.watched.clock()
         with suppress(StoreUnavailable, ValueError):
             ring = await self.watched.own_keys.ring(now)
@@ -148,6 +186,8 @@ class Metrics:
         if self.shared is not None:
             registry = CollectorRegistry()
             MultiProcessCollector(registry, self.shared)  # type: ignore[no-untyped-call]
+            with _in_turn(self.shared, fcntl.LOCK_SH):
+                return generate_latest(registry)
         return generate_latest(registry)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
@@ -165,7 +205,7 @@ class Metrics:
 @asynccontextmanager
 async def served(metrics: Metrics, sockets: Iterable[socket.socket]) -> AsyncIterator[None]:
     """Answer on these bound sockets until the context ends. They are never those of the provider."""
-    server = Server(metrics, drain_seconds=0)
+    server = Server(metrics, limits=Limits(connections=_CONNECTIONS), drain_seconds=0)
     await server.start(sockets)
     looking = asyncio.create_task(_keep_looking(metrics))
     try:
@@ -176,12 +216,45 @@ async def served(metrics: Metrics, sockets: Iterable[socket.socket]) -> AsyncIte
         await server.stop()
 
 
-def worker_ended(process: int) -> None:
+def worker_ended(process: int, shared: str) -> None:
     """Where several processes answer as one: what a process that is gone had in use is in use no longer.
 
-    Its counts stay.
+    Its counts stay, in files that all who are gone have together: each file costs every scrape.
     """
-    mark_process_dead(process)  # type: ignore[no-untyped-call]
+    folder = Path(shared)
+    try:
+        with _in_turn(shared, fcntl.LOCK_EX):
+            for kind in ("counter", "histogram"):
+                _move(folder / f"{kind}_{process}.db", folder / f"{kind}_0.db")
+            for gauge in folder.glob(f"gauge_*_{process}.db"):
+                gauge.unlink()
+    except (OSError, RuntimeError, ValueError, struct.error) as error:
+        access_log.log().warning("metrics_not_added", detail=f"process {process}: {error}")
+
+
+def _move(left: Path, together: Path) -> None:
+    if left.exists():
+        _add(left, together)
+        left.unlink()
+
+
+def _add(left: Path, together: Path) -> None:
+    sums = MmapedDict(str(together))  # type: ignore[no-untyped-call]
+    for key, value, _, _ in MmapedDict.read_all_values_from_file(str(left)):  # type: ignore[no-untyped-call]
+        known, _ = sums.read_value(key)  # type: ignore[no-untyped-call]
+        sums.write_value(key, known + value, 0.0)  # type: ignore[no-untyped-call]
+    sums.close()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _in_turn(shared: str, kind: int) -> Iterator[None]:
+    """No scrape counts a file twice, or none, while it is added to another one."""
+    descriptor = os.open(Path(shared) / _TURN, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 async def _keep_looking(metrics: Metrics) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from corpid.flows.readiness import NotReady
 from corpid.web import access_log
-from corpid.web.addresses import ClientAddresses, Hosts
+from corpid.web.addresses import ClientAddresses, ForwardingHeader, Hosts
 from corpid.web.request_id import new_request_id
 from corpid.web.trace_context import trace_id
 
@@ -53,7 +53,8 @@ CANCELLED: Final = 499
 class Shell:
     """Wraps the application. `ready` raises NotReady while the deployment cannot answer.
 
-    For an endpoint, `scope["state"]` holds `request_id`, `client_address` and `log`, a LogFields it may add to.
+    For an endpoint, `scope["state"]` holds `request_id`, `client_address` and `log`, a LogFields it may add to. A
+    `trace_id` found there afterwards is the line's, else the one that the caller named.
     """
 
     def __init__(
@@ -64,10 +65,11 @@ class Shell:
         ready: Callable[[], Awaitable[None]],
         allowed_hosts: Sequence[str] = (),
         trusted_proxies: Sequence[Network] = (),
+        forwarded_header: str = ForwardingHeader.X_FORWARDED_FOR,
     ) -> None:
         self._app = app
         self._hosts = Hosts(base_url, allowed_hosts)
-        self._addresses = ClientAddresses(trusted_proxies)
+        self._addresses = ClientAddresses(trusted_proxies, forwarded_header)
         always = (HSTS,) if base_url.startswith("https:") else ()
         self._security = ((NOSNIFF, *always), (*PAGE_HEADERS, *always))
         self._health = {"/healthz": self._healthz, "/readyz": self._readyz}
@@ -113,7 +115,7 @@ class Shell:
                 "duration_ms": round(seconds * 1000, 2),
                 "address": address,
             }
-            trace = trace_id(scope["headers"])
+            trace = state.get("trace_id") or trace_id(scope["headers"])
             if trace is not None:
                 line["trace_id"] = trace
             access_log.request(line, added)

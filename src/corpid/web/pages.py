@@ -3,25 +3,71 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit, urlunsplit
 
 from starlette.responses import Response
 
 from corpid.protocol import metadata
+from corpid.texts import phrase
 from corpid.web import errors, views
+from corpid.web.frame import Frame
+from corpid.web.languages import Pick, lookup
+from corpid.web.requests import headers
+from corpid.web.showing import LANGUAGE_COOKIES, show, where_of
 
 if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
     from starlette.requests import Request
 
     from corpid.web.endpoints import Desk
 
+_A_YEAR: Final = 365 * 86400
+"""seconds"""
 _IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
+_OPENED_ALONE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
-async def home(request: Request, desk: Desk) -> Response:  # noqa: ARG001 - every endpoint gets its request
+async def home(request: Request, desk: Desk) -> Response:
     """What this server is, for people who open its address."""
     base_url = desk.provider.policy.base_url
     view = views.Home(discovery=base_url + metadata.DISCOVERY_PATH, keys=base_url + metadata.JWKS_PATH)
-    return Response(desk.renderer.render(view), 200, errors.NO_STORE, "text/html")
+    return show(request, desk.renderer, view)
+
+
+async def language(request: Request, desk: Desk) -> Response:
+    """Remember the language that a person picked, and show the page again on which they did.
+
+    Where that was is for the browser to say, and only a page of this site is gone back to. A stranger who sends
+    somebody here changes the language of their pages, which the next pick mends.
+    """
+    wanted = lookup((request.path_params["rest"],), desk.renderer.languages)
+    if wanted is None:
+        return await not_found(request, desk)
+    page = _came_from(request, desk)
+    answer = Response(b"", 303, {**errors.NO_STORE, "Location": urlunsplit(page)})
+    remember_language(answer, desk, Pick(tag=wanted.tag, where=where_of(page.path)))
+    return answer
+
+
+def remember_language(answer: Response, desk: Desk, pick: Pick) -> None:
+    """Have the browser remember a language for a year."""
+    secure = desk.provider.policy.base_url.startswith("https:")
+    name, attributes = (LANGUAGE_COOKIES[0], "; Secure") if secure else (LANGUAGE_COOKIES[1], "")
+    value = f"{name}={pick.written()}; Path=/; Max-Age={_A_YEAR}; HttpOnly; SameSite=Lax{attributes}"
+    answer.headers.append("Set-Cookie", value)
+
+
+def _came_from(request: Request, desk: Desk) -> SplitResult:
+    """The page of ours that the browser comes from, else the one at /."""
+    home = urlsplit(f"{desk.provider.policy.base_url}/")
+    sent = [value.decode("latin-1") for value in headers(request, b"referer")]
+    try:
+        page = urlsplit(sent[0] if len(sent) == 1 else "")
+    except ValueError:
+        return home
+    own = (page.scheme, page.netloc) == (home.scheme, home.netloc) and page.path.startswith(home.path)
+    return page if own else home
 
 
 async def static_file(request: Request, desk: Desk) -> Response:
@@ -31,7 +77,8 @@ async def static_file(request: Request, desk: Desk) -> Response:
         content, media_type = desk.renderer.static_file(name)
     except KeyError:
         return await not_found(request, desk)
-    return Response(content, 200, _IMMUTABLE, media_type)
+    # A picture that is opened by itself could otherwise run what an editor left in it.
+    return Response(content, 200, {**_IMMUTABLE, "Content-Security-Policy": _OPENED_ALONE}, media_type)
 
 
 async def not_found(request: Request, desk: Desk) -> Response:
@@ -40,8 +87,8 @@ async def not_found(request: Request, desk: Desk) -> Response:
     if "text/html" not in accept:
         return errors.machine_error(request, 404, "invalid_request", "there is nothing at this path", {})
     view = views.Problem(
-        frame=views.Frame(),
-        heading="There is no page here",
-        paragraphs=("The address is not one of this site. Check it, or go back to where you came from.",),
+        frame=Frame(),
+        heading=phrase("There is no page here"),
+        paragraphs=(phrase("The address is not one of this site. Check it, or go back to where you came from."),),
     )
-    return Response(desk.renderer.render(view), 404, errors.NO_STORE, "text/html")
+    return show(request, desk.renderer, view, status=404)

@@ -11,14 +11,28 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from corpid.flows.account.own_client import PATH as ACCOUNT_PATH
+from corpid.web.catalogues import voice
+from corpid.web.languages import ENGLISH, LANGUAGES, PSEUDO
+from corpid.web.theme import NO_THEME
+from corpid.web.translated_templates import speak
 
 if TYPE_CHECKING:
+    from jinja2 import Template
+
+    from corpid.web.languages import Language
+    from corpid.web.theme import Theme
     from corpid.web.views import View
 
 STATIC_PATH: Final = "/static/"
+LANGUAGE_PATH: Final = "/language/"
+_PIECES: Final = ("head", "masthead", "foot", "languages")
 MEDIA_TYPES: Final = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
+    "png": "image/png",
     "svg": "image/svg+xml",
 }
 
@@ -70,20 +84,47 @@ def page_environment(loader: BaseLoader, static: StaticFiles) -> Environment:
 
 class Renderer:
     """Renders views. `name` is the provider's name, `base_path` the path of base_url without a
-    trailing slash (D32); in developer mode every page carries a banner."""
+    trailing slash (D32); in developer mode every page carries a banner, and the pseudo-language is spoken, too.
+    `theme` is the operator's own look."""
 
-    def __init__(self, *, name: str = "CorpID", base_path: str = "", developer_mode: bool = False) -> None:
-        self.static = StaticFiles(packaged_static_files(), prefix=base_path + STATIC_PATH)
-        loader = PackageLoader("corpid", "web/templates")
-        environment = page_environment(loader, self.static)
-        environment.globals.update(provider_name=name, developer_mode=developer_mode)
-        self._templates = {template: environment.get_template(template) for template in environment.list_templates()}
+    def __init__(
+        self, *, name: str = "CorpID", base_path: str = "", developer_mode: bool = False, theme: Theme = NO_THEME
+    ) -> None:
+        self.static = StaticFiles({**packaged_static_files(), **theme.files}, prefix=base_path + STATIC_PATH)
+        self.languages = (*LANGUAGES, PSEUDO) if developer_mode else LANGUAGES
+        self._told: dict[str, object] = {
+            "provider_name": name,
+            "developer_mode": developer_mode,
+            "languages": LANGUAGES,
+            "language_path": base_path + LANGUAGE_PATH,
+            "account_path": base_path + ACCOUNT_PATH,
+            "theme": theme,
+        }
+        self._environments: dict[str, Environment] = {}
+        self._templates: dict[tuple[str, str], Template] = {}
+        for template in self._environment(ENGLISH).list_templates():
+            self._template(ENGLISH, template)
 
-    def render(self, view: View) -> bytes:
-        """The page as UTF-8 HTML (DESIGN "Pages")."""
+    def _environment(self, language: Language) -> Environment:
+        environment = page_environment(PackageLoader("corpid", "web/templates"), self.static)
+        speak(environment, voice(language))
+        environment.globals.update(self._told)
+        made = {name: environment.get_template(f"_{name}.html").render() for name in _PIECES}
+        environment.globals["pieces"] = {name: Markup(piece) for name, piece in made.items()}  # noqa: S704 - made here
+        self._environments[language.tag] = environment
+        return environment
+
+    def _template(self, language: Language, name: str) -> Template:
+        """English ones are compiled at start, those of another language when a page is first shown in it."""
+        environment = self._environments.get(language.tag) or self._environment(language)
+        template = self._templates[language.tag, name] = environment.get_template(name)
+        return template
+
+    def render(self, view: View, language: Language = ENGLISH) -> bytes:
+        """The page as UTF-8 HTML, in one of `languages` (DESIGN "Pages")."""
         errors = getattr(view, "errors", ())
-        text = self._templates[view.template].render(view=view, frame=view.frame, errors=errors)
-        return text.encode()
+        template = self._templates.get((language.tag, view.template)) or self._template(language, view.template)
+        return template.render(view=view, frame=view.frame, errors=errors).encode()
 
     def static_file(self, name: str) -> tuple[bytes, str]:
         """Content and media type of a static file by hashed name. Raises KeyError if there is none (D31)."""

@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, Final
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from corpid.web.connection_limits import CROWDED
+
 if TYPE_CHECKING:
     from typing import Any
 
+    from starlette.types import Receive, Scope, Send
+    from uvicorn._types import ASGI3Application
     from uvicorn.config import Config
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
 
-    from corpid.web.connection_limits import Limits
+    from corpid.web.connection_limits import Limits, Room
 
 
 class Reading(Enum):
@@ -45,9 +49,12 @@ WATCHED: Final = frozenset({b"content-length", b"expect", b"transfer-encoding"})
 class RequestReader(HttpToolsProtocol):
     """The reading side of a connection. `deadline` is when what it reads must be complete, in the loop's time."""
 
-    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], *, limits: Limits) -> None:
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any], *, limits: Limits, room: Room
+    ) -> None:
         super().__init__(config, server_state, app_state)
         self.limits = limits
+        self._room = room
         self.deadline = math.inf
         self._reading = Reading.NOTHING
         self._deaf = False
@@ -57,6 +64,7 @@ class RequestReader(HttpToolsProtocol):
         self._pipelined = False
         self._declared: int | None = None
         self._chunked = False
+        self._codings: list[bytes] = []
         self._body = bytearray()
         self._upgrade_rest: int | None = None
         self._thrown_away = 0
@@ -101,6 +109,7 @@ class RequestReader(HttpToolsProtocol):
 
     def _begin(self) -> None:
         self._reading = Reading.HEAD
+        self.headers = []
         self._raw = 0
         self._first_byte = self.loop.time()
         self.deadline = self._first_byte + self.limits.head_seconds
@@ -136,6 +145,7 @@ class RequestReader(HttpToolsProtocol):
         super().on_message_begin()
         self._declared = None
         self._chunked = False
+        self._codings = []
         self._body = bytearray()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -151,6 +161,7 @@ class RequestReader(HttpToolsProtocol):
             self._declared = int(value)
         elif name == b"transfer-encoding":
             self._chunked = True
+            self._codings.append(value.strip().lower())
         elif value.lower() == b"100-continue":
             self.expect_100_continue = True
 
@@ -173,6 +184,12 @@ class RequestReader(HttpToolsProtocol):
             raise _Stop
         if self._declared is not None and self._declared > limits.body_bytes:
             self._refuse_body()
+            raise _Stop
+        if self.parser.get_http_version() == "0.9":
+            self.refuse(400, "The request line must end with HTTP/1.1")
+            raise _Stop
+        if b",".join(self._codings) not in {b"", b"chunked"} and self._codings[-1].endswith(b"chunked"):
+            self.refuse(501, "A body may be chunked and nothing else: send it without another transfer coding")
             raise _Stop
 
     def _head_size(self) -> int:
@@ -221,6 +238,21 @@ class RequestReader(HttpToolsProtocol):
         if self._final or len(self.pipeline) >= self.limits.pipelined:
             cycle.keep_alive = False
         self._deaf = not cycle.keep_alive
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Room is taken where a task begins: what waits in an event loop are tasks that have not run yet."""
+        if self._room.taken < self.limits.concurrent_requests:
+            self._room.taken += 1
+            super()._start_asgi_task(cycle, self._in_room)  # type: ignore[arg-type]
+            return
+        cycle.scope["state"][CROWDED] = True
+        super()._start_asgi_task(cycle, app)
+
+    async def _in_room(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self._room.taken -= 1
 
     def _answering(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.caller import Caller
+from corpid.protocol.devices import device
 from corpid.protocol.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -16,9 +17,14 @@ FORM: Final = "application/x-www-form-urlencoded"
 
 
 def caller(request: Request, provider: Provider) -> Caller:
-    """Who sent this request, with the one reading of the clock (D49)."""
-    state = request.scope["state"]
-    return Caller(request_id=state["request_id"], address=state["client_address"], now=provider.clock())
+    """Who sent this request, with what they say they use, and the one reading of the clock (D49, RFC 9110 §10.1.5)."""
+    state, said = request.scope["state"], headers(request, b"user-agent")
+    return Caller(
+        request_id=state["request_id"],
+        address=state["client_address"],
+        now=provider.clock(),
+        device=device(said[0].decode("latin-1")) if said else "",
+    )
 
 
 def headers(request: Request, name: bytes) -> list[bytes]:
@@ -28,6 +34,8 @@ def headers(request: Request, name: bytes) -> list[bytes]:
 
 async def form_bytes(request: Request) -> bytes:
     """The body of a form, kept for whoever renders an error. Raises InvalidRequest for another Content-Type (Spec 4.1, D14)."""
+    if "form" in request.scope["state"]:
+        return bytes(request.scope["state"]["form"])
     types = headers(request, b"content-type")
     media_type = types[0].decode("latin-1").partition(";")[0].strip().lower() if len(types) == 1 else ""
     if media_type != FORM:
@@ -50,14 +58,18 @@ def cookie_name(provider: Provider) -> str:
 
 def cookie(request: Request, provider: Provider) -> str | None:
     """The value of our cookie, None unless it was sent exactly once (D34)."""
-    wanted = cookie_name(provider)
+    values = cookies(request, cookie_name(provider))
+    return values[0] if len(values) == 1 else None
+
+
+def cookies(request: Request, name: str) -> list[str]:
+    """Every value that was sent of a cookie (RFC 6265 §5.4)."""
     pairs = [
         pair.strip().partition("=")
         for header in headers(request, b"cookie")
         for pair in header.decode("latin-1").split(";")
     ]
-    values = [value for name, _, value in pairs if name == wanted]
-    return values[0] if len(values) == 1 else None
+    return [value for each, _, value in pairs if each == name]
 
 
 def may_complete(request: Request) -> bool:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from corpid.flows.account.own_client import PATH as ACCOUNT_PATH
+from corpid.flows.links import PATH as LINK_PATH
 from corpid.protocol import metadata
+from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.web import endpoints, errors, pages
+from corpid.web.account.endpoints import account
+from corpid.web.connection_limits import CROWDED
+from corpid.web.enrolment import endpoints as enrolling
+from corpid.web.enrolment.forgotten_password import RECOVER_PATH, forgotten_password
+from corpid.web.enrolment.pages import PATH as ENROLMENT_PATH
 from corpid.web.forgery import refuse_forged
-from corpid.web.rendering import STATIC_PATH
+from corpid.web.rendering import LANGUAGE_PATH, STATIC_PATH
+from corpid.web.requests import form_bytes
 from corpid.web.signin.endpoints import interaction
 from corpid.web.signin.sign_out import SIGN_OUT_PATH, sign_out
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from starlette.types import Receive, Scope, Send
 
@@ -60,6 +70,17 @@ class Route:
     """a POST must come from our own page (D35)"""
 
 
+PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
+    SIGN_IN_PATH: interaction,
+    f"{LINK_PATH}{{rest}}": enrolling.link,
+    f"{ENROLMENT_PATH}{{rest}}": enrolling.enrolment,
+    RECOVER_PATH: forgotten_password,
+    ACCOUNT_PATH: account,
+    f"{ACCOUNT_PATH}/{{rest}}": account,
+    SIGN_OUT_PATH: sign_out,
+}
+
+
 def table(served: Sequence[Generation]) -> tuple[Route, ...]:
     """Every route; PAR and resources come from the records of the generations served (Spec 2.1)."""
     get, post, both = ("GET",), ("POST",), ("GET", "POST")
@@ -83,6 +104,10 @@ def table(served: Sequence[Generation]) -> tuple[Route, ...]:
         for generation in served
         for resource in generation.resources
     )
+    pages_with_forms = tuple(
+        Route(path=path, methods=both, endpoint=endpoint, fails=_as_page, own_forms=True)
+        for path, endpoint in PAGES_WITH_FORMS.items()
+    )
     return (
         *pushing,
         Route(path=metadata.AUTHORIZATION_PATH, methods=both, endpoint=endpoints.authorization, fails=_as_page),
@@ -90,11 +115,18 @@ def table(served: Sequence[Generation]) -> tuple[Route, ...]:
         *resources,
         Route(path=metadata.DISCOVERY_PATH, methods=get, endpoint=endpoints.discovery, fails=_as_json),
         Route(path=metadata.JWKS_PATH, methods=get, endpoint=endpoints.jwks, fails=_as_json),
-        Route(path=SIGN_IN_PATH, methods=both, endpoint=interaction, fails=_as_page, own_forms=True),
-        Route(path=SIGN_OUT_PATH, methods=both, endpoint=sign_out, fails=_as_page, own_forms=True),
+        *pages_with_forms,
         Route(path="/", methods=get, endpoint=pages.home, fails=_as_page),
+        Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=pages.language, fails=_as_page),
         Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=pages.static_file, fails=_as_json),
     )
+
+
+async def _turn_away(request: Request) -> NoReturn:
+    if request.method == "POST":
+        with suppress(InvalidRequest):
+            await form_bytes(request)  # an answer of PAR repeats its state (D4)
+    raise TemporarilyUnavailable("too many requests are being answered at the moment: try again in a moment")
 
 
 class Router:
@@ -134,6 +166,8 @@ class Router:
             allowed = ", ".join((*route.methods, *(("HEAD",) if "GET" in route.methods else ())))
             return errors.machine_error(request, 405, "invalid_request", f"use {allowed}", {"Allow": allowed})
         try:
+            if CROWDED in request.scope["state"]:
+                await _turn_away(request)
             if route.own_forms and method == "POST":
                 refuse_forged(request, self._desk)
             return await route.endpoint(request, self._desk)

@@ -8,6 +8,7 @@ import signal
 import socket
 from contextlib import suppress
 from email.utils import formatdate
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
@@ -16,8 +17,11 @@ from uvicorn.lifespan.on import LifespanOn
 from uvicorn.server import ServerState
 
 from corpid.web import access_log
+from corpid.web.addresses import ClientAddresses
 from corpid.web.connection import Connection
-from corpid.web.connection_limits import Limits
+from corpid.web.connection_limits import Limits, Room
+from corpid.web.crowd import Crowd
+from corpid.web.listener import Listener
 
 if TYPE_CHECKING:
     import ssl
@@ -26,7 +30,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 SWEEP_SECONDS: Final = 0.5
-BACKLOG: Final = 2048
 FORCED_SECONDS: Final = 1.0
 """for tasks that were cancelled to end"""
 
@@ -42,7 +45,8 @@ class StartupFailed(Exception):
 class Server:
     """Serves one ASGI application on sockets, inside the running event loop.
 
-    `on_draining` is called once, when stopping begins: from then on /readyz has to say so.
+    `addresses` knows the proxies in front, for the log's lines of requests that broke a limit. `on_draining` is
+    called once, when stopping begins: from then on /readyz has to say so.
     """
 
     def __init__(
@@ -50,19 +54,23 @@ class Server:
         app: ASGIApp,
         *,
         limits: Limits | None = None,
+        addresses: ClientAddresses | None = None,
         tls: ssl.SSLContext | None = None,
         drain_seconds: float = 10.0,
         delay_seconds: float = 0.0,
         on_draining: Callable[[], None] = lambda: None,
     ) -> None:
         self._limits = limits or Limits()
+        self._addresses = addresses or ClientAddresses()
+        self.room: Final = Room()
+        self.crowd: Final = Crowd(self._limits.connections, monotonic)
         self._tls = tls
         self._drain_seconds = drain_seconds
         self._delay_seconds = delay_seconds
         self._on_draining = on_draining
         self._config = _uvicorn_config(app)
         self._state = ServerState()
-        self._listeners: list[asyncio.AbstractServer] = []
+        self._listeners: list[Listener] = []
         self._housekeeping: asyncio.Task[None] | None = None
         self._forced = asyncio.Event()
         self._draining = False
@@ -78,11 +86,9 @@ class Server:
             raise StartupFailed("The application did not start; the line before this one says why")
         self._refresh_date()
         self._housekeeping = asyncio.create_task(self._keep_house())
-        loop = asyncio.get_running_loop()
-        handshake = self._limits.head_seconds if self._tls else None
         for listening in sockets:
-            listener = await loop.create_server(
-                self._accepted, sock=listening, backlog=BACKLOG, ssl=self._tls, ssl_handshake_timeout=handshake
+            listener = Listener(
+                listening, self._newcomer, self.crowd, tls=self._tls, handshake_seconds=self._limits.head_seconds
             )
             self._listeners.append(listener)
 
@@ -97,15 +103,15 @@ class Server:
         self._draining = True
         half = self._drain_seconds / 2
         await self._drained(half)
-        for listener in self._listeners:
-            listener.close()
+        while self._listeners:
+            self._listeners.pop().close()
         await self._drained(half)
         for task in tuple(self._state.tasks):
             task.cancel()
         if self._state.tasks:
             await asyncio.wait(tuple(self._state.tasks), timeout=FORCED_SECONDS)
-        for connection in tuple(self._state.connections):
-            connection.transport.abort()
+        for connection in self.crowd.all():
+            connection.drop()
         await asyncio.sleep(0)
         if self._housekeeping is not None:
             self._housekeeping.cancel()
@@ -115,13 +121,24 @@ class Server:
         """Stop without waiting any longer for what is in flight."""
         self._forced.set()
 
-    def _accepted(self) -> Connection:
+    def _newcomer(self) -> Connection:
         connection = Connection(
-            self._config, self._state, self._lifespan.state, limits=self._limits, refused=access_log.refused
+            self._config,
+            self._state,
+            self._lifespan.state,
+            limits=self._limits,
+            room=self.room,
+            crowd=self.crowd,
+            refused=self._refused,
         )
         if self._draining:
             connection.take_one_request()
         return connection
+
+    def _refused(
+        self, peer: str, headers: list[tuple[bytes, bytes]], status: int, request_id: str, description: str
+    ) -> None:
+        access_log.refused(self._addresses.of(peer, headers), status, request_id, description)
 
     async def _delay(self) -> None:
         with suppress(TimeoutError):
@@ -131,7 +148,7 @@ class Server:
     async def _drained(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        for connection in tuple(self._state.connections):
+        for connection in self.crowd.all():
             connection.shutdown()
         while self._state.connections and not self._forced.is_set() and loop.time() < end:  # noqa: ASYNC110 - two things end it
             await asyncio.sleep(0.02)

@@ -1,91 +1,60 @@
 """What each page shows: one frozen record per page, rendered by `web.rendering`.
 
 Rules of this file: a view holds text, paths and choices, never markup; every text is escaped by
-the template. A view names its template and the heading, which is the h1 and the page's title.
+the template. What CorpID says is a `Phrase`, which the page says in its language; what others say is a str. A view names its template and the heading, which is the h1 and the page's title.
 Every POST form carries `form_token` and `step` beside the fields that its view names.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+from corpid.texts import Phrase, phrase
+from corpid.web.frame import BARE
+
+if TYPE_CHECKING:
+    from corpid.web.frame import Frame, Link
+    from corpid.web.signin.factor_fields import Asked, AskPasskey
 
 CHOICES_SHOWN: Final = 50
 """entities rendered at most on one page"""
 CHOICES_WITHOUT_SEARCH: Final = 8
 """up to so many entities, no search box is shown (DESIGN "Pages")"""
 
-FieldError = tuple[str, str]
+FieldError = tuple[str, Phrase]
 """Id of the field (its name; empty: the page as a whole) and what the person should change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """Where a form of one button posts to. Fields: form_token, step."""
-
-    action: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """A way on: an address and the words that stand for it."""
-
-    url: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """What surrounds a page: who asks, who answers, how long, and the way out (D12, D15, D17)."""
-
-    client_name: str | None = None
-    message: str | None = None
-    """authentication_context_message (D12)"""
-    user_name: str | None = None
-    """once the person is known"""
-    step: tuple[int, int] | None = None
-    """this step and how many there are, e.g. (2, 3)"""
-    step_name: str = ""
-    """value of the hidden field `step`: the step that the page belongs to"""
-    form_token: str = ""
-    """value of the hidden field `form_token` (D35)"""
-    cancel: Form | None = None
-    """answers access_denied to the RP (D17)"""
-    expires_at: str | None = None
-    """when the sign-in ends, for people, e.g. `14:32`"""
-    expires_in: int | None = None
-    """the same in seconds from now, for the script that warns"""
-    extend: Form | None = None
-    """gives more time; None when no extension is left (D15)"""
-    lang: str = "en"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """An entity in a list. `type`, `number` and `status` are shown as they are."""
+    """An entity in a list. `type` and `number` are shown as they are."""
 
     id: str
     name: str
     number: str
     type: str
-    status: str = ""
+    status: Phrase | None = None
     usable: bool = True
-    reason: str = ""
+    reason: Phrase | None = None
     """why it is not usable, a whole sentence"""
     preselected: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn:
-    """Step one. Fields: user_name, password. Error ids: user_name, password."""
+    """Step one. Fields: user_name, password; of the form beside it: passkey. Error ids: these."""
 
     template: ClassVar[str] = "sign_in.html"
-    heading: ClassVar[str] = "Sign in"
+    heading: ClassVar[Phrase] = phrase("Sign in")
 
     frame: Frame
     action: str
     user_name: str = ""
     """what was typed, kept after an error"""
+    passkey: AskPasskey | None = None
+    recover: str = ""
+    """where a forgotten password is asked for; empty: only an administrator can help"""
     errors: tuple[FieldError, ...] = ()
 
 
@@ -94,10 +63,11 @@ class SecondFactor:
     """Step two. Field: code, which may hold spaces when pasted. Error id: code."""
 
     template: ClassVar[str] = "second_factor.html"
-    heading: ClassVar[str] = "Enter your 6-digit code"
 
     frame: Frame
     action: str
+    heading: Phrase
+    asked: Asked
     errors: tuple[FieldError, ...] = ()
 
 
@@ -108,7 +78,7 @@ class ChooseEntity:
     no token, since a token has no place in an address. Error ids: entity, query."""
 
     template: ClassVar[str] = "choose_entity.html"
-    heading: ClassVar[str] = "Choose who you act for"
+    heading: ClassVar[Phrase] = phrase("Choose who you act for")
 
     frame: Frame
     action: str
@@ -142,11 +112,11 @@ class Consent:
     """What the RP would receive (D29). The button sends decision=agree; to refuse is Cancel (D17)."""
 
     template: ClassVar[str] = "consent.html"
-    heading: ClassVar[str] = "Do you agree to share this?"
+    heading: ClassVar[Phrase] = phrase("Do you agree to share this?")
 
     frame: Frame
     action: str
-    items: tuple[str, ...]
+    items: tuple[Phrase, ...]
     """in plain words, e.g. `The organisation's name and registration number`"""
     entity: str
 
@@ -163,9 +133,9 @@ class Confirm:
     entity: str
 
     @property
-    def heading(self) -> str:
+    def heading(self) -> Phrase:
         """The h1, which names the person."""
-        return f"Continue as {self.user_name}?"
+        return phrase("Continue as {name}?", name=self.user_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +143,7 @@ class Leave:
     """The page between the last form and the RP, left at once (D37). `url` is our own, which redirects."""
 
     template: ClassVar[str] = "leave.html"
-    heading: ClassVar[str] = "Taking you back"
+    heading: ClassVar[Phrase] = phrase("Taking you back")
 
     frame: Frame
     url: str
@@ -185,7 +155,7 @@ class FormPost:
     """The page whose form carries the answer to the RP; a script sends it (OAuth 2.0 Form Post Response Mode §2, D37)."""
 
     template: ClassVar[str] = "form_post.html"
-    heading: ClassVar[str] = "Taking you back"
+    heading: ClassVar[Phrase] = phrase("Taking you back")
 
     frame: Frame
     action: str
@@ -198,7 +168,7 @@ class Wait:
     """A completion is being written elsewhere; asks again at `url` after a second (D15)."""
 
     template: ClassVar[str] = "wait.html"
-    heading: ClassVar[str] = "One moment"
+    heading: ClassVar[Phrase] = phrase("One moment")
 
     frame: Frame
     url: str
@@ -211,8 +181,8 @@ class Problem:
     template: ClassVar[str] = "problem.html"
 
     frame: Frame
-    heading: str
-    paragraphs: tuple[str, ...]
+    heading: Phrase
+    paragraphs: tuple[Phrase, ...]
     reference: str | None = None
     """the request id (D28)"""
     for_developers: str | None = None
@@ -225,7 +195,7 @@ class Explain:
     """No entity of this person can be used here (D17). The one button posts to `action`."""
 
     template: ClassVar[str] = "explain.html"
-    heading: ClassVar[str] = "You cannot use this service yet"
+    heading: ClassVar[Phrase] = phrase("You cannot use this service yet")
 
     frame: Frame
     action: str
@@ -245,7 +215,7 @@ class SignOut:
     """Asks before the session ends (D30). Fields: none of its own."""
 
     template: ClassVar[str] = "sign_out.html"
-    heading: ClassVar[str] = "Sign out?"
+    heading: ClassVar[Phrase] = phrase("Sign out?")
 
     frame: Frame
     action: str
@@ -256,9 +226,9 @@ class SignedOut:
     """The session has ended, or there was none (D30)."""
 
     template: ClassVar[str] = "signed_out.html"
-    heading: ClassVar[str] = "You are signed out"
+    heading: ClassVar[Phrase] = phrase("You are signed out")
 
-    frame: Frame = Frame()
+    frame: Frame = BARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,25 +236,19 @@ class Home:
     """The plain page at `/`. Links are addresses of the discovery document and of the key set."""
 
     template: ClassVar[str] = "home.html"
-    heading: ClassVar[str] = "Sign-in for organisations"
+    heading: ClassVar[Phrase] = phrase("Sign-in for organisations")
 
     discovery: str
     keys: str
-    frame: Frame = Frame()
+    frame: Frame = BARE
 
 
-View = (
-    SignIn
-    | SecondFactor
-    | ChooseEntity
-    | Consent
-    | Confirm
-    | Leave
-    | FormPost
-    | Wait
-    | Problem
-    | Explain
-    | SignOut
-    | SignedOut
-    | Home
-)
+class View(Protocol):
+    """What the renderer can show: a record of this file, or of one that stands with its pages."""
+
+    @property
+    def template(self) -> str: ...
+    @property
+    def heading(self) -> Phrase: ...
+    @property
+    def frame(self) -> Frame: ...

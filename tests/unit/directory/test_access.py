@@ -7,26 +7,30 @@ from typing import get_args
 
 import pytest
 
-from corpid.directory.access import OPERATOR, Action, Actor, Forbidden, Object, ObjectKind, Person, authorise
+from corpid.directory.access import ANONYMOUS, OPERATOR, Action, Actor, Forbidden, Object, ObjectKind, Person, authorise
 from corpid.directory.sections import KINDS
 
 ACTIONS = get_args(Action)
-OBJECT_KINDS: tuple[ObjectKind, ...] = (*KINDS, "session")
+OBJECT_KINDS: tuple[ObjectKind, ...] = (*KINDS, "session", "link", "password link")
 ACTORS: dict[str, Actor] = {
-    "operator": OPERATOR, "owner": Person("u1"), "stranger": Person("u2"), "nobody": Person(""),
+    "operator": OPERATOR, "owner": Person("u1"), "stranger": Person("u2"), "nobody": Person(""), "anonymous": ANONYMOUS,
 }  # fmt: skip
 
 ALLOWED = {
     *product(["operator"], ACTIONS, KINDS),
     ("operator", "read", "session"),
     ("operator", "delete", "session"),
+    ("operator", "write", "link"),
     ("owner", "read", "user"),
     ("owner", "read", "membership"),
     ("owner", "read", "assignment"),
     ("owner", "read", "third-party row"),
     ("owner", "read", "session"),
     ("owner", "delete", "session"),
+    ("owner", "write", "user"),
     ("owner", "write", "credentials"),
+    ("operator", "write", "password link"),
+    ("anonymous", "write", "password link"),
 }
 
 

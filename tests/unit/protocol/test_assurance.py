@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from corpid.protocol.assurance import choose, urn
+from corpid.protocol.assurance import PASSKEY, PASSWORD_AND_CODE, choose, met, urn
 from corpid.protocol.errors import InvalidRequest
 from corpid.protocol.generations import CURRENT
 from tests.unit.protocol.given import PREFIX
@@ -36,3 +36,31 @@ def test_a_generation_may_answer_with_the_level_of_the_client_instead() -> None:
 
 def test_the_prefix_is_a_setting() -> None:
     assert urn("urn:example:", 2) == "urn:example:2"
+
+
+@pytest.mark.parametrize(
+    ("acr", "level", "expected"),
+    [
+        ("2", 2, True),
+        ("2", 3, True),
+        ("2", 1, False),
+        ("2", 0, False),
+        ("3", 2, False),
+        ("", 2, False),
+        ("x2", 2, False),
+    ],
+)
+def test_a_level_is_met_by_itself_and_by_those_above_it(acr: str, level: int, *, expected: bool) -> None:
+    """D10: never lowered in silence."""
+    assert met(PREFIX + acr, prefix=PREFIX, level=level) is expected
+
+
+@pytest.mark.parametrize("amr", [PASSWORD_AND_CODE, PASSKEY])
+def test_what_was_used_has_names_that_others_know(amr: tuple[str, ...]) -> None:
+    """RFC 8176 §2."""
+    registered = {
+        "face", "fpt", "geo", "hwk", "iris", "kba", "mca", "mfa", "otp", "pin", "pop", "pwd", "rba", "retina", "sc",
+        "sms", "swk", "tel", "user", "vbm", "wia",
+    }  # fmt: skip
+    assert set(amr) <= registered
+    assert "mfa" in amr

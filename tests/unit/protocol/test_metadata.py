@@ -12,7 +12,14 @@ from tests.unit.protocol.given import PREFIX
 
 
 def document(base_url: str = "https://op.example", *served: Generation, returns_iss: bool = False) -> dict[str, object]:
-    return discovery(served or (CURRENT,), base_url=base_url, name="CorpID", acr_prefix=PREFIX, returns_iss=returns_iss)
+    return discovery(
+        served or (CURRENT,),
+        base_url=base_url,
+        name="CorpID",
+        acr_prefix=PREFIX,
+        returns_iss=returns_iss,
+        languages=["en", "ms"],
+    )
 
 
 PATHS = {
@@ -48,6 +55,7 @@ def test_the_values_are_those_of_the_current_generation() -> None:
         "userinfo_signing_alg_values_supported": ["ES256"],
         "acr_values_supported": ["urn:idp:authentication:loa:2"],
         "require_pushed_authorization_requests": True,
+        "ui_locales_supported": ["en", "ms"],
         "claims_parameter_supported": False,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from corpid.web import contrast
+from corpid.web.contrast import palettes
 from corpid.web.rendering import Renderer, StaticFiles, packaged_static_files
 
 CONTENTS = packaged_static_files()
@@ -44,38 +46,13 @@ def test_nothing_moves(name: str) -> None:
 
 def colours(*, dark: bool) -> dict[str, str]:
     """The colour variables of both style sheets in one scheme."""
-    found: dict[str, str] = {}
-    for name in ("style.css", "demo.css"):
-        # the first block is the light scheme, the second, inside the media query, the dark one
-        blocks = re.findall(r"(?::root|\.demo) \{(.*?)\n *\}", CONTENTS[name].decode(), re.DOTALL)
-        for block in blocks[: 2 if dark else 1]:
-            scope = {"style.css": "", "demo.css": "demo-"}[name]
-            found.update((scope + key, value) for key, value in re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block))
-    return found
-
-
-def luminance(colour: str) -> float:
-    """WCAG 2.2 relative luminance, 0..1."""
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: str, other: str) -> float:
-    """WCAG 2.2 contrast ratio, 1..21."""
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
+    own = palettes(CONTENTS["style.css"].decode())
+    demo = palettes(CONTENTS["demo.css"].decode().replace(".demo {", ":root {"))
+    return own[dark] | {f"demo-{name}": value for name, value in demo[dark].items()}
 
 
 TEXT = [
-    *[(ink, ground) for ink in ("text", "muted", "accent", "accent-strong") for ground in ("page", "surface", "quiet")],
-    *[(ink, "chosen") for ink in ("text", "muted", "accent-strong")],
-    ("on-accent", "accent"),
-    ("on-accent", "accent-strong"),
-    ("error", "surface"),
-    ("error", "error-quiet"),
-    ("text", "error-quiet"),
-    ("on-notice", "notice"),
+    *contrast.TEXTS,
     *[(ink, ground) for ink in ("demo-accent", "demo-accent-strong") for ground in ("page", "surface", "quiet")],
     ("demo-on-accent", "demo-accent"),
     ("demo-on-accent", "demo-accent-strong"),
@@ -83,32 +60,25 @@ TEXT = [
     ("demo-ok", "surface"),
     ("text", "demo-code"),
 ]
-EDGES = [
-    *[("edge", ground) for ground in ("page", "surface", "quiet")],
-    ("accent", "surface"),
-    ("error", "surface"),
-    ("notice-edge", "notice"),
-    ("focus", "focus-edge"),
-]
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize(("ink", "ground"), TEXT)
 def test_text_has_a_contrast_of_seven(ink: str, ground: str, dark: bool) -> None:
     palette = colours(dark=dark)
-    assert contrast(palette[ink], palette[ground]) >= 7
+    assert contrast.contrast(palette[ink], palette[ground]) >= 7
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize(("ink", "ground"), EDGES)
+@pytest.mark.parametrize(("ink", "ground"), contrast.EDGES)
 def test_edges_of_controls_have_a_contrast_of_three(ink: str, ground: str, dark: bool) -> None:
     """WCAG 2.2, 1.4.11."""
     palette = colours(dark=dark)
-    assert contrast(palette[ink], palette[ground]) >= 3
+    assert contrast.contrast(palette[ink], palette[ground]) >= 3
 
 
 @pytest.mark.parametrize("ground", ["page", "surface", "quiet"])
 def test_one_of_the_two_rings_of_the_focus_stands_out_on_every_ground(ground: str) -> None:
     for dark in (False, True):
         palette = colours(dark=dark)
-        assert max(contrast(palette[ring], palette[ground]) for ring in ("focus", "focus-edge")) >= 7
+        assert max(contrast.contrast(palette[ring], palette[ground]) for ring in ("focus", "focus-edge")) >= 7

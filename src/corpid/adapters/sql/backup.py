@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from corpid.adapters.sealing import SealingError
-from corpid.adapters.sql.restarts import forgotten_at, machine_start
+from corpid.adapters.sql.placing import name_also, sync_folder, take_place_of
+from corpid.adapters.sql.restores import end_everything
 from corpid.adapters.sql.schema import SchemaNewer
+from corpid.adapters.sql.schema_errors import SchemaError
 from corpid.adapters.sql.sqlite_errors import is_busy
 from corpid.adapters.sql.stores import open_sqlite
-from corpid.adapters.sql.tables import credentials, sessions
-from corpid.protocol.totp import STEP_SECONDS, STEPS_ASIDE
+from corpid.ports import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +41,6 @@ _PAGES: Final = 256  # 1 MiB
 _PAUSE_SECONDS: Final = 0.002
 """after each step, in which the disk is the server's"""
 _PARTS: Final = ("-wal", "-shm", "-journal")
-_RESTORED: Final = "restored"
-"""stands for the start of a machine that is none: what was short-lived ended before it"""
 
 
 class BackupRefused(Exception):
@@ -72,13 +71,14 @@ def back_up(path: Path, file: Path) -> int:
     """
     if not path.exists():
         raise BackupRefused(f"there is no database {path}: check data_dir and database_url")
-    if file.exists():
-        raise BackupRefused(f"{file} exists already, and a backup never replaces a file: name another one")
-    with _told(f"{file} cannot be written"), _draft(file) as draft:
-        _copy(path, draft, "rw")
-        _check_whole(draft, path)
-        os.link(draft, file)
-        _sync(file.parent)
+    with _told(f"{file} cannot be written"):
+        if file.exists():
+            raise BackupRefused(f"{file} exists already, and a backup never replaces a file: name another one")
+        with _draft(file) as draft:
+            _copy(path, draft, "rw")
+            _check_whole(draft, path)
+            name_also(draft, file)
+        sync_folder(file.parent)
         return file.stat().st_size
 
 
@@ -95,9 +95,10 @@ async def restore(path: Path, file: Path, sealer: Sealer, clock: Clock, event: A
         await _make_ready(draft, file, sealer, clock, event, after=_last_number(path))
         _fold(draft, busy)
         _fold(path, busy)
+        take_place_of(path, draft)
         kept = _set_aside(path, clock())
         draft.replace(path)
-        _sync(path.parent)
+        sync_folder(path.parent)
     return Restored(kept=kept)
 
 
@@ -127,7 +128,7 @@ def _told(failure: str) -> Iterator[None]:
 @contextmanager
 def _draft(file: Path) -> Iterator[Path]:
     """An empty file (mode 0600) beside another one, which is gone afterwards unless it was given a name."""
-    draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    draft = file.with_name(f".corpid-{secrets.token_hex(8)}")
     os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         yield draft
@@ -150,15 +151,19 @@ def _copy(source: Path, target: Path, mode: str) -> None:
 
 
 def _copy_back(file: Path, draft: Path) -> None:
-    if not file.exists():
-        raise BackupRefused(f"there is no file {file}")
+    try:
+        file.stat()
+    except OSError as error:
+        raise BackupRefused(f"there is no file {file} that can be read: {error.strerror}") from error
     try:
         _copy(file, draft, "ro")
         _check_whole(draft, file)
         with closing(_opened(draft, "ro")) as connection:
-            connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            versions = connection.execute("SELECT version_num FROM alembic_version").fetchall()
     except sqlite3.Error as error:
         raise BackupRefused(f"{file} is no backup of a CorpID database, or it is damaged: {error}") from error
+    if len(versions) != 1:
+        raise BackupRefused(f"{file} is damaged (it names {len(versions)} versions of its schema): take another backup")
 
 
 def _check_whole(database: Path, source: Path) -> None:
@@ -195,9 +200,24 @@ def _last_number(path: Path) -> int:
 
 async def _make_ready(draft: Path, file: Path, sealer: Sealer, clock: Clock, event: AuditEvent, *, after: int) -> None:
     try:
+        await _open_and_forget(draft, file, sealer, clock, event, after=after)
+    except (BackupRefused, StoreUnavailable):
+        raise
+    except Exception as error:  # a file of anybody's: what is wrong in it may break anything
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise BackupRefused(f"{file} is damaged, or no whole CorpID database ({what}): take another backup") from error
+
+
+async def _open_and_forget(
+    draft: Path, file: Path, sealer: Sealer, clock: Clock, event: AuditEvent, *, after: int
+) -> None:
+    try:
         stores = await open_sqlite(draft, sealer, clock, migrate=True)
     except SchemaNewer as error:
         raise BackupRefused(f"{file} was written by a newer CorpID: restore it with that version") from error
+    except SchemaError as error:
+        reason = str(error).replace(str(draft), str(file))
+        raise BackupRefused(f"{file} cannot be brought to this version of CorpID: {reason}") from error
     except SealingError as error:
         raise BackupRefused(f"the key-encryption key of the settings is not the one of {file}: {error}") from error
     try:
@@ -210,15 +230,9 @@ async def _make_ready(draft: Path, file: Path, sealer: Sealer, clock: Clock, eve
 
 
 async def _forget(stores: SqlStores, now: float, event: AuditEvent, after: int) -> None:
-    """An authenticator's codes of this minute may have been spent after the backup, so they are."""
-    database, last = stores.database, sa.bindparam("last", type_=sa.BigInteger)
-    raised = sa.update(credentials).where(credentials.c.totp_last_step < last).values(totp_last_step=last)
-    async with database.transaction():
-        for start in (_RESTORED, machine_start()):
-            await forgotten_at(database, start=start, now=now)
-        await database.run(database.prepare(sa.delete(sessions)), {})
-        await database.run(database.prepare(raised), {"last": int(now // STEP_SECONDS) + STEPS_ASIDE})
-        await _number_after(database, after)
+    async with stores.database.transaction():
+        await end_everything(stores.database, now=now)
+        await _number_after(stores.database, after)
         await stores.registry.audit.record(event)
 
 
@@ -239,13 +253,5 @@ def _set_aside(path: Path, now: float) -> Path | None:
         left = path.with_name(path.name + part)
         if left.exists():
             left.rename(kept.with_name(kept.name + part))
-    os.link(path, kept)
+    name_also(path, kept)
     return kept
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -31,6 +31,10 @@ class NamedValues:
         self._put_first: Final = database.prepare(
             insert(deployment).values(parameters(("name", "value"))).on_conflict_do_nothing()
         )
+        is_before = sa.and_(deployment.c.name == sa.bindparam("name"), deployment.c.value == sa.bindparam("before"))
+        self._change: Final = database.prepare(
+            sa.update(deployment).where(is_before).values(value=sa.bindparam("value"))
+        )
 
     async def get(self, name: str) -> str | None:
         """The value, or None if it was never put."""
@@ -44,6 +48,10 @@ class NamedValues:
     async def put_first(self, name: str, value: str) -> None:
         """Write a value unless there is one; of several processes one does. Inside a transaction."""
         await self._database.run(self._put_first, {"name": name, "value": value})
+
+    async def change(self, name: str, before: str, value: str) -> bool:
+        """Write a value in the place of another; of several processes one does. Inside a transaction."""
+        return await self._database.run(self._change, {"name": name, "before": before, "value": value}) > 0
 
 
 class SqlDeployment:

@@ -47,6 +47,7 @@ class SqlDirectory(SqlRecords):
         self._third_party_rows: Final = lookups.by_count(database, lookups.third_party_rows_of)
         self._raise_step: Final = database.prepare(lookups.raise_totp_step())
         self._rehash: Final = database.prepare(lookups.rehash())
+        self._set_language: Final = database.prepare(lookups.set_language())
 
     async def acting(self, user_id: str, entity_id: str) -> Acting | None:
         """See ports.Directory."""
@@ -80,6 +81,12 @@ class SqlDirectory(SqlRecords):
             return None
         record: Credentials = self._credentials.decode(row)
         return record
+
+    async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
+        """See ports.Directory."""
+        async with self._database.transaction():
+            await self._database.run(self._set_language, {"user": user_id, "new": language})
+            await self._audit.record(event)
 
     async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[str]:
         """See ports.Directory. The search stops at the second one."""
@@ -125,10 +132,9 @@ class SqlDirectory(SqlRecords):
                 await self._audit.record(event)
         return accepted
 
-    async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> None:
+    async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
         """See ports.Directory."""
-        async with self._database.transaction():
-            await self._database.run(self._rehash, {"user": user_id, "old": old_hash, "new": new_hash})
+        return await self._database.write(self._rehash, {"user": user_id, "old": old_hash, "new": new_hash}) == 1
 
     async def _of_services(
         self, statement: Callable[[int], Prepared], service_ids: Sequence[str], **values: str

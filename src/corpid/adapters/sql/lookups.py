@@ -167,6 +167,12 @@ def rehash() -> sa.Update:
     return sa.update(credentials).where(credentials.c.user_id == sa.bindparam("user"), same).values(password_hash=new)
 
 
+def set_language() -> sa.Update:
+    """`user`, `new`."""
+    new = sa.bindparam("new", type_=sa.Text)
+    return sa.update(users).where(users.c.user_id == sa.bindparam("user")).values(language=new)
+
+
 def listed(values: Sequence[str]) -> dict[str, str]:
     """Values for the parameters of a statement made by `by_count`."""
     return {_name(number): value for number, value in enumerate(values)}

@@ -18,27 +18,26 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
-from corpid.adapters.sql import statements
+from corpid.adapters.sql import postgresql_locks, statements
 from corpid.adapters.sql.postgresql_address import address
 from corpid.adapters.sql.postgresql_errors import DRIVER_ERRORS, is_stale, translated
+from corpid.adapters.sql.transactions import Transaction
 from corpid.ports import Conflict, StoreUnavailable
-from corpid.protocol.errors import OAuthError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from types import TracebackType
 
     from corpid.adapters.sql.statements import Prepared, Row
 
+    Admission: TypeAlias = Callable[[Any], Awaitable[None]]
     Question: TypeAlias = Callable[[Any, str, Row], Awaitable[Any]]
 
 ACQUIRE_SECONDS: Final = 2.0
 """how long a request waits for a connection before it is refused"""
 STATEMENT_SECONDS: Final = 5
 """how long a statement may take, by the server's count"""
-_ANSWER_SECONDS: Final = 6.0
-"""how long an answer may take, by ours: a server that hangs counts nothing"""
-_SERVER_SETTINGS: Final = {"application_name": "corpid", "statement_timeout": f"{STATEMENT_SECONDS}s"}
+_ANSWER_SECONDS: Final = 1.0
+"""how much longer an answer may take, by ours: a server that hangs counts nothing"""
 _NUL: Final = "\0"
 
 _ADDRESS: Final[sa.ColumnElement[Any]] = sa.literal_column("ctid")
@@ -113,9 +112,13 @@ class PostgresDatabase:
         tag: str = await self._ask(_execute, prepared.text, bound)
         return int(tag.rpartition(" ")[2])
 
-    def transaction(self) -> PostgresTransaction:
+    async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+        """See statements.Database. PostgreSQL commits a single statement by itself, in one round trip."""
+        return await self.run(prepared, values)
+
+    def transaction(self) -> Transaction:
         """See statements.Database."""
-        return PostgresTransaction(self)
+        return Transaction(self)
 
     async def begin(self) -> bool:
         """Begin a transaction for this task; False if it has one open, which is joined.
@@ -149,6 +152,10 @@ class PostgresDatabase:
 
     def check(self) -> None:
         """Nothing that PostgreSQL tells only afterwards: a write that was answered was written."""
+
+    async def outlive_writers(self, lock: int) -> None:
+        """See statements.Database."""
+        await postgresql_locks.outlive(self, self.prepare(postgresql_locks.holders(lock)))
 
     async def close(self) -> None:
         """Let go of every connection."""
@@ -213,32 +220,14 @@ class PostgresDatabase:
         await self._release(connection)
 
 
-class PostgresTransaction:
-    """Ends as Database.transaction says; what was spent stays spent when a flow refuses."""
+async def open_database(
+    url: str, *, name: str, pool_size: int, seconds: int = STATEMENT_SECONDS, admit: Admission | None = None
+) -> PostgresDatabase:
+    """The database of a `postgresql://` address, with at most `pool_size` connections, which the server knows by
+    `name` and which `admit` has looked at before they are used; a statement may take `seconds`.
 
-    __slots__ = ("_database", "_outermost")
-
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
-        self._outermost = False
-
-    async def __aenter__(self) -> None:
-        self._outermost = await self._database.begin()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not self._outermost:
-            return
-        if error is None or isinstance(error, OAuthError):
-            await self._database.end(commit=True)
-        else:
-            with suppress(StoreUnavailable):
-                await self._database.end(commit=False)
-
-
-async def open_database(url: str, *, pool_size: int) -> PostgresDatabase:
-    """The database of a `postgresql://` address, with at most `pool_size` connections. Raises StoreUnavailable."""
+    Raises StoreUnavailable.
+    """
     place = address(url)
     try:
         pool = await asyncpg.create_pool(
@@ -251,8 +240,12 @@ async def open_database(url: str, *, pool_size: int) -> PostgresDatabase:
             statement_cache_size=place.cached_statements,
             max_cached_statement_lifetime=0,
             timeout=ACQUIRE_SECONDS,
-            command_timeout=_ANSWER_SECONDS,
-            server_settings=_SERVER_SETTINGS,
+            command_timeout=seconds + _ANSWER_SECONDS,
+            init=admit,
+            server_settings={
+                "application_name": name,
+                "statement_timeout": f"{seconds}s",
+            },
         )
     except DRIVER_ERRORS as error:
         raise translated(error, place.shown) from error

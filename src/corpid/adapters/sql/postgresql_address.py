@@ -30,3 +30,8 @@ def address(url: str) -> Address:
     cached = int(options.pop(_CACHE_OPTION, _CACHED_STATEMENTS))
     place = parts.netloc.rpartition("@")[2] or options.get("host", "")
     return Address(parts._replace(query=urlencode(options)).geturl(), f"postgresql://{place}{parts.path}", cached)
+
+
+def application_name(version: str) -> str:
+    """How a connection of a version, named by its last migration, is known to the server; "" for one before 0003."""
+    return f"corpid {version}".rstrip()

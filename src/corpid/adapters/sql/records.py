@@ -6,8 +6,11 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
+import sqlalchemy as sa
+
+from corpid.adapters.sql import tables
 from corpid.adapters.sql.kinds import PAGE
-from corpid.ports import Conflict, Delete, Upsert
+from corpid.ports import Conflict, Delete, SignOut, Upsert
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -29,6 +32,10 @@ class SqlRecords:
         self._database: Final = database
         self._audit: Final = audit
         self._kinds: Final = kinds
+        self._sign_out: Final = [
+            database.prepare(sa.delete(table).where(table.c.user_id == sa.bindparam("user_id")))
+            for table in (tables.sessions, tables.links)
+        ]
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """See ports.Directory. Lets others run now and then."""
@@ -74,18 +81,27 @@ class SqlRecords:
             await self._audit.record(event)
 
     def _order(self, change: Change) -> tuple[int, int]:
+        if isinstance(change, SignOut):
+            return (2, 0)
         rank = self._kinds[type(change.record)].rank
         return (0, -rank) if isinstance(change, Delete) else (1, rank)
 
     async def _write(self, changes: Sequence[Change]) -> None:
         for change in changes:
+            if isinstance(change, SignOut):
+                await self._end(change.user_id)
+                continue
             try:
                 await self._apply(change)
             except Conflict as conflict:
                 key = self._kinds[type(change.record)].key(change.record)
                 raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
 
-    async def _apply(self, change: Change) -> None:
+    async def _end(self, user_id: str) -> None:
+        for statement in self._sign_out:
+            await self._database.run(statement, {"user_id": user_id})
+
+    async def _apply(self, change: Upsert | Delete) -> None:
         kind = self._kinds[type(change.record)]
         if isinstance(change, Upsert):
             await self._database.run(kind.upsert, kind.codec.encode(change.record))

@@ -9,6 +9,7 @@ from corpid.adapters.sql.audit import SqlAudit
 from corpid.adapters.sql.clients import SqlClients
 from corpid.adapters.sql.deployment import SqlDeployment
 from corpid.adapters.sql.directory import SqlDirectory
+from corpid.adapters.sql.factors import SqlFactors
 from corpid.adapters.sql.keys import SqlKeys
 from corpid.adapters.sql.kinds import kinds
 from corpid.adapters.sql.sessions import SqlSessions
@@ -28,6 +29,7 @@ class SqlRegistry:
     directory: SqlDirectory
     keys: SqlKeys
     sessions: SqlSessions
+    factors: SqlFactors
     usage: SqlUsage
     audit: SqlAudit
     deployment: SqlDeployment
@@ -35,12 +37,13 @@ class SqlRegistry:
 
 def sql_registry(database: Database, sealer: Sealer, clock: Clock) -> SqlRegistry:
     """The registry, its statements prepared."""
-    audit = SqlAudit(database, clock)
+    audit, records = SqlAudit(database, clock), kinds(database, sealer)
     return SqlRegistry(
         clients=SqlClients(database, audit),
-        directory=SqlDirectory(database, audit, kinds(database, sealer)),
+        directory=SqlDirectory(database, audit, records),
         keys=SqlKeys(database, sealer, audit),
-        sessions=SqlSessions(database, audit, clock),
+        sessions=SqlSessions(database, audit),
+        factors=SqlFactors(database, audit, records),
         usage=SqlUsage(database),
         audit=audit,
         deployment=SqlDeployment(database, audit),

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MACHINE_START: Final = "machine_start"
-_FORGOTTEN_AT: Final = "forgotten_at"
+FORGOTTEN_AT: Final = "forgotten_at"
+"""the name under which the moment is kept, epoch seconds"""
 
 
 def machine_start() -> str:
@@ -42,5 +43,5 @@ async def forgotten_at(database: Database, *, start: str, now: float) -> float:
             await values.put(_MACHINE_START, start)
         if before not in (None, start):
             await database.run(empty, {})
-            await values.put(_FORGOTTEN_AT, repr(now))
-        return float(await values.get(_FORGOTTEN_AT) or 0.0)
+            await values.put(FORGOTTEN_AT, repr(now))
+        return float(await values.get(FORGOTTEN_AT) or 0.0)

@@ -1,112 +1,242 @@
 """The schema of a database: made and changed by Alembic migrations inside this package, checked at start.
 
-A database is a SQLite file, given as its path, or PostgreSQL, given as its address.
+A database is a SQLite file, given as its path, or PostgreSQL, given as its address. Everything here blocks.
 """
 
 from __future__ import annotations
 
-import asyncio
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from alembic import command
-from alembic.config import Config
+import sqlalchemy as sa
+from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 
-from corpid.adapters.sql import sqlite_schema
-from corpid.adapters.sql.postgresql_address import address
+from corpid.adapters.sql import fills
 from corpid.adapters.sql.schema_errors import (
+    ContractFirst,
+    DatabaseBusy,
     DatabaseForgetful,
     DatabaseUnreachable,
+    MigrationStopped,
     SchemaError,
     SchemaNewer,
     SchemaOlder,
 )
-from corpid.adapters.sql.sqlite_schema import LOCK_NAME
+from corpid.adapters.sql.sqlite_schema import LOCK_NAME, SqlitePlace
+from corpid.adapters.sql.steps import (
+    CONTRACT,
+    EXPAND,
+    FILL,
+    fills_before,
+    is_enough,
+    outstanding,
+    pending,
+    scripts,
+    serves_since,
+    steps,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    import sqlalchemy as sa
+    from corpid.adapters.sql.places import Place
+    from corpid.adapters.sql.steps import Step
 
 __all__ = [
-    "LOCK_NAME", "DatabaseForgetful", "DatabaseUnreachable", "SchemaError", "SchemaNewer", "SchemaOlder",
-    "check", "migrate", "migrate_url",
+    "CONTRACT", "EXPAND", "FILL", "LOCK_NAME", "ContractFirst", "DatabaseBusy", "DatabaseForgetful",
+    "DatabaseUnreachable", "MigrationStopped", "Plan", "Planned", "SchemaError", "SchemaNewer", "SchemaOlder",
+    "check", "head", "located", "migrate", "plan",
 ]  # fmt: skip
 
 _SQLITE: Final = "sqlite:///"
-_LOCATION: Final = "corpid.adapters.sql:migrations"
+_SERVES_SINCE: Final = "schema_serves_since"
+"""the oldest version that may run on this schema, named by its last migration"""
 
 
-def migrate(database: Path | str) -> None:
-    """Bring a database to this version's schema; a SQLite file is made (mode 0600) if need be.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A migration that is to come."""
 
-    One transaction: an interrupted migration leaves the schema as it was. Processes that migrate at once
-    wait for one another. Raises SchemaNewer, DatabaseUnreachable, DatabaseForgetful. Source: DESIGN "Parts we take"
+    revision: str
+    title: str
+    phase: str
+    locks: str
+    concurrently: bool
+    """servers go on while it works, also where that takes long"""
+    rows: int | None
+    """how many rows a fill has to walk"""
+    seconds: int | None
+    """about how long that takes, by what was measured elsewhere"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What `corpid migrate` would do, and what it would leave to `corpid migrate --contract`."""
+
+    database: str
+    schema: str | None
+    """the last migration that was done; None for an empty database"""
+    now: tuple[Planned, ...]
+    later: tuple[Planned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Where a database stands."""
+
+    revision: str | None
+    serves_since: str | None
+
+
+def head() -> str:
+    """This version's last migration."""
+    return steps()[-1].revision
+
+
+def located(url: str) -> Path | str:
+    """The database of a setting's `sqlite:///path` or `postgresql://…`."""
+    return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else url
+
+
+def migrate(
+    database: Path | str,
+    *,
+    through: str = FILL,
+    told: Callable[[str], None] = lambda _: None,
+    stop: threading.Event | None = None,
+) -> str:
+    """Bring a database to this version's schema; a SQLite file is made (mode 0600) if need be. Its name.
+
+    `through` says how far: EXPAND what this version cannot run without, FILL also rows, CONTRACT everything, which
+    needs all servers of the version before gone. `told` gets sentences about progress; `stop`, when it is set,
+    ends a fill after its batch. Each step is one transaction, so an interrupted one leaves the schema as it was;
+    a fill goes on where it was. Processes that migrate at once wait for one another.
+
+    Raises SchemaError. docs/decisions/0009
     """
-
-    def upgrade(connection: sa.Connection) -> None:
-        _refuse_newer(connection, _shown(database))
-        configuration = _configuration()
-        configuration.attributes["connection"] = connection
-        command.upgrade(configuration, "head")
-
-    _inside(database, upgrade, change=True)
-
-
-async def migrate_url(url: str) -> str:
-    """`migrate` for a setting's `sqlite:///path` or `postgresql://…`, in a thread; the database's name without
-    its secrets. Raises what `migrate` raises. Source: DESIGN "Parts we take"
-    """
-    database = Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else url
-    await asyncio.to_thread(migrate, database)
-    return _shown(database)
+    every, stop = steps(), stop or threading.Event()
+    with _opened(database, create=True) as place, place.alone(told, stop):
+        standing = place.read(_standing)
+        if _is_later(standing, every, place.shown):
+            return place.shown
+        walked: set[str] = set()
+        for step in outstanding(every, standing.revision, through=through):
+            if step.phase == CONTRACT and standing.revision is not None:
+                _prepare_contract(place, every, step, walked, told, stop)
+            _carry_out(place, every, step, told, stop)
+            walked.add(step.revision)
+        return place.shown
 
 
 def check(database: Path | str) -> None:
-    """Raise SchemaOlder, SchemaNewer, DatabaseUnreachable or DatabaseForgetful unless the database has this
-    version's schema."""
+    """Raise SchemaOlder, SchemaNewer or another SchemaError unless this version may run on the database's schema.
+    docs/decisions/0009"""
+    every = steps()
+    with _opened(database, create=False) as place:
+        standing = place.read(_standing)
+        if not _is_later(standing, every, place.shown) and not is_enough(pending(every, standing.revision)):
+            raise SchemaOlder(
+                f"the database {place.shown} has an older schema than this CorpID needs: run `corpid migrate` "
+                "(`corpid migrate --plan` says what that will do)"
+            )
 
-    def look(connection: sa.Connection) -> None:
-        shown = _shown(database)
-        if _refuse_newer(connection, shown) != _scripts().get_current_head():
-            raise SchemaOlder(f"the database {shown} has an older schema than this CorpID needs: run `corpid migrate`")
 
-    _inside(database, look, change=False)
+def plan(database: Path | str) -> Plan:
+    """What there is to do; nothing is changed. Raises SchemaError. docs/decisions/0009"""
+    every = steps()
+    with _opened(database, create=False) as place:
+        standing = place.read(_standing)
+        if _is_later(standing, every, place.shown):
+            return Plan(database=place.shown, schema=standing.revision, now=(), later=())
+        lacking = pending(every, standing.revision)
+        now = outstanding(every, standing.revision, through=FILL)
+        planned = tuple(place.read(lambda connection: [_planned(connection, step) for step in lacking]))
+    return Plan(database=place.shown, schema=standing.revision, now=planned[: len(now)], later=planned[len(now) :])
 
 
-def _refuse_newer(connection: sa.Connection, shown: str) -> str | None:
+def _planned(connection: sa.Connection, step: Step) -> Planned:
+    rows = fills.rows_left(connection, step) if step.fill else None
+    return Planned(
+        revision=step.revision,
+        title=step.title,
+        phase=step.phase,
+        locks=step.locks,
+        concurrently=step.concurrently,
+        rows=rows,
+        seconds=1 + rows // step.fill.rows_per_second if step.fill and rows is not None else None,
+    )
+
+
+def _carry_out(
+    place: Place, every: Sequence[Step], step: Step, told: Callable[[str], None], stop: threading.Event
+) -> None:
+    """One migration, and the note that it was done."""
+    if stop.is_set():
+        raise MigrationStopped(f"stopped before the migration {step.revision}: `corpid migrate` goes on with it")
+    if step.fill is not None:
+        fills.run(place, step, told, stop)
+    (place.outside if step.concurrently else place.transact)(lambda connection: _upgrade(connection, every, step))
+    told(f"{step.revision}: done ({step.phase}: {step.title})")
+
+
+def _upgrade(connection: sa.Connection, every: Sequence[Step], step: Step) -> None:
+    context = MigrationContext.configure(connection, opts={"transactional_ddl": True})
+    if step.upgrade is not None:
+        with Operations.context(context):
+            step.upgrade()
+    context.stamp(scripts(), step.revision)
+    if step.fill is not None:
+        fills.forget(connection, step)
+    fills.put(connection, _SERVES_SINCE, serves_since(every, step.revision))
+
+
+def _prepare_contract(
+    place: Place,
+    every: Sequence[Step],
+    step: Step,
+    walked: set[str],
+    told: Callable[[str], None],
+    stop: threading.Event,
+) -> None:
+    """Servers of the version before are gone, and the rows that they wrote after a fill are filled, too."""
+    place.refuse_served([each.revision for each in every[: every.index(step)]])
+    for fill in fills_before(every, step):
+        if fill.revision not in walked:
+            fills.run(place, fill, told, stop)
+            place.transact(partial(fills.forget, step=fill))
+
+
+def _standing(connection: sa.Connection) -> _Standing:
     revision = MigrationContext.configure(connection).get_current_revision()
-    known = {script.revision for script in _scripts().walk_revisions()}
-    if revision is not None and revision not in known:
+    since = fills.get(connection, _SERVES_SINCE) if sa.inspect(connection).has_table("deployment") else None
+    return _Standing(revision, since)
+
+
+def _is_later(standing: _Standing, every: Sequence[Step], shown: str) -> bool:
+    """Whether a newer version has migrated the database, so that this one may still run. Raises SchemaNewer."""
+    known = {step.revision for step in every}
+    if standing.revision is None or standing.revision in known:
+        return False
+    if standing.serves_since not in known:
         raise SchemaNewer(
-            f"the database {shown} was migrated by a newer CorpID (its schema is {revision!r}): "
-            "run that version, or restore a backup from before the migration"
+            f"the database {shown} was migrated by a newer CorpID (its schema is {standing.revision!r}), and this "
+            "version can use it no longer: run that version, or restore a backup from before the migration"
         )
-    return revision
+    return True
 
 
-def _inside(database: Path | str, work: Callable[[sa.Connection], None], *, change: bool) -> None:
+@contextmanager
+def _opened(database: Path | str, *, create: bool) -> Iterator[Place]:
     if isinstance(database, Path):
-        sqlite_schema.inside(database, work, change=change)
+        yield SqlitePlace(database, create=create)
         return
     # The driver is loaded by those who use it.
     from corpid.adapters.sql import postgresql_schema  # noqa: PLC0415
 
-    postgresql_schema.inside(database, work, change=change)
-
-
-def _shown(database: Path | str) -> str:
-    """A database's name without its secrets."""
-    return str(database) if isinstance(database, Path) else address(database).shown
-
-
-def _configuration() -> Config:
-    configuration = Config()
-    configuration.set_main_option("script_location", _LOCATION)
-    return configuration
-
-
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_configuration())
+    with postgresql_schema.opened(database) as place:
+        yield place

@@ -15,6 +15,18 @@ class SchemaOlder(SchemaError):
     """The database waits for `corpid migrate`."""
 
 
+class ContractFirst(SchemaError):
+    """What has to be done cannot be done while servers of the version before run."""
+
+
+class MigrationStopped(SchemaError):
+    """Somebody asked to stop; what was done stays done."""
+
+
+class DatabaseBusy(SchemaError):
+    """Others hold what a migration needs, and it did not wait for longer."""
+
+
 class DatabaseUnreachable(SchemaError):
     """The database cannot be opened."""
 

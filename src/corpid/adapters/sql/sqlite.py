@@ -22,13 +22,12 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 from corpid.adapters.sql import statements
 from corpid.adapters.sql.checkpoints import Checkpoints
 from corpid.adapters.sql.sqlite_errors import is_busy, translated
+from corpid.adapters.sql.transactions import Transaction
 from corpid.ports import StoreUnavailable
-from corpid.protocol.errors import OAuthError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-    from types import TracebackType
 
     from corpid.adapters.sql.statements import Prepared, Row
 
@@ -84,6 +83,9 @@ class SqliteDatabase:
         """See statements.Database."""
         return 0
 
+    async def outlive_writers(self, lock: int) -> None:
+        """See statements.Database. There is one writer at a time."""
+
     def prepare(self, statement: sa.Executable) -> Prepared:
         """See statements.Database."""
         return statements.prepare(statement, self._dialect)
@@ -113,9 +115,14 @@ class SqliteDatabase:
         cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
         return cursor.rowcount
 
-    def transaction(self) -> SqliteTransaction:
+    async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
         """See statements.Database."""
-        return SqliteTransaction(self)
+        async with self.transaction():
+            return await self.run(prepared, values)
+
+    def transaction(self) -> Transaction:
+        """See statements.Database."""
+        return Transaction(self)
 
     async def begin(self) -> bool:
         """Begin a write transaction for this task; False if it has one open, which is joined.
@@ -137,7 +144,7 @@ class SqliteDatabase:
         self._owner = task
         return True
 
-    def end(self, *, commit: bool) -> None:
+    async def end(self, *, commit: bool) -> None:
         """End this task's transaction. Raises StoreUnavailable when the commit fails; then nothing was written."""
         try:
             if commit:
@@ -215,25 +222,6 @@ class SqliteDatabase:
                     raise translated(error, str(self.path)) from error
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
-
-
-class SqliteTransaction:
-    """Ends as Database.transaction says; what was spent stays spent when a flow refuses."""
-
-    __slots__ = ("_database", "_outermost")
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        self._database = database
-        self._outermost = False
-
-    async def __aenter__(self) -> None:
-        self._outermost = await self._database.begin()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._outermost:
-            self._database.end(commit=error is None or isinstance(error, OAuthError))
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -1,50 +1,74 @@
-"""One connection to a SQLite file for changing or reading its schema."""
+"""A SQLite file whose schema is looked at or changed."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import sqlite3
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import sqlalchemy as sa
 
-from corpid.adapters.sql.schema_errors import DatabaseUnreachable
+from corpid.adapters.sql.schema_errors import DatabaseBusy, DatabaseUnreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import threading
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+T = TypeVar("T")
 
 LOCK_NAME: Final = "migrate.lock"
 _LOCK_SECONDS: Final = 60
 
 
-def inside(path: Path, work: Callable[[sa.Connection], None], *, change: bool) -> None:
-    """Do `work` on one connection, in one transaction.
+class SqlitePlace:
+    """A places.Place. With `create` the file is made (mode 0600) when it is first written to."""
 
-    With `change` the file is made (mode 0600) if need be, and others that want to change it wait. Raises
-    DatabaseUnreachable, and what `work` raises.
-    """
-    if not change and not path.exists():
-        raise DatabaseUnreachable(f"the database {path} does not exist: run `corpid migrate` to make it")
-    with ExitStack() as held:
-        if change:
-            held.enter_context(_lock(path))
-        work(held.enter_context(_connected(path, create=change)))
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.shown: Final = str(path)
+        self._path: Final = path
+        self._create: Final = create
 
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """See places.Place."""
+        if not self._create and not self._path.exists():
+            raise DatabaseUnreachable(f"the database {self._path} does not exist: run `corpid migrate` to make it")
+        return self._inside(work, "DEFERRED")
 
-@contextmanager
-def _connected(path: Path, *, create: bool) -> Iterator[sa.Connection]:
-    """One connection inside one transaction, which takes the write lock at once when the file may be written."""
-    try:
-        if create:
-            _prepare_file(path)
-        with _engine(path, "BEGIN IMMEDIATE" if create else "BEGIN").begin() as connection:
-            yield connection
-    except (OSError, sqlite3.Error, sa.exc.DBAPIError) as error:
-        reason = getattr(error, "strerror", None) or getattr(error, "orig", None) or error
-        raise DatabaseUnreachable(f"the database {path} cannot be opened: {reason}") from error
+    def transact(self, work: Callable[[sa.Connection], T]) -> T:
+        """See places.Place. Takes the write lock at once."""
+        return self._inside(work, "IMMEDIATE")
+
+    outside = transact
+
+    @contextmanager
+    def alone(self, _told: Callable[[str], None], _stop: threading.Event) -> Iterator[None]:
+        """See places.Place. One migration at a time on this machine; the lock ends with its process."""
+        with _locked(self._path.with_name(LOCK_NAME), fcntl.LOCK_EX):
+            yield
+
+    def refuse_served(self, _before: Sequence[str]) -> None:
+        """See places.Place. Whoever has the database open holds a lock beside it, and does not say its version."""
+        try:
+            with _locked(self._path.with_name(f"{self._path.name}.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
+                return
+        except BlockingIOError:
+            raise DatabaseBusy(
+                f"a server or a command has the database {self._path} open: stop every one of them, then run "
+                "`corpid migrate --contract` again"
+            ) from None
+
+    def _inside(self, work: Callable[[sa.Connection], T], begin: str) -> T:
+        try:
+            if self._create:
+                _prepare_file(self._path)
+            with _engine(self._path, f"BEGIN {begin}").begin() as connection:
+                return work(connection)
+        except (OSError, sqlite3.Error, sa.exc.DBAPIError) as error:
+            reason = getattr(error, "strerror", None) or getattr(error, "orig", None) or error
+            raise DatabaseUnreachable(f"the database {self._path} cannot be opened: {reason}") from error
 
 
 def _engine(path: Path, begin: str) -> sa.Engine:
@@ -74,14 +98,14 @@ def _prepare_file(path: Path) -> None:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """One migration at a time on this machine; the lock ends with its process."""
+def _locked(file: Path, kind: int) -> Iterator[None]:
+    """The lock ends with its process; the file stays. Raises BlockingIOError where `kind` says not to wait."""
     try:
-        descriptor = os.open(path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise DatabaseUnreachable(f"the data directory {path.parent} cannot be written: {error.strerror}") from error
+        raise DatabaseUnreachable(f"the data directory {file.parent} cannot be written: {error.strerror}") from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, kind)
         yield
     finally:
         os.close(descriptor)

@@ -56,6 +56,11 @@ class Database(Protocol):
         """Connections that are busy now; 0 where there is but one."""
         ...
 
+    async def outlive_writers(self, lock: int) -> None:
+        """Return when every transaction that has this advisory lock now has ended; at once where there is but one
+        writer, whose rows become visible in the order of their numbers."""
+        ...
+
     def prepare(self, statement: sa.Executable) -> Prepared:
         """Compile a statement for this database's dialect; at start, never per request."""
         ...
@@ -70,6 +75,10 @@ class Database(Protocol):
 
     async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
         """Execute a statement that returns no rows; how many rows it touched."""
+        ...
+
+    async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+        """As `run`, for a statement that is a transaction by itself unless this task has one open."""
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[None]:

@@ -18,6 +18,7 @@ from corpid.adapters.sql.sqlite import SqliteDatabase
 from corpid.adapters.sql.transient import SqlTransientStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from corpid.adapters.sealing import Sealer
@@ -67,7 +68,7 @@ async def open_sqlite(path: Path, sealer: Sealer, clock: Clock, *, migrate: bool
     except BaseException:
         await database.close()
         raise
-    return _stores(database, sealer, clock, forgotten=lost)
+    return _stores(database, sealer, clock, forgotten_at=lambda: lost)
 
 
 async def open_postgresql(
@@ -77,30 +78,42 @@ async def open_postgresql(
     it; each process opens it for itself and holds at most `pool_size` connections.
 
     `migrate` and `clock` are as for `open_sqlite`. What lives for minutes expires by the server's clock. What
-    was written stays written when the server goes down, so nothing was ever forgotten.
+    was written stays written when the server goes down; where another takes over, what it may lack is refused.
 
     Raises schema.SchemaError (older, newer, unreachable, forgetful), sealing.SealingError and StoreUnavailable,
     each with a sentence for the operator. D43, D49, DESIGN "What each engine promises".
     """
     # The driver is loaded by those who use it.
     from corpid.adapters.sql.postgresql import open_database  # noqa: PLC0415
+    from corpid.adapters.sql.postgresql_address import application_name  # noqa: PLC0415
+    from corpid.adapters.sql.postgresql_takeovers import Takeovers  # noqa: PLC0415
 
-    if migrate:
-        await asyncio.to_thread(schema.migrate, url)
-    await asyncio.to_thread(schema.check, url)
-    database = await open_database(url, pool_size=pool_size)
+    await asyncio.to_thread(_made_usable if migrate else schema.check, url)
+    takeovers = Takeovers(url, clock)
+    await takeovers.settle()
+    database = await open_database(
+        url, name=application_name(schema.head()), pool_size=pool_size, admit=takeovers.admit
+    )
     try:
         await check_sealer(database, sealer)
     except BaseException:
         await database.close()
         raise
-    return _stores(database, sealer, clock)
+    return _stores(database, sealer, clock, forgotten_at=lambda: takeovers.forgotten_at)
 
 
-def _stores(database: Database, sealer: Sealer, clock: Clock, *, forgotten: float = 0.0) -> SqlStores:
+def _made_usable(url: str) -> None:
+    """A node that starts waits for nobody's fill, and begins none."""
+    try:
+        schema.check(url)
+    except schema.SchemaOlder:
+        schema.migrate(url, through=schema.EXPAND)
+
+
+def _stores(database: Database, sealer: Sealer, clock: Clock, *, forgotten_at: Callable[[], float]) -> SqlStores:
     return SqlStores(
         registry=sql_registry(database, sealer, clock),
-        transient=SqlTransientStore(database, forgotten_at=forgotten),
+        transient=SqlTransientStore(database, forgotten_at=forgotten_at),
         database=database,
         sealer=sealer,
     )

@@ -39,6 +39,11 @@ def _integer(name: str, *, null: bool = False, index: bool = False) -> sa.Column
     return sa.Column(name, sa.BigInteger, nullable=null, index=index)
 
 
+def _later(name: str, default: str) -> sa.Column[str]:
+    """A column that the version before does not know, and so does not write."""
+    return sa.Column(name, _TEXT, nullable=False, server_default=default)
+
+
 def _flag(name: str) -> sa.Column[bool]:
     return sa.Column(name, sa.Boolean, nullable=False)
 
@@ -197,6 +202,37 @@ sessions: Final = _table(
     _integer("level"),
     _integer("expires_at", index=True),
     _text("entity_id"),
+    _later("purpose", "sign_in"),
+    _later("device", ""),
+    sa.Column("seen_at", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Index(None, "user_id"),
+)
+
+passkeys: Final = _table(
+    "passkeys",
+    _key("credential_id"),
+    _text("user_id", _to("users.user_id")),
+    _text("public_key"),
+    _integer("sign_count"),
+    _text("name"),
+    _text("aaguid"),
+    _flag("synced"),
+    _text("transports"),
+    _integer("created_at"),
+    _integer("used_at"),
+    sa.Index(None, "user_id"),
+)
+
+recovery_codes: Final = _table("recovery_codes", _key("user_id", _to("users.user_id")), _key("code_hash"))
+
+links: Final = _table(
+    "links",
+    _key("link_hash"),
+    _text("purpose"),
+    _text("user_id", _to("users.user_id")),
+    _integer("created_at"),
+    _integer("expires_at"),
+    _text("factors"),
     sa.Index(None, "user_id"),
 )
 
@@ -213,6 +249,13 @@ audit: Final = sa.Table(
     _text("outcome"),
     _text("request_id"),
     _text("detail"),
+    sa.Index(
+        "ix_audit_sign_ins",
+        "actor",
+        "number",
+        postgresql_where=sa.text("action = 'sign_in.complete'"),
+        sqlite_where=sa.text("action = 'sign_in.complete'"),
+    ),
     sqlite_autoincrement=True,
 )
 """Append-only: triggers refuse UPDATE and DELETE; a number is never used twice."""

@@ -17,6 +17,7 @@ from corpid.adapters.sql.statements import insert, parameters
 from corpid.adapters.sql.tables import transient
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from sqlalchemy.dialects.postgresql import Insert
@@ -78,10 +79,10 @@ def _clear(database: Database) -> sa.Executable:
 class SqlTransientStore:
     """A ports.TransientStore on a SQL database."""
 
-    def __init__(self, database: Database, *, forgotten_at: float = 0.0) -> None:
+    def __init__(self, database: Database, *, forgotten_at: Callable[[], float]) -> None:
         self.database: Final = database
-        self.forgotten_at: Final = forgotten_at
-        """see ports.TransientStore; 0.0: never"""
+        self._forgotten_at: Final = forgotten_at
+        self._used_since = 0.0
         live = sa.and_(_THIS, transient.c.expires_at > database.now)
         self.put: Final = database.prepare(_put(database.now))
         self.look: Final = database.prepare(sa.select(*_CONTENT).where(live))
@@ -94,6 +95,15 @@ class SqlTransientStore:
         self._clear: Final = database.prepare(_clear(database))
         self._time: Final = database.prepare(sa.select(database.now))
         self._swept_up_to: tuple[str, bytes] = _START
+
+    @property
+    def forgotten_at(self) -> float:
+        """See ports.TransientStore. 0.0 for never."""
+        return max(self._used_since, self._forgotten_at())
+
+    def use_since(self, moment: float) -> None:
+        """Refuse what was issued before a moment too, epoch seconds; 0.0: nothing was, in another store."""
+        self._used_since = moment
 
     def unit(self, now: float) -> SqlTransientUnit:
         """See ports.TransientStore. One transaction, which a unit or a registry write of the same task joins."""

@@ -14,6 +14,7 @@ from corpid.directory.records import Credentials, User
 from corpid.flows import throttle
 from corpid.flows.administration.adding import addition
 from corpid.flows.administration.writing import Refused, audit_event, switched, write
+from corpid.ports import FactorChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,26 +55,42 @@ async def reset_password(
     access.Forbidden, StoreUnavailable, PasswordsBusy. D44
     """
     user = await user_named(registry, user_name, actor=actor)
-    known = await registry.directory.credentials(user.user_id) or Credentials(user_id=user.user_id)
+    known = await credentials_of(registry, user)
     becomes = _with_password(known, await _hashed(passwords, user, password))
     await _write_factors(registry, actor, known, becomes, "user.reset_password")
-    await _end_sessions(registry, actor, user)
     return user
 
 
 async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *, actor: Actor) -> User:
-    """Replace a person's second factor by a new TOTP secret (base32) and end their sessions.
+    """Replace a person's second factor by a new TOTP secret (base32), and end their sessions.
 
-    A directory file does not undo it later.
+    Passkeys and recovery codes are removed. A directory file does not undo it later.
 
     Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45
     """
     user = await user_named(registry, user_name, actor=actor)
-    known = await registry.directory.credentials(user.user_id) or Credentials(user_id=user.user_id)
-    becomes = msgspec.structs.replace(known, totp_secret=totp_secret, totp_set_by="operator")
-    await _write_factors(registry, actor, known, becomes, "user.reset_factors")
-    await _end_sessions(registry, actor, user)
+    known = await credentials_of(registry, user)
+    becomes = msgspec.structs.replace(known, totp_secret=totp_secret, totp_set_by="operator", totp_last_step=0)
+    await replace_factors(registry, known, becomes, "user.reset_factors", actor=actor)
     return user
+
+
+async def replace_factors(
+    registry: Registry, known: Credentials, becomes: Credentials, action: str, *, actor: Actor
+) -> None:
+    """Write password and app of a person, remove their passkeys and recovery codes, and end their sessions.
+
+    Raises writing.Refused where they were changed meanwhile, access.Forbidden, StoreUnavailable. D45, D46
+    """
+    authorise(actor, "write", Object(kind="credentials", user_id=known.user_id))
+    change = FactorChange(before=known, after=becomes, remove_passkeys=True, recovery_codes=(), end_sessions_but="")
+    if not await registry.factors.change(change, audit_event(actor, action, known.user_id)):
+        raise Refused("the factors were changed at the same moment: try again")
+
+
+async def credentials_of(registry: Registry, user: User) -> Credentials:
+    """A person's password and app, also where they have neither. Raises StoreUnavailable. D44, D45"""
+    return await registry.directory.credentials(user.user_id) or Credentials(user_id=user.user_id)
 
 
 async def switch_user(registry: Registry, user_name: str, *, enabled: bool, actor: Actor) -> User:
@@ -86,8 +103,6 @@ async def switch_user(registry: Registry, user_name: str, *, enabled: bool, acto
     change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
     event = audit_event(actor, f"user.{'enable' if enabled else 'disable'}", user.user_id)
     await write(registry, actor, [change], event)
-    if not enabled:
-        await _end_sessions(registry, actor, user)
     return becomes
 
 
@@ -132,10 +147,6 @@ async def _hashed(passwords: Passwords, user: User, password: str) -> str:
 
 def _with_password(known: Credentials, password_hash: str) -> Credentials:
     return msgspec.structs.replace(known, password_hash=password_hash, password_set_by="operator", password_source="")
-
-
-async def _end_sessions(registry: Registry, actor: Actor, user: User) -> None:
-    await registry.sessions.end_all(user.user_id, audit_event(actor, "session.end_all", user.user_id))
 
 
 async def _write_factors(registry: Registry, actor: Actor, was: Credentials, becomes: Credentials, action: str) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from corpid.directory.access import Actor, Object, authorise
-from corpid.directory.records import Entity, User
-from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.directory.records import Credentials, Entity, User
+from corpid.ports import AuditEvent, Delete, SignOut, Upsert
 from corpid.protocol.records import Client
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ async def write(registry: Registry, actor: Actor, changes: Sequence[Change], eve
     """
     for change in changes:
         authorise(actor, "delete" if change.verb == "remove" else "write", _object(change))
-    await registry.directory.write(list(_store_changes(changes)), event)
+    await registry.directory.write([*_store_changes(changes), *_signed_out(changes)], event)
 
 
 def switched(record: S, described: str, *, enabled: bool) -> S:
@@ -51,6 +51,20 @@ def _object(change: Change) -> Object:
     record = change.becomes or change.was
     entity_id = getattr(record, "client_entity_id" if change.kind == "grant" else "entity_id", "")
     return Object(kind=change.kind, entity_id=entity_id, user_id=getattr(record, "user_id", ""))
+
+
+def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
+    """Who loses a way in, or may no longer come in at all, begins anew (D44, D45, D50)."""
+    for change in changes:
+        was, becomes = change.was, change.becomes
+        if isinstance(was, Credentials) and isinstance(becomes, Credentials) and _factors(was) != _factors(becomes):
+            yield SignOut(was.user_id)
+        if isinstance(was, User) and isinstance(becomes, User) and was.enabled and not becomes.enabled:
+            yield SignOut(was.user_id)
+
+
+def _factors(credentials: Credentials) -> tuple[str | None, str | None]:
+    return credentials.password_hash, credentials.totp_secret
 
 
 def _store_changes(changes: Iterable[Change]) -> Iterable[StoreChange]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from corpid.flows import browsers, choices, completion, interactions, second_factor, sign_in, visits
+from corpid.flows import browsers, choices, completion, interactions, passkey_sign_in, second_factor, sign_in, visits
+from corpid.flows.account import own_client
 from corpid.flows.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.interactions import StaleStep
 from corpid.flows.second_factor import Stopped
@@ -20,10 +21,12 @@ from corpid.flows.sign_in import Rejected, Visit
 from corpid.flows.throttle import Throttled
 from corpid.protocol import parameters
 from corpid.protocol.errors import AccessDenied, InvalidRequest
+from corpid.texts import phrase
 from corpid.web import errors
 from corpid.web.endpoints import leave, set_cookie
 from corpid.web.requests import caller, cookie, form_bytes
-from corpid.web.signin import pages
+from corpid.web.showing import show
+from corpid.web.signin import dead_ends, pages
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -32,11 +35,10 @@ if TYPE_CHECKING:
 
     from corpid.flows.caller import Caller
     from corpid.web.endpoints import Desk
-    from corpid.web.views import View
+    from corpid.web.views import FieldError, View
 
-FIELDS: Final = frozenset({"form_token", "step", "user_name", "password", "code", "entity", "decision"})
+FIELDS: Final = frozenset({"form_token", "step", "user_name", "password", "code", "passkey", "entity", "decision"})
 _NO_ENTITY: Final = "none of the organisations that the person acts for can be used here"
-_TOO_MANY: Final = "Too many attempts. Wait {seconds} seconds, then try again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,15 @@ async def _password(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, st
     return None
 
 
+async def _passkey(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
+    return await passkey_sign_in.submit_passkey(desk.provider, who, visit, answer=form.get("passkey", ""))
+
+
+async def _way(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
+    await second_factor.choose_way(desk.provider, who, visit, way=form.get("decision", ""))
+    return None
+
+
 async def _code(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
     return await second_factor.submit_code(desk.provider, who, visit, code=form.get("code", ""))
 
@@ -77,7 +88,7 @@ async def _entity(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]
 
 async def _consent(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> str | None:
     if form.get("decision") != "agree":
-        raise Rejected("Choose whether you agree.")
+        raise Rejected(phrase("Choose whether you agree."))
     await sign_in.submit_consent(desk.provider, who, visit)
     return None
 
@@ -86,7 +97,7 @@ async def _confirm(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str
     if form.get("decision") == "other_account":
         await sign_in.start_over(desk.provider, who, visit)
     elif form.get("decision") != "continue":
-        raise Rejected("Choose whether you continue.")
+        raise Rejected(phrase("Choose whether you continue."))
     return None
 
 
@@ -106,6 +117,8 @@ async def _cancel(desk: Desk, who: Caller, visit: Visit, _: Mapping[str, str]) -
 
 STEPS: Final[Mapping[str, Step]] = {
     "password": Step(submit=_password, field="password"),
+    "passkey": Step(submit=_passkey, field="passkey"),
+    "way": Step(submit=_way, field=""),
     "code": Step(submit=_code, field="code"),
     "entity": Step(submit=_entity, field="entity"),
     "consent": Step(submit=_consent, field=""),
@@ -113,11 +126,7 @@ STEPS: Final[Mapping[str, Step]] = {
     "extend": Step(submit=_extend, field=""),
     "cancel": Step(submit=_cancel, field=""),
 }
-_COMPLETING: Final = frozenset({"code", "entity", "consent", "confirm"})
-
-
-def _page(desk: Desk, view: View, status: int = 200) -> Response:
-    return Response(desk.renderer.render(view), status, errors.NO_STORE, "text/html")
+_COMPLETING: Final = frozenset({"passkey", "code", "entity", "consent", "confirm"})
 
 
 def _to(desk: Desk, interaction_id: str, action: str = "") -> Response:
@@ -149,12 +158,12 @@ async def _answer(request: Request, desk: Desk, interaction_id: str, action: str
             return await _post(request, desk, who, visit, action)
         return await _get(request, desk, who, visit, action)
     except visits.NoInteraction:
-        return _page(desk, pages.unknown(), 404)
+        return show(request, desk.renderer, dead_ends.unknown(), status=404)
     except visits.ForeignBrowser as stranger:
         if request.method == "POST":
             return await _old_form(request, desk, who, interaction_id, sent)
-        client = await provider.live.client(stranger.interaction.request.client_id, who.now)
-        return _page(desk, pages.other_browser(client, stranger.interaction), 403)
+        client = await own_client.asker(provider, stranger.interaction.request.client_id, now=who.now)
+        return show(request, desk.renderer, dead_ends.other_browser(client, stranger.interaction), status=403)
 
 
 async def _old_form(request: Request, desk: Desk, who: Caller, interaction_id: str, sent: str | None) -> Response:
@@ -172,32 +181,32 @@ async def _get(request: Request, desk: Desk, who: Caller, visit: Visit, action: 
         response = await completion.leave(desk.provider, who, looked_at)
         if "error" in response.parameters:
             request.scope["state"]["log"]["error"] = response.parameters["error"]
-        return leave(desk, response)
+        return leave(request, desk, response)
     if action == "return" and looked_at.outcome is not None:
-        return _page(desk, pages.leaving(desk, visit))
+        return show(request, desk.renderer, await pages.leaving(desk, who, visit))
     if action:
         return _to(desk, looked_at.interaction_id)
     ending = await _ending(desk, who, visit)
     if ending is not None:
-        return _page(desk, ending)
+        return show(request, desk.renderer, ending)
     if await completion.claimed_elsewhere(desk.provider, looked_at, now=who.now):
-        return _page(desk, pages.claimed_elsewhere(visit), 409)
+        return show(request, desk.renderer, dead_ends.claimed_elsewhere(visit), status=409)
     query = request.query_params.get("query", "").strip()[:200]
     page = await sign_in.current(desk.provider, who, visit, query=query)
-    return _page(desk, pages.of_step(desk, who, visit, page, query=query))
+    return show(request, desk.renderer, pages.of_step(desk, who, visit, page, query=query))
 
 
 async def _ending(desk: Desk, who: Caller, visit: Visit) -> View | None:
     """The page of a sign-in that is over, None while it goes on."""
     looked_at = visit.interaction
     if looked_at.outcome is not None:
-        return pages.ended(desk, visit)
+        return dead_ends.ended(desk, visit)
     winner = await visits.completed_elsewhere(desk.provider, who, looked_at)
     if winner == looked_at.interaction_id:
         return pages.waiting(desk, visit)
     if winner:
-        return pages.ended(desk, visit)
-    return pages.expired(desk, visit) if who.now >= looked_at.expires_at else None
+        return dead_ends.ended(desk, visit)
+    return dead_ends.expired(desk, visit) if who.now >= looked_at.expires_at else None
 
 
 async def _post(request: Request, desk: Desk, who: Caller, visit: Visit, action: str) -> Response:
@@ -211,7 +220,7 @@ async def _post(request: Request, desk: Desk, who: Caller, visit: Visit, action:
     ):
         raise InvalidRequest(
             "form_token is missing, or another browser's",
-            sentence="This form is not one that this browser was shown: open the page again.",
+            sentence=phrase("This form is not one that this browser was shown: open the page again."),
         )
     if await _ending(desk, who, visit) is not None or form.get("step") != pages.step_name(visit.interaction):
         return _to(desk, interaction_id, "return" if visit.interaction.outcome is not None else "")
@@ -229,18 +238,18 @@ async def _take(request: Request, desk: Desk, who: Caller, step: Step, submitted
     except StaleStep:
         return _to(desk, visit.interaction.interaction_id)
     except AlreadyCompleted:
-        return _page(desk, pages.ended(desk, visit))
+        return show(request, desk.renderer, dead_ends.ended(desk, visit))
     except OtherBrowser:
-        return _page(desk, pages.claimed_elsewhere(visit), 409)
+        return show(request, desk.renderer, dead_ends.claimed_elsewhere(visit), status=409)
     except Stopped:
-        return _page(desk, pages.shut(desk, visit))
+        return show(request, desk.renderer, dead_ends.shut(desk, visit))
     except Throttled as throttled:
-        message = _TOO_MANY.format(seconds=throttled.seconds)
-        answer = await _again(desk, who, visit, (step.field, message), form, status=429)
+        answer = await _again(request, desk, who, submitted, (step.field, throttled.sentence))
+        answer.status_code = 429
         answer.headers["Retry-After"] = str(throttled.seconds)
         return answer
     except Rejected as rejected:
-        return await _again(desk, who, visit, (step.field, str(rejected)), form, status=422)
+        return await _again(request, desk, who, submitted, (step.field, rejected.sentence))
 
 
 async def _onwards(desk: Desk, who: Caller, visit: Visit, action: str, new_cookie: str | None) -> Response:
@@ -253,14 +262,13 @@ async def _onwards(desk: Desk, who: Caller, visit: Visit, action: str, new_cooki
     return _to(desk, interaction_id, "return" if after.interaction.outcome is not None else "")
 
 
-async def _again(
-    desk: Desk, who: Caller, visit: Visit, error: tuple[str, str], form: Mapping[str, str], *, status: int
-) -> Response:
+async def _again(request: Request, desk: Desk, who: Caller, submitted: _Submitted, error: FieldError) -> Response:
     """The same page with what is wrong, unless the sign-in has ended meanwhile."""
+    visit = submitted.visit
     after = await visits.visit(desk.provider, who, visit.interaction.interaction_id, visit.cookie)
     ending = await _ending(desk, who, after)
     if ending is not None:
-        return _page(desk, ending)
+        return show(request, desk.renderer, ending)
     page = await sign_in.current(desk.provider, who, after)
-    view = pages.of_step(desk, who, after, page, errors=(error,), typed=form.get("user_name", ""))
-    return _page(desk, view, status)
+    view = pages.of_step(desk, who, after, page, errors=(error,), typed=submitted.form.get("user_name", ""))
+    return show(request, desk.renderer, view, status=422)

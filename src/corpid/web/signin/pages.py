@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
+from corpid.directory.choice import STATUSES
 from corpid.directory.parties import what_a_scope_tells
-from corpid.flows import interactions, sign_in
+from corpid.flows import interactions, passkey_sign_in, sign_in
+from corpid.flows.account import own_client
+from corpid.flows.ways import AskCode
 from corpid.protocol.generations import GENERATIONS
-from corpid.protocol.limits import INTERACTION_EXTENSIONS
+from corpid.protocol.limits import ACCOUNT_FRESH_SECONDS, INTERACTION_EXTENSIONS
 from corpid.protocol.scopes import IDENTITY_SCOPES
+from corpid.texts import phrase
 from corpid.web import views
+from corpid.web.enrolment.forgotten_password import RECOVER_PATH
+from corpid.web.frame import Form, Frame
+from corpid.web.signin.factor_fields import AskPasskey, asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,9 +27,16 @@ if TYPE_CHECKING:
     from corpid.flows.caller import Caller
     from corpid.flows.interactions import Interaction
     from corpid.flows.sign_in import Visit
-    from corpid.protocol.records import AuthorizationRequest, Client
+    from corpid.protocol.records import AuthorizationRequest
+    from corpid.texts import Phrase
     from corpid.web.endpoints import Desk
     from corpid.web.views import FieldError, View
+
+
+_ANEW: Final = phrase(
+    "Sign in again to change how you sign in: your last sign-in was more than {minutes} minutes ago.",
+    minutes=ACCOUNT_FRESH_SECONDS // 60,
+)
 
 
 def place(desk: Desk, interaction_id: str, action: str = "") -> str:
@@ -36,28 +49,46 @@ def step_name(interaction: Interaction) -> str:
     return str(interaction.serial - interaction.extensions)
 
 
+def _factors(visit: Visit) -> int:
+    """A passkey, or password and code."""
+    return 1 if visit.interaction.passkey else 2
+
+
 def _steps(visit: Visit) -> int:
-    """Password, code, choice, and consent where it is asked."""
-    return 4 if sign_in.asks_consent(visit) else 3
+    """The factors, the choice, and consent where it is asked."""
+    return _factors(visit) + sign_in.asks_entity(visit) + sign_in.asks_consent(visit)
 
 
-def frame(desk: Desk, caller: Caller, visit: Visit, *, step: int | None) -> views.Frame:
+def frame(desk: Desk, caller: Caller, visit: Visit, *, step: int | None) -> Frame:
     """What surrounds every step: who asks, the message, the time limit, the way out (D12, D15, D17)."""
     interaction, provider = visit.interaction, desk.provider
     extendable = interaction.extensions < INTERACTION_EXTENSIONS
-    until = datetime.fromtimestamp(interaction.expires_at, provider.policy.timezone)
     where = interaction.interaction_id
-    return views.Frame(
+    return Frame(
         client_name=visit.client.name,
         message=interaction.request.context_message,
         user_name=interaction.user_name or None,
         step=(step, _steps(visit)) if step is not None and not interaction.session_id else None,
         step_name=step_name(interaction),
         form_token=interactions.form_token(provider, visit.browser.browser_id, where),
-        cancel=views.Form(action=place(desk, where, "cancel")),
-        expires_at=f"{until:%H:%M} {until.tzname()}",
+        cancel=Form(action=place(desk, where, "cancel")),
+        expires_at=datetime.fromtimestamp(interaction.expires_at, provider.policy.timezone),
         expires_in=max(0, int(interaction.expires_at - caller.now)),
-        extend=views.Form(action=place(desk, where, "extend")) if extendable else None,
+        extend=Form(action=place(desk, where, "extend")) if extendable else None,
+        last_time=None if extendable else phrase("This sign-in cannot be extended any more."),
+        under_way=True,
+        reason=_ANEW if own_client.made_anew(interaction.request) else None,
+        ui_locales=interaction.request.ui_locales,
+    )
+
+
+def asker(visit: Visit) -> Frame:
+    """What surrounds a page on which nothing is asked any more."""
+    request = visit.interaction.request
+    return Frame(
+        client_name=visit.client.name,
+        message=request.context_message,
+        ui_locales=request.ui_locales,
     )
 
 
@@ -68,7 +99,7 @@ def _shown(choice: Choice, preselected: str) -> views.Choice:
         name=entity.name,
         number=entity.registration_number,
         type=entity.type,
-        status=entity.status,
+        status=STATUSES[entity.status] if entity.status else None,
         usable=choice.usable,
         reason=choice.reason,
         preselected=choice.usable and entity.entity_id == preselected,
@@ -99,18 +130,26 @@ def of_step(
 
 
 def _password(desk: Desk, caller: Caller, visit: Visit, _: sign_in.AskPassword, again: _Again) -> View:
+    where = visit.interaction.interaction_id
+    options = passkey_sign_in.options(desk.provider, visit)
     return views.SignIn(
         frame=frame(desk, caller, visit, step=1),
-        action=place(desk, visit.interaction.interaction_id, "password"),
+        action=place(desk, where, "password"),
         user_name=again.typed,
+        passkey=AskPasskey(action=place(desk, where, "passkey"), options=options) if options else None,
+        recover=desk.base_path + RECOVER_PATH if desk.provider.mail.works else "",
         errors=again.errors,
     )
 
 
-def _code(desk: Desk, caller: Caller, visit: Visit, _: sign_in.AskCode, again: _Again) -> View:
+def _code(desk: Desk, caller: Caller, visit: Visit, page: AskCode, again: _Again) -> View:
+    where = visit.interaction.interaction_id
+    heading, wanted = asked(page, place(desk, where, "way"))
     return views.SecondFactor(
         frame=frame(desk, caller, visit, step=2),
-        action=place(desk, visit.interaction.interaction_id, "code"),
+        action=place(desk, where, "code"),
+        heading=heading,
+        asked=wanted,
         errors=again.errors,
     )
 
@@ -118,7 +157,7 @@ def _code(desk: Desk, caller: Caller, visit: Visit, _: sign_in.AskCode, again: _
 def _choice(desk: Desk, caller: Caller, visit: Visit, page: sign_in.ChooseEntity, again: _Again) -> View:
     where = visit.interaction.interaction_id
     return views.ChooseEntity(
-        frame=frame(desk, caller, visit, step=3),
+        frame=frame(desk, caller, visit, step=_factors(visit) + 1),
         action=place(desk, where, "entity"),
         search_action=place(desk, where),
         choices=tuple(_shown(choice, page.preselected) for choice in page.choices),
@@ -140,7 +179,7 @@ def _no_entity(desk: Desk, caller: Caller, visit: Visit, page: sign_in.NoEntity,
 
 def _consent(desk: Desk, caller: Caller, visit: Visit, page: sign_in.AskConsent, _: _Again) -> View:
     return views.Consent(
-        frame=frame(desk, caller, visit, step=_steps(visit)),
+        frame=replace(frame(desk, caller, visit, step=_steps(visit)), entity=page.choice.entity.name),
         action=place(desk, visit.interaction.interaction_id, "consent"),
         items=_told(visit.interaction.request),
         entity=page.choice.entity.name,
@@ -149,7 +188,7 @@ def _consent(desk: Desk, caller: Caller, visit: Visit, page: sign_in.AskConsent,
 
 def _confirm(desk: Desk, caller: Caller, visit: Visit, page: sign_in.Confirm, _: _Again) -> View:
     return views.Confirm(
-        frame=frame(desk, caller, visit, step=None),
+        frame=replace(frame(desk, caller, visit, step=None), entity=page.choice.entity.name),
         action=place(desk, visit.interaction.interaction_id, "confirm"),
         user_name=page.user.name,
         entity=page.choice.entity.name,
@@ -158,7 +197,7 @@ def _confirm(desk: Desk, caller: Caller, visit: Visit, page: sign_in.Confirm, _:
 
 _VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
     sign_in.AskPassword: _password,
-    sign_in.AskCode: _code,
+    AskCode: _code,
     sign_in.ChooseEntity: _choice,
     sign_in.NoEntity: _no_entity,
     sign_in.AskConsent: _consent,
@@ -166,7 +205,7 @@ _VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
 }
 
 
-def _told(request: AuthorizationRequest) -> tuple[str, ...]:
+def _told(request: AuthorizationRequest) -> tuple[Phrase, ...]:
     """What consent concerns; where a client wants it asked for less (D40), what every sign-in tells.
 
     A packed subject and what stands beside it tell everything, whatever was asked for (R-12.2).
@@ -174,97 +213,22 @@ def _told(request: AuthorizationRequest) -> tuple[str, ...]:
     everything = GENERATIONS[request.generation].packed_subject
     scopes = IDENTITY_SCOPES if everything else request.scopes
     told = tuple(what_a_scope_tells(scope) for scope in scopes if scope in IDENTITY_SCOPES)
-    return told or ("That you signed in, the organisation that you act for, and what you may do for it",)
+    return told or (phrase("That you signed in, the organisation that you act for, and what you may do for it"),)
 
 
-def leaving(desk: Desk, visit: Visit) -> View:
+async def leaving(desk: Desk, caller: Caller, visit: Visit) -> View:
     """The own page between the last POST and the client (D37)."""
+    looked_at = visit.interaction
+    chosen = None
+    if looked_at.entity_id:
+        chosen = await desk.provider.live.acting(looked_at.user_id, looked_at.entity_id, caller.now)
     return views.Leave(
-        frame=views.Frame(client_name=visit.client.name),
-        url=place(desk, visit.interaction.interaction_id, "leave"),
+        frame=replace(asker(visit), under_way=True, entity=chosen.entity.name if chosen else None),
+        url=place(desk, looked_at.interaction_id, "leave"),
         client_name=visit.client.name,
     )
 
 
 def waiting(desk: Desk, visit: Visit) -> View:
     """A completion is being written by another request (D15)."""
-    return views.Wait(
-        frame=views.Frame(client_name=visit.client.name), url=place(desk, visit.interaction.interaction_id)
-    )
-
-
-def _way_back(desk: Desk, visit: Visit) -> views.Link:
-    url = place(desk, visit.interaction.interaction_id, "leave")
-    return views.Link(url=url, text=f"Return to {visit.client.name}")
-
-
-def expired(desk: Desk, visit: Visit) -> View:
-    """The ten minutes are over (D15)."""
-    return views.Problem(
-        frame=views.Frame(client_name=visit.client.name),
-        heading="This sign-in has expired",
-        paragraphs=(
-            "For your safety a sign-in has to be finished within a few minutes. Nothing was shared.",
-            f"Return to {visit.client.name} and start again.",
-        ),
-        back=_way_back(desk, visit),
-    )
-
-
-def ended(desk: Desk, visit: Visit) -> View:
-    """This sign-in was finished before, here or in another tab (D15)."""
-    return views.Problem(
-        frame=views.Frame(client_name=visit.client.name),
-        heading="This sign-in is finished",
-        paragraphs=(
-            "It was completed or cancelled, here or in another tab, and works only once.",
-            f"Return to {visit.client.name}. If you are not signed in there, start again.",
-        ),
-        back=_way_back(desk, visit),
-    )
-
-
-def shut(desk: Desk, visit: Visit) -> View:
-    """Too many wrong codes have ended this sign-in (D45)."""
-    return views.Problem(
-        frame=views.Frame(client_name=visit.client.name),
-        heading="This sign-in was stopped",
-        paragraphs=(
-            "The code was wrong too often, so this sign-in was ended for your safety. Nothing was shared.",
-            f"Return to {visit.client.name} and start again.",
-        ),
-        back=_way_back(desk, visit),
-    )
-
-
-def other_browser(client: Client | None, interaction: Interaction) -> View:
-    """The page was opened in another browser than the one that began, or cookies are blocked (D34)."""
-    parts = urlsplit(interaction.request.redirect_uri)
-    name = client.name if client is not None else None
-    link = views.Link(url=f"{parts.scheme}://{parts.netloc}/", text=f"Go to {name}") if name else None
-    return views.Problem(
-        frame=views.Frame(client_name=name),
-        heading="This sign-in belongs to another browser",
-        paragraphs=(
-            "It was started in another browser or window, or this browser does not keep cookies.",
-            "Allow cookies for this site, go back to the service you came from and start again.",
-        ),
-        back=link,
-    )
-
-
-def claimed_elsewhere(visit: Visit) -> View:
-    """Another browser was quicker with this request (D15)."""
-    return other_browser(visit.client, visit.interaction)
-
-
-def unknown() -> View:
-    """There is no such sign-in any more."""
-    return views.Problem(
-        frame=views.Frame(),
-        heading="This sign-in is no longer here",
-        paragraphs=(
-            "The address is incomplete, or the sign-in ended some time ago.",
-            "Go back to the service you came from and start again.",
-        ),
-    )
+    return views.Wait(frame=replace(asker(visit), under_way=True), url=place(desk, visit.interaction.interaction_id))

@@ -25,6 +25,7 @@ let deadline = 0;
 let silent = false;
 
 const limit = () => document.getElementById("time-limit");
+const warning = () => document.getElementById("time-warning-text");
 const start = () => {
   deadline = Date.now() + Number(limit().dataset.seconds) * 1000;
   silent = false;
@@ -54,6 +55,7 @@ const extend = async (event) => {
     const renewed = page.getElementById("time-limit");
     if (!response.ok || !renewed?.dataset.seconds) return form.submit();
     limit().replaceWith(renewed);
+    warning().replaceWith(page.getElementById("time-warning-text")); // the last one offers no more time
     renewed.tabIndex = -1;
     renewed.focus({ preventScroll: true }); // the button that was pressed is gone
     start();
@@ -67,3 +69,13 @@ if (region && limit()?.dataset.seconds) {
   document.addEventListener("submit", extend);
   setInterval(look, 1000);
 }
+
+// While a sign-in is being completed: look every second, and leave the page only once there is another to show.
+const again = () => document.getElementById("again");
+const lookAgain = async () => {
+  const answer = await fetch(again().href).catch(() => null);
+  const page = new DOMParser().parseFromString((await answer?.text()) ?? "", "text/html");
+  if (answer?.ok && page.getElementById("again")) setTimeout(lookAgain, 1000);
+  else location.replace(again().href);
+};
+if (again()) setTimeout(lookAgain, 1000);

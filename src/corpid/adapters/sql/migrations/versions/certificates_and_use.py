@@ -11,6 +11,9 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
+phase = "expand"
+locks = "the tables keys and clients, for a moment"
+
 _TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 

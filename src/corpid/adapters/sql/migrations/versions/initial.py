@@ -16,6 +16,9 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+phase = "expand"
+locks = "nothing: there is nobody yet"
+
 _DATED = ("role", "sub_entity", "ref")
 _TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 _SQLITE = """

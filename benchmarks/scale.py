@@ -1,0 +1,173 @@
+"""A whole sign-in on a large database beside the same on a small one: both on one PostgreSQL, in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import time
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import argon2
+import asyncpg
+
+from benchmarks import engines, fill, many_entities, statements, steps
+from benchmarks.driver_hook import Walk, people, sign_in
+from benchmarks.fill import Size
+from benchmarks.http_client import Jar
+from benchmarks.relying_party import Keys, generate_key, registration
+from benchmarks.scale_report import LARGE, LEAST, SMALL
+from benchmarks.stage import opened
+from corpid.adapters.sealing import Sealer, key_from_file
+from corpid.adapters.sql.stores import open_postgresql
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from benchmarks.relying_party import Flow
+    from benchmarks.stage import Cpus, Stage
+    from tests.engines import PostgresServer
+
+BLOCK = 10
+"""sign-ins on one database before the other has its turn"""
+
+
+@dataclass(slots=True, kw_only=True)
+class Side:
+    """One of the two databases with its provider, and what each of its blocks cost."""
+
+    name: str
+    size: Size
+    database: str
+    settings: Mapping[str, str]
+    filled_seconds: float
+    mebibytes: float
+    stage: Stage
+    blocks: list[dict[str, float]] = field(default_factory=list)
+    """milliseconds of each sign-in: CPU of the loop, CPU with the password's hash, by the clock"""
+    next_person: int = 0
+
+    async def block(self, count: int, *, measured: bool = True) -> None:
+        """So many sign-ins, one after the other, each of somebody else. Raises steps.Wrong."""
+        flows = await self.stage.workshop.flows(count)
+        provider = self.stage.provider
+        before = provider.loop_seconds(), provider.cpu_seconds(), time.perf_counter()
+        for flow in flows:
+            await self._sign_in(flow)
+        after = provider.loop_seconds(), provider.cpu_seconds(), time.perf_counter()
+        spent = [1000 * (end - begin) / count for begin, end in zip(before, after, strict=True)]
+        self.stage.check(flows, 2)
+        if measured:
+            self.blocks.append(dict(zip(("loop_ms", "cpu_ms", "wall_ms"), spent, strict=True)))
+
+    async def _sign_in(self, flow: Flow) -> None:
+        # People far from each other, so that nobody finds the pages of the one before.
+        number = self.next_person * 7919 % self.size.users
+        self.next_person += 1
+        client = self.stage.load.client
+        await self.stage.push(flow)
+        walk = Walk(client.fetch, Jar(), steps.authorization_url(self.stage.maker, flow))
+        await sign_in(walk, fill.user_name(number))
+        await walk.submit(entity=fill.own_entities(number, self.size)[0])
+        leaving = walk.url.removesuffix("return") + "leave"
+        steps.called_back(flow, await client.fetch(leaving, head=f"Cookie: {walk.jar.header('/')}\r\n"))
+        for step in steps.back_channel(self.stage.maker):
+            step.accept(flow, await client.send(step.request(flow)))
+
+    def figures(self) -> dict[str, Any]:
+        """Its size, and the medians of its blocks."""
+        medians = {name: round(statistics.median(one[name] for one in self.blocks), 4) for name in self.blocks[0]}
+        of = self.size
+        return {
+            "users": of.users,
+            "entities": of.entities,
+            "memberships": of.memberships,
+            "assignments": of.assignments,
+            "clients": of.clients,
+            "many": of.many,
+            "filled_seconds": round(self.filled_seconds, 1),
+            "mebibytes": round(self.mebibytes, 1),
+            **medians,
+        }
+
+
+async def measure(
+    server: PostgresServer, share: float, sign_ins: int, cpus: Cpus, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Fill both, sign in on both in turn; a document. Raises provider.NotStarted, load.Hopeless, steps.Wrong."""
+    counting = await asyncpg.connect(server.dsn())
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(counting.close)
+        made = [await _filled(server, stack, name, of, say) for name, of in ((SMALL, LEAST), (LARGE, share))]
+        sides = [await stack.enter_async_context(_side(one, cpus)) for one in made]
+        say(f"{sign_ins} sign-ins on each, in turn")
+        for side in sides:
+            await side.block(BLOCK, measured=False)
+            await statements.forget(counting, side.database)
+        for number in range(-(-sign_ins // BLOCK)):
+            for side in sides if number % 2 else reversed(sides):
+                await side.block(min(BLOCK, sign_ins))
+        flows = len(sides[0].blocks) * min(BLOCK, sign_ins)
+        asked = {side.name: await statements.counted(counting, side.database, flows) for side in sides}
+        small, large = sides
+        return {
+            "sign_ins": flows,
+            "databases": {side.name: {**side.figures(), **asked[side.name]} for side in sides},
+            "ratio": _ratio(small, large),
+            "read_whole": statements.read_whole(server, large.database, asked[LARGE]["statements"]),
+            "many": {side.name: await _many(side, max(2, sign_ins // 10)) for side in sides},
+            "valid": not any(side.stage.load.problems for side in sides),
+            "problems": dict(small.stage.load.problems + large.stage.load.problems),
+        }
+
+
+async def _filled(
+    server: PostgresServer, stack: AsyncExitStack, name: str, share: float, say: Callable[[str], None]
+) -> dict[str, Any]:
+    size = Size.of(share)
+    say(f"filling the {name} database: {size.users:,} users, {size.assignments:,} assignments")
+    migrated = await asyncio.to_thread(lambda: server.migrated)
+    database = stack.enter_context(server.database(migrated))
+    settings = stack.enter_context(engines.settings(server, database))
+    sealer = Sealer(key_from_file(Path(settings["CORPID_KEY_ENCRYPTION_KEY_FILE"])))
+    begun = time.monotonic()
+    stores = await open_postgresql(server.dsn(database), sealer, time.time)
+    try:
+        await fill.fill(stores, server.dsn(database), size, argon2.PasswordHasher().hash(people.PASSWORD), _jwks())
+    finally:
+        await stores.close()
+    return {
+        "name": name,
+        "size": size,
+        "database": database,
+        "settings": settings,
+        "filled_seconds": time.monotonic() - begun,
+        "mebibytes": int(server.sql("SELECT pg_database_size(current_database())", database)) / 2**20,
+    }
+
+
+def _jwks() -> str:
+    keys = Keys(signing=generate_key(), encryption=generate_key())
+    return json.dumps(registration(keys, "https://op.example")["jwks"])
+
+
+@asynccontextmanager
+async def _side(made: dict[str, Any], cpus: Cpus) -> AsyncIterator[Side]:
+    async with opened(cpus, connections=1, settings=made["settings"]) as stage:
+        yield Side(**made, stage=stage)
+
+
+def _ratio(small: Side, large: Side) -> float:
+    """CPU on the large one by CPU on the small one, the median of blocks that stood side by side."""
+    pairs = zip(small.blocks, large.blocks, strict=True)
+    return round(statistics.median(there["loop_ms"] / here["loop_ms"] for here, there in pairs), 3)
+
+
+async def _many(side: Side, arrivals: int) -> dict[str, Any]:
+    """Somebody with a session and thousands of entities: what the steps of an arrival cost."""
+    chosen = fill.entity_id(side.size.many // 2)
+    _, _, figures = await many_entities.person(side.stage, people.many_entities(side.size.many), chosen, arrivals)
+    return {"entities": side.size.many, "steps": figures}

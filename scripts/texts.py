@@ -1,0 +1,69 @@
+"""What people read, collected from code and templates into src/corpid/locales (`make texts`).
+
+The catalogues keep every translation of a text that is still said, and get an empty one for each that is new.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po, write_po
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SOURCE: Final = Path(__file__).parents[1] / "src" / "corpid"
+LOCALES: Final = SOURCE / "locales"
+TEMPLATE: Final = LOCALES / "corpid.pot"
+
+_METHODS: Final = [("sandbox/**", "ignore"), ("**.py", "python"), ("web/templates/**.html", "jinja2")]
+_OPTIONS: Final = {"web/templates/**.html": {"trimmed": "true", "newstyle_gettext": "true", "silent": "false"}}
+_KEYWORDS: Final = {"phrase": None, "counted": (2, 3), "_": None, "gettext": None, "ngettext": (1, 2)}
+_TRANSIENT: Final = tuple(
+    f'"{name}'.encode() for name in ("Project", "POT-C", "PO-R", "Last-T", "Language-T", "Generated", "Report")
+)
+_HEADER: Final = (
+    "# CorpID's pages in another language. English is the original; `make texts` keeps this file in step.\n#"
+)
+
+
+def collected() -> Catalog:
+    """Every text that is marked, with the files that say it."""
+    catalog = Catalog(project="CorpID", header_comment=_HEADER, fuzzy=False)
+    found = extract_from_dir(SOURCE, _METHODS, _OPTIONS, keywords=_KEYWORDS)
+    for path, _, message, _, context in sorted(found, key=lambda each: each[0]):
+        catalog.add(message, locations=[(path, 0)], context=context)
+    return catalog
+
+
+def written(catalog: Catalog, path: Path) -> None:
+    """The catalogue as a file, without what would change each time it is written."""
+    whole = BytesIO()
+    write_po(whole, catalog, width=110, include_lineno=False, ignore_obsolete=True)
+    path.write_bytes(b"".join(line for line in whole.getvalue().splitlines(True) if not line.startswith(_TRANSIENT)))
+
+
+def kept(paths: Iterable[Path], template: Catalog) -> None:
+    """Bring catalogues in step with what is said now."""
+    for path in paths:
+        with path.open("rb") as file:
+            catalog = read_po(file, locale=path.stem.replace("-", "_"))
+        catalog.update(template, no_fuzzy_matching=True)
+        catalog.header_comment = _HEADER
+        written(catalog, path)
+        missing = sum(1 for message in catalog if message.id and not all(_forms(message.string)))
+        print(f"{path.name}: {len(catalog)} texts, {missing} to translate")
+
+
+def _forms(string: str | tuple[str, ...] | list[str] | None) -> tuple[str, ...]:
+    return (string or "",) if isinstance(string, str | None) else tuple(string)
+
+
+if __name__ == "__main__":
+    everything = collected()
+    kept(sorted(LOCALES.glob("*.po")), everything)
+    written(everything, TEMPLATE)

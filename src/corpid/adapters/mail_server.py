@@ -1,0 +1,55 @@
+"""The address of a mail server, and what it says of TLS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Final, Literal
+from urllib.parse import unquote, urlsplit
+
+_PORTS: Final = {"smtp": 587, "smtps": 465}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailServer:
+    """Where letters are handed over. `starttls` is refused by nobody but this machine's own servers."""
+
+    host: str
+    port: int
+    security: Literal["tls", "starttls", "none"]
+    user_name: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+def mail_server(url: str) -> MailServer:
+    """The server of `smtp://USER:PASSWORD@HOST:PORT` (STARTTLS) or `smtps://…`; both without USER, too.
+
+    Raises ValueError, which repeats nothing of the address, since it may hold a password. Source: RFC 8314 §3
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("its port is none: write smtp://USER:PASSWORD@HOST:587") from None
+    host = parts.hostname or ""
+    if parts.scheme not in _PORTS or not host or parts.path not in {"", "/"} or parts.query or parts.fragment:
+        raise ValueError("it is no mail server: write smtp://USER:PASSWORD@HOST:587 or smtps://USER:PASSWORD@HOST:465")
+    if (parts.username is None) != (parts.password is None):
+        raise ValueError("USER and PASSWORD belong together: write both, with special characters as %XX, or neither")
+    security: Literal["tls", "starttls", "none"] = "none" if _is_this_machine(host) else "starttls"
+    return MailServer(
+        host=host,
+        port=port or _PORTS[parts.scheme],
+        security="tls" if parts.scheme == "smtps" else security,
+        user_name=None if parts.username is None else unquote(parts.username),
+        password=None if parts.password is None else unquote(parts.password),
+    )
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

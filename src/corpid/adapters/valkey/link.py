@@ -1,0 +1,171 @@
+"""One connection to one run of Redis, which all requests of a process share.
+
+Of a cluster each node has such a link. What a node refuses, because it does not hold the key (any more), it has
+not executed; it is refused here too, and never sent on to another node.
+
+Commands of many requests are written as they come, and answers come back in the same order. So nothing
+waits for a free connection, a request that is given up leaves no answer behind for another, and when the
+engine hangs one question that stays without an answer shows it for all.
+
+A link never connects again. When it ends, every command without an answer fails, and nobody knows
+whether it was executed: it is never sent a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from redis.exceptions import AuthenticationError, NoPermissionError, ReadOnlyError, RedisError, ResponseError
+
+from corpid.adapters.valkey import engine
+from corpid.adapters.valkey.addresses import ANSWER_SECONDS
+from corpid.ports import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from redis.asyncio.connection import AbstractConnection
+
+    from corpid.adapters.valkey.addresses import Address
+    from corpid.adapters.valkey.engine import Engine
+
+Command: TypeAlias = "tuple[str | bytes | int, ...]"
+Answer: TypeAlias = Any  # bytes, a number, a list of them, or None
+
+_WAITING_MOST: Final = 10_000
+"""commands without an answer; more are refused at once"""
+_PERMISSIONS: Final = "+@read +@write -@dangerous +info +time, and +cluster|slots on a cluster"
+
+
+class Link:
+    """An open connection, and the engine at its other end."""
+
+    def __init__(self, connection: AbstractConnection, address: Address, engine: Engine) -> None:
+        self.engine: Final = engine
+        self.address: Final = address
+        self.ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
+        self._connection: Final = connection
+        self._name: Final = address.name
+        self._reason = ""
+        self._waiting: Final[deque[asyncio.Future[Answer]]] = deque()
+        self._reader: Final = asyncio.create_task(self._read())
+
+    async def ask(self, *commands: Command) -> list[Answer]:
+        """Send commands together and wait for all answers; what the engine refuses raises StoreUnavailable."""
+        self._check()
+        loop = asyncio.get_running_loop()
+        answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in commands]
+        self._waiting.extend(answers)
+        try:
+            # up to its first wait, which comes after writing, nobody else runs: the order is that of `_waiting`
+            await self._connection.send_packed_command(self._connection.pack_commands(commands), check_health=False)
+        except (RedisError, OSError) as error:
+            self.end(str(error))
+        return [await answer for answer in answers]
+
+    async def ask_each(self, commands: Iterable[Command]) -> list[Answer | StoreUnavailable]:
+        """Send commands one by one; for what the engine refuses there is the error in the place of its answer."""
+        return [_content(answer) for answer in await asyncio.gather(*map(self.ask, commands), return_exceptions=True)]
+
+    async def time(self) -> float:
+        """Epoch seconds by the engine's clock (D49). Raises StoreUnavailable."""
+        [(seconds, microseconds)] = await self.ask(("TIME",))
+        return int(seconds) + int(microseconds) / 1_000_000
+
+    def end(self, reason: str) -> None:
+        """Fail whatever waits for an answer, and everything from now on."""
+        if self.ended.done():
+            return
+        self._reason = reason
+        self.ended.set_result(None)
+        for answer in self._waiting:
+            self._settle(answer, ConnectionError(reason))
+        self._waiting.clear()
+
+    async def close(self) -> None:
+        """Let go of the connection, in order if it still works."""
+        works = not self.ended.done()
+        self.end("closed")
+        self._reader.cancel()
+        try:
+            await asyncio.gather(self._reader, return_exceptions=True)
+        finally:
+            with suppress(RedisError):
+                await self._connection.disconnect(nowait=not works)
+
+    def _check(self) -> None:
+        if self.ended.done():
+            raise StoreUnavailable(f"{self._name}: {self._reason}")
+        if len(self._waiting) > _WAITING_MOST:
+            raise StoreUnavailable(f"{self._name}: {len(self._waiting)} commands wait for their answers already")
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                answer = await self._next()
+                self._settle(self._waiting.popleft(), answer)
+                if isinstance(answer, ReadOnlyError):
+                    self.end("it has become a replica of another")
+        except (RedisError, OSError) as error:
+            self.end(str(error))
+        finally:
+            self.end("the connection was closed")
+
+    async def _next(self) -> Answer:
+        try:
+            return await self._connection.read_response()
+        except ResponseError as error:
+            return error
+
+    def _settle(self, waiting: asyncio.Future[Answer], answer: Answer) -> None:
+        if waiting.done():
+            return
+        if not isinstance(answer, Exception):
+            waiting.set_result(answer)
+            return
+        waiting.set_exception(StoreUnavailable(f"{self._name}: {answer}"))
+        waiting.exception()  # whoever waits may have been given up
+
+
+def _content(answers: list[Answer] | BaseException) -> Answer | StoreUnavailable:
+    if isinstance(answers, StoreUnavailable):
+        return answers
+    if isinstance(answers, BaseException):
+        raise answers
+    return answers[0]
+
+
+async def connect(address: Address) -> Link:
+    """Open a link and look who is there. Raises StoreUnavailable with a sentence for the operator."""
+    connection = address.connection()
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            found = await _greet(connection)
+    except (StoreUnavailable, RedisError, OSError, LookupError, ValueError) as error:
+        sentence = next(sentence for kind, sentence in _SENTENCES if isinstance(error, kind))
+        raise StoreUnavailable(f"{address.name} {sentence.format(error=error)}") from None
+    return Link(connection, address, found)
+
+
+async def _greet(connection: AbstractConnection) -> Engine:
+    try:
+        await connection.connect()  # type: ignore[no-untyped-call]
+        await connection.send_command("INFO", check_health=False)
+        return engine.usable(await connection.read_response())
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
+
+
+_SENTENCES: Final[Sequence[tuple[type[BaseException], str]]] = (
+    (StoreUnavailable, "{error}"),
+    (AuthenticationError, "refuses the user or password of transient_url: {error}"),
+    (NoPermissionError, f"does not let this user do what CorpID needs ({_PERMISSIONS}): {{error}}"),
+    (TimeoutError, f"did not answer within {ANSWER_SECONDS:g} seconds"),
+    (RedisError, "cannot be reached; is it running, and does transient_url name it? {error}"),
+    (OSError, "cannot be reached; is it running, and does transient_url name it? {error}"),
+    (Exception, "gives answers that are not those of Redis: {error}"),
+)

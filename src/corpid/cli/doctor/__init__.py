@@ -1,0 +1,133 @@
+"""`corpid doctor`: look at a running deployment the way its callers meet it, and at a node from inside.
+
+A few dozen requests, one after the other. None can succeed and none needs a secret; nothing is written but log lines.
+"""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import suppress
+from pathlib import Path  # noqa: TC003 - typer reads it when the program runs
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from corpid import settings
+from corpid.cli import output
+from corpid.cli.doctor import answers, findings, inside, peers, proxy_file, reached, requests, transport
+from corpid.cli.doctor.wire import NoAnswer, Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from corpid.cli.doctor.findings import Finding
+    from corpid.cli.doctor.reached import Reached
+
+    Check = Callable[[Reached], Finding | list[Finding] | None]
+
+CHECKS: Final[tuple[tuple[str, Check], ...]] = (
+    ("base_url", reached.issuer),
+    ("endpoints", reached.endpoints),
+    ("key set", answers.keys),
+    ("paths", requests.paths),
+    ("Authorization", requests.authorization),
+    ("DPoP", requests.dpop),
+    ("header sizes", requests.heads),
+    ("body sizes", requests.bodies),
+    ("caching", answers.caching),
+    ("compression", answers.compression),
+    ("clock", answers.clock),
+    ("readiness", answers.ready),
+    ("HSTS", transport.hsts),
+    ("plain HTTP", transport.plain),
+)
+_UNANSWERED: Final = "A request was not answered"
+_ENOUGH: Final = 3
+"""requests without an answer, after which nothing more is asked"""
+
+
+def doctor(
+    url: Annotated[
+        str, typer.Argument(metavar="[URL]", help="Where relying parties reach CorpID. Default: base_url.")
+    ] = "",
+    *,
+    node: Annotated[
+        bool, typer.Option("--node", help="Look at this node's settings and engines, too. Default without URL.")
+    ] = False,
+    ca: Annotated[Path | None, typer.Option(help="PEM file of a certification authority to trust instead.")] = None,
+    proxy: Annotated[
+        Path | None, typer.Option(help="The proxy's configuration (nginx, HAProxy), for what no request shows.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Look at a running deployment: what a proxy changes, TLS, clocks, keys, engines. Changes nothing.
+
+    Exits with 1 if there is a problem, with 0 if there are only warnings.
+    """
+    found: list[Finding] = []
+    chosen = None
+    if node or not url:
+        try:
+            chosen = settings.load()
+        except settings.SettingsError as error:
+            found.append(findings.problem("settings", findings.sentence(error)))
+    where = url or (chosen.base_url if chosen else "")
+    if where:
+        found += _outside(where, ca)
+    if chosen is not None:
+        found += [peers.look(chosen), *inside.look(chosen)]
+    if proxy is not None:
+        found.append(proxy_file.look(_text(proxy)))
+    (findings.tell_as_json if json else findings.tell)(where, found)
+    if any(finding.verdict == "problem" for finding in found):
+        raise typer.Exit(1)
+
+
+def _text(file: Path) -> str:
+    return output.text_of(file, expected="a proxy's configuration")
+
+
+def _outside(url: str, authority: Path | None) -> list[Finding]:
+    try:
+        origin = Origin(url, transport.trusting(authority))
+    except ValueError as error:
+        output.fail(f"{error}.")
+    except (OSError, ssl.SSLError) as error:
+        output.fail(f"--ca {authority} cannot be read: {error}")
+    found: list[Finding] = []
+    with suppress(NoAnswer):
+        found += _understood("certificate", lambda: list(transport.look(origin)))
+    if any(finding.about == "certificate" and finding.verdict == "problem" for finding in found):
+        origin = Origin(url, transport.unchecked())
+    first, there = reached.reach(origin)
+    found.append(first)
+    return found + (_checks(there) if there else [])
+
+
+def _checks(there: Reached) -> list[Finding]:
+    found: list[Finding] = []
+    for about, check in CHECKS:
+        found += _checked(about, check, there)
+        if sum(finding.seen.startswith(_UNANSWERED) for finding in found) >= _ENOUGH:
+            break
+    return found
+
+
+def _checked(about: str, check: Check, there: Reached) -> list[Finding]:
+    try:
+        return _understood(about, lambda: check(there))
+    except NoAnswer as error:
+        change = "Change: look at the proxy's own log, and at the nodes'."
+        return [findings.problem(about, findings.sentence(f"{_UNANSWERED}: {error}"), change)]
+
+
+def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) -> list[Finding]:
+    """What a look found. Raises NoAnswer; every other failure is a finding of its own."""
+    try:
+        said = look()
+    except NoAnswer:
+        raise
+    except Exception as error:  # noqa: BLE001 - whoever answered may have said anything
+        seen = f"What was answered cannot be understood ({type(error).__name__})."
+        return [findings.problem(about, seen, "Change: let the proxy send every path of this host to CorpID.")]
+    return said if isinstance(said, list) else [said] if said else []

@@ -1,0 +1,85 @@
+"""What `corpid doctor` found, in words: what was seen, and what to change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+
+from corpid.cli import output
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Verdict = Literal["ok", "warning", "problem"]
+
+_MOST: Final = 2000
+"""characters of one text"""
+_COLOURS: Final = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at. `about` names it and is unique in a report; `change` is empty where all is well,
+    and where `seen` says what to do."""
+
+    about: str
+    verdict: Verdict
+    seen: str
+    change: str = ""
+
+
+def ok(about: str, seen: str) -> Finding:
+    """As it should be."""
+    return Finding(about=about, verdict="ok", seen=plain(seen))
+
+
+def warning(about: str, seen: str, change: str) -> Finding:
+    """It works, but not as well as it could, or this cannot be told from here."""
+    return Finding(about=about, verdict="warning", seen=plain(seen), change=plain(change))
+
+
+def problem(about: str, seen: str, change: str = "") -> Finding:
+    """Something does not work, or is not safe. `change` is empty where what was seen says what to do."""
+    return Finding(about=about, verdict="problem", seen=plain(seen), change=plain(change))
+
+
+def plain(text: str) -> str:
+    """One line of bounded length that does nothing to a terminal: much of it was said by whoever answered."""
+    shown = text if len(text) <= _MOST else f"{text[:_MOST]}..."
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown)
+
+
+def sentence(error: object) -> str:
+    """What an error says, as a sentence: names of settings and addresses stay as they are."""
+    text = str(error).rstrip(".")
+    first, space, rest = text.partition(" ")
+    begun = f"{first.capitalize() if first.isalpha() and first.islower() else first}{space}{rest}"
+    return begun if begun.endswith("?") else f"{begun}."
+
+
+def tell(url: str, findings: Sequence[Finding]) -> None:
+    """The report, for people."""
+    console = Console(highlight=False, emoji=False)
+    console.print(f"[bold]{escape(url)}[/]", soft_wrap=True)
+    width = max((len(finding.about) for finding in findings), default=0)
+    for finding in findings:
+        colour, indented = _COLOURS[finding.verdict], " " * (width + 10)
+        label = f"[{colour}]{finding.verdict.ljust(7)}[/] {finding.about.ljust(width)}"
+        console.print(f"{label}  {escape(finding.seen)}", soft_wrap=True)
+        if finding.change:
+            console.print(f"{indented}{escape(finding.change)}", soft_wrap=True)
+    verdicts = [finding.verdict for finding in findings]
+    counts = [counted(verdicts.count(each), each) for each in ("problem", "warning")]
+    output.say(f"{', '.join(counts)}, {verdicts.count('ok')} ok.")
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 problem`, `2 problems`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def tell_as_json(url: str, findings: Sequence[Finding]) -> None:
+    """The report, for machines."""
+    output.as_json({"url": url, "findings": findings})

@@ -1,0 +1,105 @@
+"""A person at their own account: signed in for it, in one browser, for a short time (D30, D34).
+
+This session is none of single sign-on's: no client is answered with it, and single sign-on does not open the account.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from corpid.directory.access import Person
+from corpid.flows import browsers, interactions
+from corpid.flows.account import own_client
+from corpid.flows.arrival import Entered
+from corpid.flows.browsers import Browser
+from corpid.flows.interactions import Interaction
+from corpid.ports import AuditEvent
+from corpid.protocol.limits import ACCOUNT_FRESH_SECONDS, ACCOUNT_IDLE_SECONDS
+
+if TYPE_CHECKING:
+    from corpid.directory.records import User
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.ports import Session
+
+_NOTED_SECONDS: Final = 120
+"""how late a session may know of its last use: so seldom is it written"""
+
+
+class TooOld(Exception):
+    """The sign-in is too old for a change of factors: it has to be made anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """A person, the browser they sit at, and the session that they signed in for."""
+
+    user: User
+    browser: Browser
+    session: Session
+
+    @property
+    def form(self) -> str:
+        """What a form of these pages is bound to beside the browser (D35)."""
+        return f"account {self.session.session_id}"
+
+
+async def seat(provider: Provider, caller: Caller, browser: Browser | None) -> Seat | None:
+    """Who sits at this browser, None where nobody is signed in to the account, or was idle for too long.
+
+    Notes the use of the session, at most every two minutes. Source: D30, D34
+    """
+    if browser is None or not browser.account_id:
+        return None
+    session = await provider.registry.sessions.get(browser.account_id, now=caller.now)
+    if session is None or session.purpose != "account" or session.browser_id != browser.browser_id:
+        return None
+    if caller.now >= session.seen_at + ACCOUNT_IDLE_SECONDS:
+        return None
+    user = await provider.registry.directory.user(session.user_id)
+    if user is None or not user.enabled:
+        return None
+    if caller.now >= session.seen_at + _NOTED_SECONDS:
+        await provider.registry.sessions.use(session.session_id, at=int(caller.now))
+    return Seat(user=user, browser=browser, session=session)
+
+
+def require_fresh(sitting: Seat, *, now: float) -> None:
+    """Raises TooOld unless the person signed in a few minutes ago (D30, DESIGN, Security)."""
+    if now >= sitting.session.auth_time + ACCOUNT_FRESH_SECONDS:
+        raise TooOld
+
+
+def event(caller: Caller, sitting: Seat, action: str) -> AuditEvent:
+    """What the audit is told of something that a person did in their account. Source: DESIGN, Security"""
+    user_id = sitting.user.user_id
+    return AuditEvent(
+        actor=Person(user_id=user_id).name,
+        action=action,
+        object=user_id,
+        request_id=caller.request_id,
+        detail={"address": caller.address, "device": caller.device},
+    )
+
+
+async def enter(
+    provider: Provider, caller: Caller, browser: Browser | None, *, page: str, anew: bool = False
+) -> Entered:
+    """Begin a sign-in that leads to a page of the account; a browser that is new gets a cookie.
+
+    `anew`: the person is signed in, but not lately enough for that page. Source: D15, D34
+    """
+    interaction = Interaction(
+        interaction_id=provider.new_id(),
+        browser_id=browser.browser_id if browser else provider.new_id(),
+        reference=provider.new_id(),
+        request=own_client.request(provider, page, anew=anew),
+        expires_at=interactions.fresh_expiry(caller.now),
+    )
+    async with provider.transient.unit(caller.now) as unit:
+        cookie = None
+        if browser is None:
+            cookie = await browsers.welcome(provider, unit, Browser(browser_id=interaction.browser_id))
+        await interactions.keep(provider, unit, interaction)
+    return Entered(interaction_id=interaction.interaction_id, cookie=cookie)

@@ -1,0 +1,1 @@
+"""Setting up one's factors: by an invitation, after losing one, or in the account."""

@@ -1,0 +1,84 @@
+"""A forgotten password: a link by e-mail, for whoever still has their second factor (D44, D45, D47).
+
+Whoever asks is told the same, and nothing that depends on the account is done before they are answered.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from math import ceil
+from typing import TYPE_CHECKING
+
+from corpid.directory import names
+from corpid.directory.access import ANONYMOUS
+from corpid.flows import kinds, links, notices
+from corpid.flows.enrolment import enrolments
+from corpid.flows.throttle import Throttled, site
+from corpid.ports import StoreUnavailable
+from corpid.protocol.limits import RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS
+
+if TYPE_CHECKING:
+    from corpid.directory.records import User
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+
+
+async def ask(provider: Provider, caller: Caller) -> None:
+    """Count a request of this address. Raises Throttled (D47)."""
+    kind = kinds.RECOVERIES
+    window = str(int(caller.now // kind.seconds))
+    key = kinds.key(kind, provider.policy.base_url, "address", site(caller.address), window)
+    async with provider.transient.unit(caller.now) as unit:
+        asked = await unit.count(kind.name, key, kind.seconds)
+    if asked > RECOVERIES_PER_ADDRESS:
+        raise Throttled(ceil(kind.seconds - caller.now % kind.seconds))
+
+
+async def answer(provider: Provider, caller: Caller, user_name: str) -> None:
+    """Send the letter, if there is anybody to send one to: what follows a request, once it was answered.
+
+    A few in an hour for one account; more are passed over. Whoever has begun with an earlier link goes on, since
+    somebody else may have asked. Source: D44, D45, D47
+    """
+    with suppress(StoreUnavailable):
+        user = await _named(provider, user_name)
+        if user is None or not user.email or not await _admitted(provider, caller, user):
+            return
+        if not user.enabled or not await _has_second_factor(provider, user):
+            notices.no_link(provider, user)
+            return
+        path = await links.make(
+            provider.registry,
+            user,
+            "password",
+            actor=ANONYMOUS,
+            now=caller.now,
+            new_id=provider.new_id,
+            request_id=caller.request_id,
+            spared=await enrolments.under_way(provider, caller, user, "password"),
+        )
+        notices.link(provider.mail, user, "password", provider.policy.base_url + path, provider=provider.policy.name)
+
+
+async def _named(provider: Provider, user_name: str) -> User | None:
+    try:
+        name = names.user_name(user_name)
+    except ValueError:
+        return None
+    return await provider.registry.directory.user_by_name(name)
+
+
+async def _admitted(provider: Provider, caller: Caller, user: User) -> bool:
+    key = kinds.key(kinds.RECOVERIES, provider.policy.base_url, "account", user.user_id)
+    async with provider.transient.unit(caller.now) as unit:
+        sent = await unit.count(kinds.RECOVERIES.name, key, kinds.RECOVERIES.seconds)
+    return sent <= RECOVERIES_PER_ACCOUNT
+
+
+async def _has_second_factor(provider: Provider, user: User) -> bool:
+    """One that is not the mailbox itself, which the link comes to already."""
+    known = await provider.registry.directory.credentials(user.user_id)
+    if known is not None and known.totp_secret:
+        return True
+    factors = provider.registry.factors
+    return bool(await factors.passkeys(user.user_id)) or await factors.recovery_codes_left(user.user_id) > 0

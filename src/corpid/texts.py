@@ -1,0 +1,50 @@
+"""What CorpID says to people: written in English where it belongs, translated where it is shown.
+
+A phrase *is* its English text, so that logs, the audit and tests read it as it stands; it remembers what it was
+made of, so that a page can say it in the language of its reader (`web.catalogues`). `make texts` collects the
+arguments of `phrase` and `counted`, which therefore have to be literals.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Phrase(str):
+    """A text for a person. `message` is the literal, `values` what stands in its braces.
+
+    With `many`, the literal for every number but one, `values["count"]` chooses between them.
+    """
+
+    __slots__ = ("many", "message", "values")
+
+    message: str
+    many: str
+    values: Mapping[str, object]
+
+    def __new__(cls, message: str, many: str, values: Mapping[str, object]) -> Self:
+        """Beside its parts, the English text."""
+        wording = many if many and values["count"] != 1 else message
+        shown = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
+        made = super().__new__(cls, wording.format_map(shown) if values else wording)
+        made.message = message
+        made.many = many
+        made.values = MappingProxyType(values)
+        return made
+
+
+def phrase(message: str, /, **values: object) -> Phrase:
+    """A text for a person, e.g. `phrase("Return to {name}", name=client.name)`.
+
+    A value is a name that stands as it is, a whole number, or another phrase.
+    """
+    return Phrase(message, "", values)
+
+
+def counted(count: int, one: str, many: str, /, **values: object) -> Phrase:
+    """A text that depends on a number, e.g. `counted(5, "{count} minute left", "{count} minutes left")`."""
+    return Phrase(one, many, {"count": count, **values})

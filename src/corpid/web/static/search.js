@@ -1,0 +1,40 @@
+// Searches while a person types, by asking for the page that the search button would show; without it the button does.
+"use strict";
+
+{
+  const PAUSE = 250; // milliseconds without another key
+  const form = document.getElementById("search");
+  const field = form.querySelector("input[type=search]");
+  const status = document.getElementById("found");
+  let timer, asking;
+  let shown = field.value.trim();
+
+  const search = async () => {
+    const query = field.value.trim();
+    if (query === shown) return;
+    asking?.abort();
+    asking = new AbortController();
+    const where = new URL(form.action);
+    where.search = new URLSearchParams({ query });
+    try {
+      const response = await fetch(where, { signal: asking.signal });
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const results = page.getElementById("results");
+      if (!response.ok || !results) return; // the sign-in has ended or moved on: the next click says so
+      const chosen = document.querySelector("#results input:checked")?.value;
+      document.getElementById("results").replaceWith(results);
+      for (const each of results.querySelectorAll("input[type=radio]:not(:disabled)")) {
+        if (each.value === chosen) each.checked = true;
+      }
+      shown = query;
+      status.textContent = results.querySelector("[data-found]")?.textContent.trim() ?? "";
+    } catch {
+      // the button is still there
+    }
+  };
+
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(search, PAUSE);
+  });
+}

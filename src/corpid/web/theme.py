@@ -1,0 +1,176 @@
+"""An operator's own look: colours, shapes, a logo, an icon and a line of help, without touching a template.
+
+A theme is a directory with theme.toml and the pictures that it names (docs/theming.md). It is read once, at start. Only
+known variables with values of their kind get into the style sheet, which is a static file like every other.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from corpid.web.contrast import faint, palettes
+from corpid.web.languages import ENGLISH, LANGUAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+FILE: Final = "theme.toml"
+STYLE: Final = "theme.css"
+LARGEST_PICTURE: Final = 100_000
+"""bytes"""
+_LONGEST_TEXT: Final = 300
+_COLOUR: Final = (re.compile(r"#[0-9a-f]{6}"), "a colour such as #0b4a82")
+_LENGTH: Final = (re.compile(r"(0|[0-2](\.[0-9]{1,4})?rem|[0-9]{1,2}px)"), "a length such as 0.5rem or 8px")
+_FONTS: Final = (
+    re.compile(r"""(?=.{1,300}$)([A-Za-z0-9 ,-]|"[A-Za-z0-9 -]+"|'[A-Za-z0-9 -]+')+"""),
+    "a list of fonts such as Inter, Arial, sans-serif",
+)
+SHAPES: Final = {"radius": _LENGTH, "radius-large": _LENGTH, "sans": _FONTS}
+_PICTURES: Final = {"png": re.compile(rb"\x89PNG\r\n\x1a\n"), "svg": re.compile(rb".*<svg[\s>]", re.DOTALL)}
+"""suffix → how such a file begins"""
+_LINK: Final = re.compile(r"(https://|mailto:|tel:)[!-~]+")
+_TEXTS: Final = ("help", "link", "link_text")
+
+
+class ThemeError(Exception):
+    """A theme that cannot be used; the message is one sentence for the operator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Help:
+    """What stands at the foot of every page for those who need help."""
+
+    help: str = ""
+    link: str = ""
+    link_text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theme:
+    """What was read. `files` are static files by name; the pictures are names of such files, or empty."""
+
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    logo: str = ""
+    logo_dark: str = ""
+    logo_has_name: bool = False
+    """whether the provider's name need not stand beside the logo"""
+    icon: str = ""
+    texts: Mapping[str, Help] = field(default_factory=dict)
+    """language → help"""
+    warnings: tuple[str, ...] = ()
+    """what works, but should not stay so"""
+
+    def help_in(self, tag: str) -> Help:
+        """The help in a language, else in English."""
+        return self.texts.get(tag) or self.texts.get(ENGLISH.tag) or Help()
+
+
+NO_THEME: Final = Theme()
+
+
+def read(directory: Path) -> Theme:
+    """The theme of a directory. Raises ThemeError. Source: DESIGN "Pages"."""
+    try:
+        written = tomllib.loads((directory / FILE).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ThemeError(f"theme: {directory / FILE} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ThemeError(f"{directory / FILE} is not valid TOML: {error}") from error
+    light, dark = palettes(files("corpid").joinpath("web", "static", "style.css").read_text(encoding="utf-8"))
+    _known(written, {"logo", "logo_dark", "logo_has_name", "icon", "light", "dark", "shape", "texts"}, "")
+    own_light = _values(written, "light", dict.fromkeys(light, _COLOUR))
+    own_dark = _values(written, "dark", dict.fromkeys(dark, _COLOUR))
+    shape = _values(written, "shape", SHAPES)
+    own = {STYLE: _css(shape, own_light, own_dark).encode()}
+    pictures = {name: _picture(directory, name, written, own) for name in ("logo", "logo_dark", "icon")}
+    return Theme(
+        files=own,
+        **pictures,
+        logo_has_name=written.get("logo_has_name") is True,
+        texts=_texts(written),
+        warnings=tuple(
+            f"{FILE}, {scheme}: {sentence}"
+            for scheme, palette in (("light", {**light, **own_light}), ("dark", {**dark, **own_dark}))
+            for sentence in faint(palette)
+        ),
+    )
+
+
+def _known(table: Mapping[str, object], names: set[str], place: str) -> None:
+    for name in table:
+        if name not in names:
+            raise ThemeError(f"{FILE}: there is no {place}{name}; choose from {', '.join(sorted(names))}")
+
+
+def _table(written: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = written.get(name, {})
+    if not isinstance(table, dict):
+        raise ThemeError(f"{FILE}: {name} is a table: write [{name}] and its values below")
+    return table
+
+
+def _values(written: Mapping[str, Any], name: str, kinds: Mapping[str, tuple[re.Pattern[str], str]]) -> dict[str, str]:
+    table = _table(written, name)
+    _known(table, set(kinds), f"{name}.")
+    for variable, value in table.items():
+        pattern, wanted = kinds[variable]
+        if not isinstance(value, str) or not pattern.fullmatch(value.lower() if pattern is _COLOUR[0] else value):
+            raise ThemeError(f"{FILE}: {name}.{variable} = {value!r} cannot be used: write {wanted}")
+    return {variable: value.lower() if kinds[variable] is _COLOUR else value for variable, value in table.items()}
+
+
+def _css(shape: Mapping[str, str], light: Mapping[str, str], dark: Mapping[str, str]) -> str:
+    """Each scheme by itself: what is set for the light one must not reach the dark one."""
+
+    def block(values: Mapping[str, str]) -> str:
+        return ":root { " + " ".join(f"--{name}: {value};" for name, value in values.items()) + " }"
+
+    return (
+        f"{block(shape)}\n@media (prefers-color-scheme: light) {{ {block(light)} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ {block(dark)} }}\n"
+    )
+
+
+def _picture(directory: Path, name: str, written: Mapping[str, Any], own: dict[str, bytes]) -> str:
+    """Adds a picture to the files; the name that it has there."""
+    path = written.get(name, "")
+    if path == "":
+        return ""
+    suffix = str(path).rpartition(".")[2].lower()
+    if not isinstance(path, str) or suffix not in _PICTURES:
+        raise ThemeError(f"{FILE}: {name} = {path!r} cannot be used: name a file that ends in .svg or .png")
+    try:
+        with (directory / path).open("rb") as file:
+            content = file.read(LARGEST_PICTURE + 1)
+    except OSError as error:
+        raise ThemeError(f"{FILE}: {name}: {directory / path} cannot be read: {error.strerror}") from error
+    if len(content) > LARGEST_PICTURE:
+        raise ThemeError(f"{FILE}: {name}: {path} is larger than {LARGEST_PICTURE // 1000} kB: make it smaller")
+    if not _PICTURES[suffix].match(content):
+        raise ThemeError(f"{FILE}: {name}: {path} is not a picture of the kind {suffix}: save it anew as one")
+    own[f"theme-{name}.{suffix}"] = content
+    return f"theme-{name}.{suffix}"
+
+
+def _texts(written: Mapping[str, Any]) -> dict[str, Help]:
+    texts = _table(written, "texts")
+    _known(texts, {language.tag for language in LANGUAGES}, "texts.")
+    found = {}
+    for tag in texts:
+        table = _table(texts, tag)
+        _known(table, set(_TEXTS), f"texts.{tag}.")
+        for name, text in table.items():
+            if not isinstance(text, str) or len(text) > _LONGEST_TEXT:
+                raise ThemeError(f"{FILE}: texts.{tag}.{name} is a text of at most {_LONGEST_TEXT} characters")
+        made = Help(**table)
+        if bool(made.link) != bool(made.link_text) or (made.link and not _LINK.fullmatch(made.link)):
+            raise ThemeError(
+                f"{FILE}: texts.{tag} has link and link_text, or neither; a link begins with https://, mailto: or tel:"
+            )
+        found[tag] = made
+    return found

@@ -1,0 +1,211 @@
+"""Where a person is signed in, where they were, and what they are told of it (D30, D47)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from msgspec.structs import replace
+
+from corpid import app, settings
+from tests.account.scene import AGENT, account, at_account, go, hidden, send, sessions
+from tests.postbox import Postbox
+from tests.sign_in.factors import ALICE
+from tests.sign_in.world import EVERY_SCOPE, run, walk_to
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1"
+NEW_DEVICE = "You signed in on a new device"
+
+
+def test_browsers_are_listed_by_device_and_one_is_signed_out() -> None:
+    """D30: at its next request, on whichever node."""
+
+    async def story(made: World) -> None:
+        phone, browser = await at_account(made, agent=PHONE), await at_account(made, "browsers")
+        assert "Safari on iPhone Last used" in browser.page.text
+        assert "Firefox on Linux This browser" in browser.page.text
+        await browser.fill_and_submit("browser")
+        assert "Safari" not in browser.page.text
+        assert await go(made, phone) == "Sign in"
+        assert await go(made, browser) == "Your account"
+        assert len(await made.audit("session.end")) == 1
+
+    run(story)
+
+
+def test_everywhere_else_is_signed_out_at_once() -> None:
+    """D30: single sign-on, too; but nothing in this browser."""
+
+    async def story(made: World) -> None:
+        phone, browser = await at_account(made, agent=PHONE), await made.browser()
+        made.clock.pass_(60)
+        await walk_to(made, browser, await made.relying_party(), ("password", "code", "entity"))
+        made.clock.pass_(60)
+        await browser.open(account(made, "browsers"))
+        await made.factors(browser, made.people["alice"])
+        assert len(await sessions(made)) == 3
+        form = next(f for f in browser.page.forms if any(b.value == "others" for b in f.buttons))
+        await browser.submit(form, "others")
+        assert await go(made, phone) == "Sign in"
+        assert {each.purpose for each in await sessions(made)} == {"sign_in", "account"}
+        assert await go(made, browser) == "Your account"
+
+    run(story, session_seconds=3600)
+
+
+def test_a_session_that_ended_on_one_node_is_ended_on_every_other_at_its_next_request() -> None:
+    """D30: nothing of a session is kept in a process."""
+
+    async def story(made: World) -> None:
+        options = {"base_url": made.base, "data_dir": made.directory, "developer_mode": True}
+        second = app.create(settings.load(**options), clock=made.clock, passwords=made.passwords)
+        application = await made.stack.enter_async_context(second)
+        browser = await at_account(made)
+        transport = httpx.ASGITransport(app=application.asgi, client=("127.0.0.1", 50000))
+        other_node = httpx.AsyncClient(transport=transport, base_url=made.base, cookies=browser.http.cookies)
+        elsewhere = await made.stack.enter_async_context(other_node)
+        assert (await elsewhere.get(account(made))).status_code == 200
+        await browser.open(f"{made.base}/sign-out")
+        await browser.submit(browser.page.forms[0])
+        assert (await elsewhere.get(account(made))).status_code == 303
+
+    run(story)
+
+
+def test_nobody_signs_out_somebody_else() -> None:
+    """DESIGN, Security: a name of theirs is nobody's here."""
+
+    async def story(made: World) -> None:
+        await made.person("bob")
+        await at_account(made, agent=PHONE)
+        browser = await at_account(made, "browsers")
+        form = next(f for f in browser.page.forms if "browser" in f.names())
+        name = next(c.value for c in form.controls if c.name == "browser")
+        bob = await at_account(made, "language", who="bob")
+        answer = await send(made, bob, "browsers", **hidden(bob), browser=name)
+        assert answer.status_code == 303
+        await send(made, bob, "browsers", **hidden(bob), decision="others")
+        assert len(await sessions(made)) == 2
+
+    run(story)
+
+
+def test_the_last_use_is_noted_seldom_and_never_brings_back_what_has_ended() -> None:
+    async def story(made: World) -> None:
+        browser = await at_account(made)
+        (first,) = await sessions(made)
+        made.clock.pass_(60)
+        await go(made, browser)
+        assert (await sessions(made))[0].seen_at == first.seen_at
+        made.clock.pass_(60)
+        await go(made, browser)
+        assert (await sessions(made))[0].seen_at == int(made.clock())
+        held = made.provider.registry.sessions
+        await held.end_all(ALICE, (await made.audit("sign_in.complete"))[0])
+        await held.use(first.session_id, at=int(made.clock()))
+        assert await sessions(made) == []
+
+    run(story)
+
+
+def test_the_last_sign_ins_say_where_when_and_how() -> None:
+    """The relying party, the entity, the factors, the device; never anybody else's."""
+
+    async def story(made: World) -> None:
+        await made.person("bob")
+        await at_account(made, who="bob", agent=PHONE)
+        browser = await made.browser()
+        browser.http.headers["User-Agent"] = AGENT
+        await walk_to(made, browser, await made.relying_party(), ("password", "code", "entity"))
+        made.clock.pass_(60)
+        await browser.open(account(made, "sign-ins"))
+        await made.factors(browser, made.people["alice"])
+        text = browser.page.text
+        assert "Relying Party 1 15 Jan 2027" in text
+        assert "For Acme Pte. Ltd." in text.replace(" .", ".")
+        assert "Password and code · Firefox on Linux" in text
+        assert "iPhone" not in text
+
+    run(story)
+
+
+def test_the_language_is_kept_for_letters_and_pages() -> None:
+    async def story(made: World) -> None:
+        browser = await at_account(made, "language")
+        await send(made, browser, "language", **hidden(browser), language="xx")
+        assert (await made.provider.registry.directory.user(ALICE)).language == "en"
+        await browser.fill_and_submit(language="ms")
+        assert browser.response is not None
+        assert browser.response.headers["content-language"] == "ms"
+        assert (await made.provider.registry.directory.user(ALICE)).language == "ms"
+        assert [entry.object for entry in await made.audit("user.language")] == [ALICE]
+
+    run(story)
+
+
+async def reachable(made: World) -> None:
+    user = await made.provider.registry.directory.user(ALICE)
+    await made.write(replace(user, email="alice@example.com"))
+
+
+def test_a_letter_tells_of_a_sign_in_on_a_new_device_but_not_of_the_first() -> None:
+    """D47: once for each browser; it leads to the account."""
+    postbox = Postbox()
+
+    async def story(made: World) -> None:
+        await reachable(made)
+        browser = await at_account(made)
+        assert postbox.letters == []
+        made.clock.pass_(1200)
+        await go(made, browser)
+        await made.factors(browser, made.people["alice"])
+        assert postbox.letters == []
+        await at_account(made, agent=PHONE)
+        (letter,) = postbox.letters
+        assert letter.subject == NEW_DEVICE
+        assert "Safari on iPhone" in letter.text
+        assert account(made) in letter.text
+
+    run(story, postbox=postbox)
+
+
+def test_the_entity_that_was_chosen_last_stands_first_without_single_sign_on() -> None:
+    """D17: in this browser, for this person."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser = await made.browser()
+        for first in ("", "200000003A"):
+            made.clock.pass_(60)
+            await walk_to(made, browser, await made.relying_party(scope=EVERY_SCOPE), ("password", "code"))
+            form = browser.page.form_with("entity")
+            assert form is not None
+            chosen = [each.value for each in form.choices("entity") if each.chosen]
+            assert chosen == ([first] if first else [])
+            await browser.fill_and_submit(entity="200000003A")
+            await browser.fill_and_submit("decision", button="agree")
+        assert form is not None
+        assert form.choices("entity")[0].value == "200000003A"
+        other = await made.browser()
+        made.clock.pass_(60)
+        await walk_to(made, other, await made.relying_party(scope=EVERY_SCOPE), ("password", "code"))
+        form = other.page.form_with("entity")
+        assert form is not None
+        assert not [each for each in form.choices("entity") if each.chosen]
+
+    run(story, entities=3)
+
+
+@pytest.mark.parametrize("agent", ["", "x" * 5000, "\x7f<script>", "curl/8"])
+def test_a_browser_that_names_no_device_is_another_browser(agent: str) -> None:
+    """RFC 9110 §10.1.5: nothing of the header is repeated."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made, "browsers", agent=agent)
+        assert "Another browser This browser" in browser.page.text
+
+    run(story)

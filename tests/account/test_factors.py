@@ -1,0 +1,329 @@
+"""A person's own factors: what they change in the account, and that one way in always remains (D44, D45, D46)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyotp
+import pytest
+from msgspec.structs import replace
+
+from corpid.directory.records import Credentials
+from corpid.jose.encoding import base64url
+from corpid.protocol.limits import ACCOUNT_FRESH_SECONDS
+from tests.account.scene import account, at_account, go, hidden, send, sessions
+from tests.authenticator import Authenticator
+from tests.postbox import Postbox
+from tests.sign_in.factors import ALICE, CODES, change, options_of, passkey, recovery
+from tests.sign_in.world import BASE, run
+
+if TYPE_CHECKING:
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
+
+NEW_PASSWORD = "seven grey herons wading"
+ONLY_WAY = "This passkey is your only way in."
+
+
+async def reachable(made: World) -> None:
+    """Give Alice an address."""
+    user = await made.provider.registry.directory.user(ALICE)
+    await made.write(replace(user, email="alice@example.com", language="ms"))
+
+
+async def credentials(made: World) -> Credentials:
+    stored: Credentials = await made.provider.registry.directory.credentials(ALICE)
+    return stored
+
+
+async def keys(made: World) -> list[Any]:
+    found: list[Any] = await made.provider.registry.factors.passkeys(ALICE)
+    return found
+
+
+def page_of(browser: Browser, name: str) -> str:
+    """The page of the passkey with this name, of those that are listed."""
+    return next(target for target, text in browser.page.links if text == name).removeprefix("/account/")
+
+
+def told(postbox: Postbox) -> list[str]:
+    return [letter.subject for letter in postbox.letters]
+
+
+def test_a_new_password_signs_in_and_ends_every_other_session() -> None:
+    """D44: the person is told by letter, in their language; this browser stays."""
+    postbox = Postbox()
+
+    async def story(made: World) -> None:
+        await reachable(made)
+        other, browser = await at_account(made), await at_account(made, "password")
+        await browser.fill_and_submit(password=NEW_PASSWORD)
+        assert browser.page.heading == "Your account"
+        assert "Your change is saved." in browser.page.text
+        assert await go(made, other) == "Sign in"
+        assert await made.passwords.verify((await credentials(made)).password_hash, NEW_PASSWORD)
+        assert told(postbox)[-1] == "Your password was changed"
+        assert postbox.letters[-1].language == "ms"
+        assert account(made) in postbox.letters[-1].text
+        assert [entry.object for entry in await made.audit("factors.password")] == [ALICE]
+
+    run(story, postbox=postbox)
+
+
+@pytest.mark.parametrize(
+    ("password", "sentence"),
+    [("short", "at least 12"), ("alice alice alice", "little more than your user name"), ("", "at least 12")],
+)
+def test_a_password_that_nobody_may_have_is_refused_calmly(password: str, sentence: str) -> None:
+    """D44."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made, "password")
+        before = await credentials(made)
+        await browser.fill_and_submit(password=password)
+        assert browser.response is not None
+        assert browser.response.status_code == 422
+        assert sentence in browser.page.text
+        assert await credentials(made) == before
+
+    run(story)
+
+
+def test_an_app_is_set_up_anew_by_its_first_code() -> None:
+    """D45: the code was used up by it, the app before no longer works, and the same key is never offered again."""
+    postbox = Postbox()
+
+    async def story(made: World) -> None:
+        await reachable(made)
+        browser = await at_account(made, "app")
+        found = re.search(r'<code class="key" dir="ltr">([A-Z2-7 ]+)</code>', browser.response.text)  # type: ignore[union-attr]
+        assert found is not None
+        secret = found[1].replace(" ", "")
+        await browser.fill_and_submit(code="000000")
+        assert "This code is not right." in browser.page.text
+        await browser.fill_and_submit(code=pyotp.TOTP(secret).at(int(made.clock())))
+        assert browser.page.heading == "Your account"
+        stored = await credentials(made)
+        assert stored.totp_secret == secret
+        assert stored.totp_last_step == int(made.clock()) // 30
+        await go(made, browser, "app")
+        assert found[1] not in browser.page.text
+        assert told(postbox)[-1] == "Your second factor was changed"
+
+    run(story, postbox=postbox)
+
+
+def test_new_recovery_codes_replace_those_before_once_they_are_kept() -> None:
+    """D45: each set is offered once, and sent twice it is written once."""
+    postbox = Postbox()
+
+    async def story(made: World) -> None:
+        await reachable(made)
+        await recovery(made)
+        other, browser = await at_account(made), await at_account(made, "codes")
+        shown = re.findall(r"<li><code>([a-z0-9-]+)</code>", browser.response.text)  # type: ignore[union-attr]
+        assert len(set(shown)) == 10
+        assert "had so far stop working once you press Finish" in browser.page.text
+        await browser.submit(next(form for form in browser.page.forms if "kept" in form.names()))
+        assert "Keep the codes first" in browser.page.text
+        assert shown[0] in browser.page.text
+        assert await made.provider.registry.factors.recovery_codes_left(ALICE) == len(CODES)
+        form = hidden(browser)
+        await browser.fill_and_submit(kept="yes")
+        assert "10 codes left" in browser.page.text
+        answer = await send(made, browser, "codes", **form, kept="yes")
+        assert answer.headers["location"] == "/account/codes"
+        assert len(await made.audit("factors.recovery_codes")) == 1
+        assert told(postbox)[-1] == "You have new recovery codes"
+        assert await go(made, other) == "Sign in"
+        await go(made, browser, "codes")
+        assert shown[0] not in browser.page.text
+
+    run(story, postbox=postbox)
+
+
+def test_a_passkey_is_added_renamed_and_removed() -> None:
+    """D46: it signs in from then on, and no longer."""
+    postbox = Postbox()
+
+    async def story(made: World) -> None:
+        await reachable(made)
+        browser, key = await at_account(made, "new-passkey"), Authenticator(user_handle=ALICE.encode())
+        await browser.fill_and_submit(passkey=key.make(options_of(browser), BASE))
+        assert browser.page.heading == "Your passkeys"
+        assert "Firefox on Linux, 2027-01-15" in browser.page.text
+        signed_in = await at_account(made, key=key)
+        assert signed_in.page.heading == "Your account"
+        await browser.open(account(made, page_of(browser, "Firefox on Linux, 2027-01-15")))
+        await browser.fill_and_submit(name="  My   key ")
+        assert "My key" in browser.page.text
+        assert [entry.object for entry in await made.audit("factors.rename_passkey")] == [ALICE]
+        await browser.open(account(made, page_of(browser, "My key")))
+        await browser.submit(next(f for f in browser.page.forms if any(b.value == "remove" for b in f.buttons)))
+        assert browser.page.heading == "Your passkeys"
+        assert await keys(made) == []
+        assert await go(made, signed_in) == "Sign in"
+        assert told(postbox)[:1] + told(postbox)[-1:] == ["A passkey was added", "A passkey was removed"]
+
+    run(story, postbox=postbox)
+
+
+@pytest.mark.parametrize("decision", ["rename", "remove"])
+def test_a_page_that_was_open_for_long_changes_no_passkey(decision: str) -> None:
+    """DESIGN, Security: a change of factors needs a fresh sign-in when it is sent, not only when it is shown."""
+
+    async def story(made: World) -> None:
+        await passkey(made)
+        browser = await at_account(made, "passkeys")
+        page = page_of(browser, "A key")
+        await browser.open(account(made, page))
+        made.clock.pass_(ACCOUNT_FRESH_SECONDS)
+        answer = await send(made, browser, page, **hidden(browser), name="Other", decision=decision)
+        assert "/sign-in/" in answer.headers["location"]
+        assert [each.name for each in await keys(made)] == ["A key"]
+
+    run(story)
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\x07b"])
+def test_a_passkey_gets_no_name_that_cannot_be_read(name: str) -> None:
+    async def story(made: World) -> None:
+        await passkey(made)
+        browser = await at_account(made, "passkeys")
+        await browser.open(account(made, page_of(browser, "A key")))
+        await browser.fill_and_submit(name=name)
+        assert "Type a name of at most 60 characters." in browser.page.text
+        assert [each.name for each in await keys(made)] == ["A key"]
+
+    run(story)
+
+
+async def only_passkeys(made: World, number: int) -> list[Authenticator]:
+    """Alice has these passkeys, and neither password nor app."""
+    made_keys = [await passkey(made) for _ in range(number)]
+    await change(made, after=Credentials(user_id=ALICE))
+    return made_keys
+
+
+def test_the_last_way_in_is_not_removed() -> None:
+    """D46: a password alone, or recovery codes beside it, which run out, are no way that lasts."""
+
+    async def story(made: World) -> None:
+        (key,) = await only_passkeys(made, 1)
+        password_hash = await made.passwords.hash(NEW_PASSWORD)
+        for after in (Credentials(user_id=ALICE), Credentials(user_id=ALICE, password_hash=password_hash)):
+            await change(made, after=after)
+            await recovery(made)
+            browser = await at_account(made, "passkeys", key=key)
+            await browser.open(account(made, page_of(browser, "A key")))
+            await browser.submit(next(f for f in browser.page.forms if any(b.value == "remove" for b in f.buttons)))
+            assert ONLY_WAY in browser.page.text
+            assert len(await keys(made)) == 1
+
+    run(story)
+
+
+def test_of_the_last_two_passkeys_removed_at_once_one_remains() -> None:
+    """D46: the rule is kept where the change is written."""
+
+    async def story(made: World) -> None:
+        both = await only_passkeys(made, 2)
+        browsers = [await at_account(made, "passkeys", key=key) for key in both]
+        pages = [each for each, text in browsers[0].page.links if text == "A key"]
+        sent = []
+        for browser, page in zip(browsers, pages, strict=True):
+            await browser.open(f"{made.base}{page}")
+            form = hidden(browser)
+            sent.append(send(made, browser, page.removeprefix("/account/"), **form, decision="remove"))
+        await asyncio.gather(*sent)
+        assert len(await keys(made)) == 1
+
+    run(story)
+
+
+def test_somebody_elses_passkey_can_be_neither_seen_nor_changed() -> None:
+    """DESIGN, Security: every write asks whose it is."""
+
+    async def story(made: World) -> None:
+        await made.person("bob")
+        await passkey(made)
+        alice = await at_account(made, "passkeys")
+        page = page_of(alice, "A key")
+        bob = await at_account(made, "passkeys", who="bob")
+        form = hidden(await with_form(made, bob))
+        assert (await bob.http.get(account(made, page))).status_code == 404
+        for decision in ("rename", "remove"):
+            assert (await send(made, bob, page, **form, decision=decision, name="Mine")).status_code == 404
+        assert [each.name for each in await keys(made)] == ["A key"]
+
+    run(story)
+
+
+async def with_form(made: World, browser: Browser) -> Browser:
+    """The browser at a page of the account that has a form."""
+    await go(made, browser, "language")
+    return browser
+
+
+def test_a_form_of_another_session_or_site_changes_nothing() -> None:
+    """D35: the token is bound to browser and session; a POST has to come from our own pages."""
+
+    async def story(made: World) -> None:
+        await made.person("bob")
+        browser, bob = await at_account(made, "password"), await at_account(made, "password", who="bob")
+        own, foreign, before = hidden(browser), hidden(bob), await credentials(made)
+        for form in (foreign, {}, {"form_token": ""}):
+            answer = await send(made, browser, "password", **form, password=NEW_PASSWORD)
+            assert (answer.status_code, answer.headers["location"]) == (303, "/account/password")
+        for site in ("cross-site", "same-site", "none", None):
+            answer = await send(made, browser, "password", site=site, **own, password=NEW_PASSWORD)
+            assert answer.status_code == 400
+        made.clock.pass_(60)
+        await browser.open(f"{made.base}/sign-out")
+        await browser.submit(browser.page.forms[0])
+        await browser.open(account(made))
+        await made.factors(browser, made.people["alice"])
+        answer = await send(made, browser, "password", **own, password=NEW_PASSWORD)
+        assert answer.status_code == 303
+        assert await credentials(made) == replace(before, totp_last_step=(await credentials(made)).totp_last_step)
+
+    run(story)
+
+
+def test_a_passkey_made_for_another_session_is_refused() -> None:
+    """D46: a challenge is good in one session, once."""
+
+    async def story(made: World) -> None:
+        await made.person("bob")
+        browser, bob = await at_account(made, "new-passkey"), await at_account(made, "new-passkey", who="bob")
+        key = Authenticator(user_handle=ALICE.encode())
+        answer = key.make(options_of(bob), BASE)
+        await browser.fill_and_submit(passkey=answer)
+        assert "The passkey could not be set up." in browser.page.text
+        made_here = key.make(options_of(browser), BASE)
+        form = hidden(browser)
+        for _ in range(2):
+            await send(made, browser, "new-passkey", **form, passkey=made_here)
+        assert [each.credential_id for each in await keys(made)] == [base64url(key.credential_id)]
+
+    run(story)
+
+
+def test_two_changes_at_once_are_one_after_the_other_or_one_is_refused() -> None:
+    """The change is conditional on the credentials as they were looked at."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made, "password")
+        form = hidden(browser)
+        wanted = [f"{NEW_PASSWORD} {number}" for number in range(3)]
+        answers = await asyncio.gather(
+            *(send(made, browser, "password", **form, password=password) for password in wanted)
+        )
+        assert {answer.status_code for answer in answers} <= {303, 422}
+        stored = (await credentials(made)).password_hash
+        assert sum([await made.passwords.verify(stored, password) for password in wanted]) == 1
+        assert len(await sessions(made)) == 1
+
+    run(story)

@@ -1,0 +1,127 @@
+"""What a person changes in their account, on each engine (D30, D46)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from corpid.directory.records import User
+from corpid.ports import FactorChange, Link, Session, SignOut, Upsert
+from tests.adapters.kept_records import LIM, TAN, write
+from tests.adapters.opened import EVENT, NOW
+from tests.adapters.test_factors import KEY, NOBODY, add
+
+if TYPE_CHECKING:
+    from corpid.adapters.sql.stores import SqlStores
+    from tests.adapters.places import Place
+
+
+def test_of_several_removals_at_once_the_last_passkey_is_left(place: Place) -> None:
+    """D46: also of a person whose credentials have no row yet."""
+    ids = ("A", "B", "C", "D")
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN)
+        factors = stores.registry.factors
+        for each in ids:
+            assert await factors.change(add(replace(KEY, credential_id=each)), EVENT)
+        removals = [
+            FactorChange(before=NOBODY, after=NOBODY, remove_passkey=each, passkey_remains=True) for each in ids
+        ]
+        done = await asyncio.gather(*(factors.change(each, EVENT) for each in removals))
+        assert sum(done) == len(ids) - 1
+        assert len(await factors.passkeys(TAN.user_id)) == 1
+
+    place.run(scenario)
+
+
+def test_a_use_is_noted_of_a_session_that_lives_and_of_no_other(place: Place) -> None:
+    """D30: what has ended does not come back; the other browsers of a person end together."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN, LIM)
+        sessions = stores.registry.sessions
+        now = int(await stores.transient.engine_time() or NOW)
+        session = Session(
+            session_id="s", user_id=TAN.user_id, browser_id="b", auth_time=1, amr=("pwd",), level=2, expires_at=now + 60
+        )
+        here = replace(session, session_id="t", browser_id="here")
+        for each in (session, here, replace(session, session_id="x", user_id=LIM.user_id)):
+            await sessions.put(each)
+        await sessions.use("s", at=now, entity_id="E1")
+        assert await sessions.get("s", now=now) == replace(session, seen_at=now, entity_id="E1")
+        await sessions.use("s", at=now + 1)
+        assert await sessions.get("s", now=now) == replace(session, seen_at=now + 1, entity_id="E1")
+        await sessions.end_all(TAN.user_id, EVENT, but_browser="here")
+        await sessions.use("s", at=now)
+        assert await sessions.of(TAN.user_id, now=now) == [here]
+        assert len(await sessions.of(LIM.user_id, now=now)) == 1
+        await sessions.put(replace(here, expires_at=now))
+        assert await sessions.of(TAN.user_id, now=now) == []
+
+    place.run(scenario)
+
+
+def test_a_language_is_written_and_nothing_else_of_a_person(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN, LIM)
+        await stores.registry.directory.set_language(TAN.user_id, "ms", EVENT)
+        found = await stores.registry.directory.read(User, [TAN.key, LIM.key])
+        assert found == {TAN.key: replace(TAN, language="ms"), LIM.key: LIM}
+
+    place.run(scenario)
+
+
+LINK = Link(
+    link_hash="ab", purpose="password", user_id=TAN.user_id, created_at=1, expires_at=int(NOW) + 900, factors=""
+)
+
+
+async def _signed_in_with_a_link(stores: SqlStores, now: int) -> Session:
+    """Tan has a session, and a link that somebody may have opened."""
+    session = Session(
+        session_id="s", user_id=TAN.user_id, browser_id="b", auth_time=1, amr=("pwd",), level=2, expires_at=now + 60
+    )
+    await stores.registry.sessions.put(session)
+    await stores.registry.factors.keep_link(LINK, EVENT)
+    return session
+
+
+def test_any_change_of_a_persons_factors_ends_every_link_of_theirs(place: Place) -> None:
+    """D46: also one of passkeys alone, so that what was begun with a lost passkey cannot be finished."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN, LIM)
+        factors = stores.registry.factors
+        assert await factors.change(add(KEY), EVENT)
+        foreign = replace(LINK, link_hash="cd", user_id=LIM.user_id)
+        await factors.keep_link(foreign, EVENT)
+        await factors.keep_link(replace(LINK, link_hash="password"), EVENT)
+        await factors.keep_link(replace(LINK, link_hash="second_factor", purpose="second_factor"), EVENT)
+        assert await factors.change(FactorChange(before=NOBODY, after=NOBODY, remove_passkey=KEY.credential_id), EVENT)
+        assert [await factors.link(each) for each in ("password", "second_factor")] == [None, None]
+        assert await factors.link("cd") == foreign
+        begun_before = FactorChange(before=NOBODY, after=NOBODY, spend_link="password")
+        assert not await factors.change(begun_before, EVENT)
+
+    place.run(scenario)
+
+
+def test_who_is_signed_out_has_neither_sessions_nor_links(place: Place) -> None:
+    """D44, D50: in the transaction of the change that asks for it."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN, LIM)
+        now = int(await stores.transient.engine_time() or NOW)
+        await _signed_in_with_a_link(stores, now)
+        off = replace(TAN, enabled=False)
+        await stores.registry.directory.write([SignOut(LIM.user_id)], EVENT)
+        assert await stores.registry.sessions.get("s", now=now) is not None
+        await stores.registry.directory.write([SignOut(TAN.user_id), Upsert(off)], EVENT)
+        assert await stores.registry.sessions.get("s", now=now) is None
+        assert await stores.registry.factors.link(LINK.link_hash) is None
+        assert await stores.registry.directory.user(TAN.user_id) == off
+
+    place.run(scenario)

@@ -1,0 +1,116 @@
+"""Passkeys and recovery codes, on each engine (D45, D46)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from corpid.directory.records import Credentials
+from corpid.ports import FactorChange, Passkey
+from tests.adapters.kept_records import LIM, TAN, remove, write
+from tests.adapters.opened import EVENT
+
+if TYPE_CHECKING:
+    from corpid.adapters.sql.stores import SqlStores
+    from tests.adapters.places import Place
+
+KEY = Passkey(
+    credential_id="A-_b", user_id=TAN.user_id, public_key="cHVi", sign_count=4, name="Tan's key", aaguid="0000",
+    synced=False, transports=("hybrid", "internal"), created_at=5,
+)  # fmt: skip
+NOBODY = Credentials(user_id=TAN.user_id)
+WITH = Credentials(user_id=TAN.user_id, password_hash="$argon2id$x", totp_secret="JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
+
+
+def add(passkey: Passkey) -> FactorChange:
+    return FactorChange(before=NOBODY, after=NOBODY, add_passkey=passkey)
+
+
+def test_a_passkey_is_added_found_listed_renamed_and_removed(place: Place) -> None:
+    """D46: by its owner only, and with its owner."""
+    later = replace(KEY, credential_id="B", created_at=9, sign_count=2**32 - 1, transports=())
+
+    async def scenario(stores: SqlStores) -> None:
+        factors = stores.registry.factors
+        await write(stores, TAN, LIM)
+        assert await factors.change(add(later), EVENT)
+        assert await factors.change(add(KEY), EVENT)
+        assert not await factors.change(add(KEY), EVENT)
+        assert (await factors.passkey("A-_b"), await factors.passkey("a-_b")) == (KEY, None)
+        assert await factors.passkeys(TAN.user_id) == [KEY, later]
+        assert await factors.passkeys(LIM.user_id) == []
+        renamed = replace(later, name="Mine")
+        assert not await factors.rename_passkey(replace(renamed, user_id=LIM.user_id), EVENT)
+        before = len(await stores.registry.audit.entries())
+        assert await factors.rename_passkey(renamed, EVENT)
+        assert len(await stores.registry.audit.entries()) == before + 1
+        foreign = Credentials(user_id=LIM.user_id)
+        assert not await factors.change(FactorChange(before=foreign, after=foreign, remove_passkey="B"), EVENT)
+        assert await factors.passkey("B") == replace(later, name="Mine")
+        assert await factors.change(FactorChange(before=NOBODY, after=NOBODY, remove_passkey="B"), EVENT)
+        assert await factors.passkey("B") is None
+        await remove(stores, TAN)
+        assert await factors.passkey("A-_b") is None
+
+    place.run(scenario)
+
+
+def test_a_passkey_is_used_from_the_counter_that_was_looked_at(place: Place) -> None:
+    """D46: of several at once one is written, with its event."""
+
+    async def scenario(stores: SqlStores) -> None:
+        factors = stores.registry.factors
+        await write(stores, TAN)
+        await factors.change(add(KEY), EVENT)
+        before = len(await stores.registry.audit.entries(limit=100))
+        used = replace(KEY, sign_count=7, used_at=9, synced=True)
+        assert sorted(await asyncio.gather(*(factors.use_passkey(used, KEY, EVENT) for _ in range(5)))) == [
+            False
+        ] * 4 + [True]
+        assert await factors.passkey(KEY.credential_id) == used
+        assert len(await stores.registry.audit.entries(limit=100)) == before + 1
+        assert not await factors.use_passkey(replace(used, credential_id="C"), used, EVENT)
+
+    place.run(scenario)
+
+
+def test_a_recovery_code_is_taken_once_and_by_its_owner(place: Place) -> None:
+    """D45: new ones replace what was left."""
+
+    async def scenario(stores: SqlStores) -> None:
+        factors = stores.registry.factors
+        await write(stores, TAN, LIM)
+        change = FactorChange(before=NOBODY, after=NOBODY, recovery_codes=("a" * 64, "b" * 64))
+        assert await factors.change(change, EVENT)
+        assert await factors.recovery_codes_left(TAN.user_id) == 2
+        assert not await factors.take_recovery_code(LIM.user_id, "a" * 64, EVENT)
+        taken = await asyncio.gather(*(factors.take_recovery_code(TAN.user_id, "a" * 64, EVENT) for _ in range(5)))
+        assert sorted(taken) == [False] * 4 + [True]
+        assert await factors.recovery_codes_left(TAN.user_id) == 1
+        assert await factors.change(replace(change, recovery_codes=("c" * 64,)), EVENT)
+        assert not await factors.take_recovery_code(TAN.user_id, "b" * 64, EVENT)
+        assert await factors.recovery_codes_left(TAN.user_id) == 1
+
+    place.run(scenario)
+
+
+def test_a_change_is_written_whole_from_what_was_looked_at_or_not_at_all(place: Place) -> None:
+    """DESIGN "One-time means one statement": of two changes at once the second is told."""
+
+    async def scenario(stores: SqlStores) -> None:
+        factors, directory = stores.registry.factors, stores.registry.directory
+        await write(stores, TAN)
+        first = FactorChange(before=NOBODY, after=WITH, add_passkey=KEY, recovery_codes=("a" * 64,))
+        second = replace(first, add_passkey=replace(KEY, credential_id="B"))
+        assert await factors.change(first, EVENT)
+        assert not await factors.change(second, EVENT)
+        assert await directory.credentials(TAN.user_id) == WITH
+        assert [each.credential_id for each in await factors.passkeys(TAN.user_id)] == [KEY.credential_id]
+        known = FactorChange(before=WITH, after=NOBODY, add_passkey=KEY, recovery_codes=())
+        assert not await factors.change(known, EVENT)
+        assert await factors.recovery_codes_left(TAN.user_id) == 1
+        assert await directory.credentials(TAN.user_id) == WITH
+
+    place.run(scenario)

@@ -1,0 +1,319 @@
+"""Letters by SMTP, to a real server in this process (RFC 5321, D48)."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from email import message_from_bytes, policy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog
+from aiosmtpd.smtp import SMTP, AuthResult
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from corpid.adapters.mail_server import MailServer, mail_server
+from corpid.adapters.smtp import SmtpMail
+from corpid.engines import said
+from corpid.ports import Letter
+from corpid.texts import phrase
+from tests.certificates import Authority
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from email.message import EmailMessage
+    from pathlib import Path
+
+NOON = 1_800_000_000.0
+PERSON = "nina@example.org"
+
+
+@dataclass(kw_only=True)
+class PostOffice:
+    """What an SMTP server was handed. `replies` are its answers to the next messages, before it takes them."""
+
+    port: int = 0
+    replies: list[str] = field(default_factory=list)
+    tried: int = 0
+    taken: list[tuple[list[str], EmailMessage]] = field(default_factory=list)
+    logged_in: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802 - the library's name
+        self.tried += 1
+        if self.replies:
+            return self.replies.pop(0)
+        message: Any = message_from_bytes(envelope.content, policy=policy.SMTP)
+        self.taken.append((envelope.rcpt_tos, message))
+        return "250 taken"
+
+    def authenticate(self, _server: Any, _session: Any, _envelope: Any, _mechanism: str, given: Any) -> AuthResult:
+        self.logged_in.append((given.login, given.password))
+        return AuthResult(success=given.password == b"se/cret")
+
+
+@asynccontextmanager
+async def post_office(**options: Any) -> AsyncIterator[PostOffice]:
+    office = PostOffice()
+    loop = asyncio.get_running_loop()
+
+    def protocol() -> SMTP:
+        return SMTP(office, hostname="mail.test", loop=loop, **options)
+
+    server = await loop.create_server(protocol, "127.0.0.1", 0)
+    office.port = server.sockets[0].getsockname()[1]
+    try:
+        yield office
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+def here(office: PostOffice, **more: Any) -> MailServer:
+    return MailServer(**{"host": "127.0.0.1", "port": office.port, "security": "none", **more})
+
+
+@asynccontextmanager
+async def mail(server: MailServer, *, pauses: tuple[float, ...] = (0.0, 0.0), **more: Any) -> AsyncIterator[SmtpMail]:
+    own: dict[str, Any] = {"sender": "sign-in@corp.example", "name": "CorpID", "say": said, **more}
+    opened = SmtpMail(server, clock=lambda: NOON, pauses=pauses, **own)
+    try:
+        yield opened
+    finally:
+        await opened.close(20)
+
+
+def letter(to: str = PERSON, **more: Any) -> Letter:
+    text = phrase("Dear {name},\n\n.a line that begins with a dot\n", name="Nina Žigon")
+    return Letter(**{"to": to, "subject": phrase("Hello {name}", name="Žiga"), "text": text, **more})
+
+
+def run(test: Callable[[], Awaitable[None]]) -> list[Any]:
+    """What was logged meanwhile."""
+    with structlog.testing.capture_logs() as logged:
+        asyncio.run(test())  # type: ignore[arg-type]
+    return [entry for entry in logged if entry["event"].startswith("mail_")]
+
+
+def test_a_letter_arrives_as_it_was_written() -> None:
+    async def test() -> None:
+        async with post_office() as office:
+            async with mail(here(office)) as opened:
+                opened.post(letter())
+            [(recipients, message)] = office.taken
+            assert recipients == [PERSON]
+            assert (message["To"], message["From"]) == (PERSON, "CorpID <sign-in@corp.example>")
+            assert message["Subject"] == "Hello Žiga"
+            assert message["Date"] == "Fri, 15 Jan 2027 08:00:00 +0000"
+            assert message["Auto-Submitted"] == "auto-generated"
+            assert message["Message-ID"].endswith("@corp.example>")
+            assert message.get_content_type() == "text/plain"
+            body = message.get_content().replace("\r\n", "\n")
+            assert body.rstrip("\n") == "Dear Nina Žigon,\n\n.a line that begins with a dot"
+
+    assert run(test) == []
+
+
+def test_a_letter_speaks_its_readers_language_and_english_where_there_is_none() -> None:
+    async def test() -> None:
+        async with post_office() as office:
+            async with mail(here(office), say=lambda phrase, tag: f"{phrase} in {tag}") as opened:
+                opened.post(letter(subject=phrase("Sign in"), language="ms"))
+            [(_, message)] = office.taken
+            assert (message["Content-Language"], message["Subject"]) == ("ms", "Sign in in ms")
+            assert message.get_content().rstrip().endswith("in ms")
+
+    run(test)
+    assert said(phrase("Sign in"), "no such tag") == "Sign in"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "nina@example.org\r\nBcc: eve@example.org",
+        "a@example.org, eve@example.org",
+        "Nina <nina@example.org>",
+        "nina",
+        "",
+    ],
+)
+def test_an_address_that_is_more_than_one_address_gets_nothing(address: str) -> None:
+    """Header injection: and the others still get theirs."""
+
+    async def test() -> None:
+        async with post_office() as office:
+            async with mail(here(office)) as opened:
+                opened.post(letter(address))
+                opened.post(letter())
+            assert [recipients for recipients, _ in office.taken] == [[PERSON]]
+
+    [entry] = run(test)
+    assert entry["event"] == "mail_failed"
+    assert "example.org" not in str(entry)
+
+
+def test_a_subject_keeps_to_its_line() -> None:
+    """Header injection"""
+
+    async def test() -> None:
+        async with post_office() as office:
+            async with mail(here(office)) as opened:
+                opened.post(letter(subject=phrase("{name}", name="Hi\r\nBcc: eve@example.org")))
+            [(recipients, message)] = office.taken
+            assert recipients == [PERSON]
+            assert message["Bcc"] is None
+            assert message["Subject"] == "Hi Bcc: eve@example.org"
+
+    run(test)
+
+
+def test_a_server_that_is_busy_is_asked_again() -> None:
+    async def test() -> None:
+        async with post_office() as office:
+            office.replies = ["451 later", "421 later still"]
+            async with mail(here(office)) as opened:
+                opened.post(letter())
+            assert (office.tried, len(office.taken)) == (3, 1)
+
+    assert [entry["event"] for entry in run(test)] == ["mail_delayed", "mail_delayed"]
+
+
+def test_a_server_that_refuses_for_good_is_not_asked_again_and_the_log_names_nobody() -> None:
+    """D48: servers repeat the address in what they say."""
+
+    async def test() -> None:
+        async with post_office() as office:
+            office.replies = [f"550 <{PERSON}> is unknown"]
+            async with mail(here(office)) as opened:
+                opened.post(letter())
+            assert (office.tried, office.taken) == (1, [])
+
+    [entry] = run(test)
+    assert (entry["event"], entry["detail"]) == ("mail_failed", "SMTPDataError 550")
+
+
+def test_a_dead_server_holds_nobody_up() -> None:
+    """The letter is lost after the last attempt, and the log says so."""
+
+    async def test() -> None:
+        async with post_office() as office:
+            server = here(office)
+        async with mail(server) as opened:
+            opened.post(letter())
+
+    logged = run(test)
+    assert [entry["event"] for entry in logged] == ["mail_delayed", "mail_delayed", "mail_failed"]
+    assert PERSON not in str(logged)
+
+
+def test_what_waits_when_corpid_stops_is_dropped_after_a_moment() -> None:
+    async def test() -> None:
+        async with post_office() as office:
+            server = here(office)
+        opened = SmtpMail(
+            server, sender="a@corp.example", name="CorpID", say=said, clock=lambda: NOON, pauses=(3600.0,)
+        )
+        for _ in range(10):
+            opened.post(letter())
+        await opened.close(0.2)
+
+    assert run(test)[-1]["detail"] == "6 letters were waiting when CorpID stopped"
+
+
+def test_a_full_bag_drops_what_comes_then() -> None:
+    async def test() -> None:
+        async with post_office() as office:
+            server = here(office)
+        opened = SmtpMail(
+            server, sender="a@corp.example", name="CorpID", say=said, clock=lambda: NOON, pauses=(3600.0,)
+        )
+        for _ in range(1001):
+            opened.post(letter())
+        await opened.close(0.01)
+
+    assert "1000 letters are waiting already" in [entry["detail"] for entry in run(test)]
+
+
+def _tls(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's context, and a client's that trusts it."""
+    authority = Authority("Test CA")
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    own = authority.sign(x509.Name([]), key.public_key(), ca=False, extra=names)
+    (folder / "cert.pem").write_bytes(own.public_bytes(Encoding.PEM))
+    form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "key.pem").write_bytes(key.private_bytes(*form))
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    client = ssl.create_default_context(cadata=authority.chain[0].public_bytes(Encoding.PEM).decode())
+    client.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return server, client
+
+
+def test_starttls_comes_before_the_password(tmp_path: Path) -> None:
+    """RFC 3207"""
+    serving, trusting = _tls(tmp_path)
+
+    async def test() -> None:
+        offices: list[PostOffice] = []
+
+        def authenticate(*given: Any) -> AuthResult:
+            return offices[0].authenticate(*given)
+
+        async with post_office(
+            tls_context=serving, require_starttls=True, auth_required=True, authenticator=authenticate
+        ) as office:
+            offices.append(office)
+            server = here(office, host="localhost", security="starttls", user_name="corpid", password="se/cret")
+            async with mail(server, tls=trusting) as opened:
+                opened.post(letter())
+            assert len(office.taken) == 1
+            assert office.logged_in == [(b"corpid", b"se/cret")]
+
+    assert run(test) == []
+
+
+@pytest.mark.parametrize("offers_tls", [True, False])
+def test_without_a_trusted_certificate_nothing_is_sent(tmp_path: Path, *, offers_tls: bool) -> None:
+    """RFC 8314: neither letter nor password goes over a line that others read."""
+    serving, _ = _tls(tmp_path)
+
+    async def test() -> None:
+        async with post_office(**({"tls_context": serving} if offers_tls else {})) as office:
+            server = here(office, host="localhost", security="starttls", user_name="corpid", password="se/cret")
+            async with mail(server, pauses=()) as opened:
+                opened.post(letter())
+            assert (office.tried, office.logged_in) == (0, [])
+
+    assert run(test)[-1]["event"] == "mail_failed"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("smtp://mail.example", ("mail.example", 587, "starttls", None)),
+        ("smtps://mail.example", ("mail.example", 465, "tls", None)),
+        ("smtp://127.0.0.1:25", ("127.0.0.1", 25, "none", None)),
+        ("smtp://[::1]:25", ("::1", 25, "none", None)),
+        ("smtp://corpid:se%2Fcret@localhost", ("localhost", 587, "none", "se/cret")),
+        ("smtp://10.0.0.5:2525/", ("10.0.0.5", 2525, "starttls", None)),
+    ],
+)
+def test_an_address_says_where_and_how(url: str, expected: tuple[object, ...]) -> None:
+    """RFC 8314: in the clear only to this machine itself."""
+    found = mail_server(url)
+    assert (found.host, found.port, found.security, found.password) == expected
+    assert "se/cret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    "url", ["mail.example", "http://mail.example", "smtp://", "smtp://h:x", "smtp://h/p", "smtp://u@h", "smtp://h?x=1"]
+)
+def test_an_address_that_is_none_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(ValueError, match=r"smtp://USER|USER and PASSWORD") as refused:
+        mail_server(url)
+    assert "h?x" not in str(refused.value)
+    assert "mail.example" not in str(refused.value)

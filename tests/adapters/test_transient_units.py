@@ -1,0 +1,115 @@
+"""How a unit of a short-lived store ends (DESIGN "One-time means one statement")."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.protocol.errors import InvalidGrant, OAuthError
+from tests.adapters.opened import NOW, memory_transient
+from tests.adapters.transient_stores import KEY, add, count, put, take
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from corpid.ports import TransientStore
+    from tests.adapters.transient_stores import Run
+
+
+def test_what_was_spent_stays_spent_when_the_flow_refuses(run: Run) -> None:
+    """Order of a request: an error after spending commits, never rolls back."""
+
+    async def scenario(store: TransientStore) -> None:
+        await put(store, b"grant")
+        with pytest.raises(InvalidGrant):
+            await refuse(store)
+        assert not await add(store)
+        assert await take(store) is None
+
+    async def refuse(store: TransientStore) -> None:
+        async with store.unit(NOW) as unit:
+            assert await unit.add("jti", KEY, 60)
+            assert await unit.take("code", KEY) == b"grant"
+            raise InvalidGrant("The code was issued for another redirect_uri.")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("a fault"), asyncio.CancelledError()], ids=["fault", "cancelled"])
+def test_anything_else_undoes_the_whole_unit(run_undoing: Run, failure: BaseException) -> None:
+    """A request that broke spent nothing: its client may send it again."""
+
+    async def scenario(store: TransientStore) -> None:
+        await put(store, b"grant")
+        with pytest.raises(type(failure)):
+            await fail(store)
+        assert await take(store) == b"grant"
+        assert await add(store)
+        assert await count(store) == 1
+
+    async def fail(store: TransientStore) -> None:
+        async with store.unit(NOW) as unit:
+            await unit.take("code", KEY)
+            await unit.put("code", KEY, b"another", 60)
+            await unit.add("jti", KEY, 60)
+            await unit.count("misses", KEY, 60)
+            raise failure
+
+    run_undoing(scenario)
+
+
+def test_a_unit_inside_a_unit_of_the_same_task_shares_its_end(run_undoing: Run) -> None:
+    async def scenario(store: TransientStore) -> None:
+        with pytest.raises(RuntimeError, match="a fault"):
+            await fail(store)
+        assert await add(store)
+
+    async def fail(store: TransientStore) -> None:
+        async with store.unit(NOW):
+            assert await add(store)
+            raise RuntimeError("a fault")
+
+    run_undoing(scenario)
+
+
+def test_another_task_sees_a_unit_only_when_it_has_ended(run_undoing: Run) -> None:
+    async def scenario(store: TransientStore) -> None:
+        inside, leave = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> None:
+            async with store.unit(NOW) as unit:
+                await unit.put("code", KEY, b"grant", 60)
+                inside.set()
+                await leave.wait()
+                raise InvalidGrant("Refused.")
+
+        spending = asyncio.create_task(slow())
+        await inside.wait()
+        looks = asyncio.gather(store.get("code", KEY, now=NOW), take(store))
+        await asyncio.sleep(0)
+        assert not looks.done()
+        leave.set()
+        with pytest.raises(OAuthError):
+            await spending
+        looked, taken = await looks
+        assert taken == b"grant"
+        assert looked in {b"grant", None}
+
+    run_undoing(scenario)
+
+
+def test_the_memory_store_keeps_nothing_of_a_unit_it_undid(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with memory_transient(tmp_path) as store:
+            with pytest.raises(RuntimeError, match="a fault"):
+                await fail(store)
+            assert await store.sweep(now=NOW + 3600) == 0
+
+    async def fail(store: TransientStore) -> None:
+        async with store.unit(NOW) as unit:
+            await unit.put("code", KEY, b"grant", 60)
+            raise RuntimeError("a fault")
+
+    asyncio.run(scenario())

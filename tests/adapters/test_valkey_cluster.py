@@ -1,0 +1,268 @@
+"""A Redis Cluster whose parts move, fail over, forget and fall silent (DESIGN "What each engine promises")."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import pytest
+
+from corpid.ports import StoreUnavailable
+from tests import clusters
+from tests.adapters.on_redis import NOW, add, opened, put, recovered, take, until
+from tests.clusters import ClusterNode, RedisCluster
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from corpid.adapters.valkey.transient import ValkeyTransientStore
+
+PARTS = 64
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[RedisCluster]:
+    with RedisCluster() as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(nodes: RedisCluster) -> RedisCluster:
+    """An empty cluster, whose parts may lie anywhere."""
+    for node in nodes.primaries:
+        node.command("FLUSHALL")
+    return nodes
+
+
+@asynccontextmanager
+async def several(cluster: RedisCluster) -> AsyncIterator[tuple[ValkeyTransientStore, ValkeyTransientStore]]:
+    """As two processes, each of which knows only what the engine told it."""
+    async with opened(cluster.url) as one, opened(cluster.url) as other:
+        yield one, other
+
+
+def key_in(part: int, number: int = 0) -> bytes:
+    """One of the keys whose entries lie in a part."""
+    keys = (b"%d" % candidate for candidate in range(100_000))
+    return next(key for count, key in enumerate(key for key in keys if crc32(key) % PARTS == part) if count == number)
+
+
+def part_of(cluster: RedisCluster, node: ClusterNode) -> int:
+    return next(part for part in range(PARTS) if cluster.owner(part) is node)
+
+
+@pytest.mark.full
+def test_a_part_that_moves_under_load_gives_one_winner_and_no_replay(cluster: RedisCluster) -> None:
+    """D7, D8: two processes, each proof presented again and again at both, while its slot goes to and fro."""
+    wins: Counter[bytes] = Counter()
+    seen: dict[int, float] = {}
+
+    async def scenario() -> None:
+        home, away, _ = cluster.primaries
+        part = await asyncio.to_thread(part_of, cluster, home)
+        names = [key_in(part, number) for number in range(400)]
+        stop = asyncio.Event()
+        async with several(cluster) as stores:
+            load = [asyncio.create_task(present(store, names, stop)) for store in stores for _ in range(4)]
+            for source, target in ((home, away), (away, home)) * 2:
+                await asyncio.sleep(4)
+                await asyncio.to_thread(cluster.move, part, source, target)
+            await asyncio.sleep(4)
+            stop.set()
+            await asyncio.gather(*load)
+            for store in stores:
+                assert await recovered(store.engine_time)
+
+    async def present(store: ValkeyTransientStore, names: list[bytes], stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            # each is made at some time, and presented for a while after
+            number = int(time.time() * 40) % len(names)
+            for back in range(10):
+                await once(store, names, (number - back) % len(names))
+            await asyncio.sleep(0)
+
+    async def once(store: ValkeyTransientStore, names: list[bytes], number: int) -> None:
+        issued_at = seen.setdefault(number, time.time())
+        try:
+            async with store.unit(NOW) as unit:
+                if issued_at >= store.keyspace.remembers_since:
+                    wins[names[number]] += await unit.add("proof", names[number], 120)
+        except StoreUnavailable:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(scenario())
+    assert max(wins.values()) == 1
+    assert sum(wins.values()) > 10, "some were accepted in between"
+
+
+def test_who_missed_that_a_part_was_away_cannot_be_used_for_a_replay(cluster: RedisCluster) -> None:
+    """D7, D18: what another process spent in between, nobody spends again in the memory from before."""
+
+    async def scenario() -> None:
+        home, away, _ = cluster.primaries
+        part = await asyncio.to_thread(part_of, cluster, home)
+        code, proof = key_in(part), key_in(part, 1)
+        async with several(cluster) as (one, other):
+            await put(one, code)
+            async with one.unit(NOW) as late:
+                await asyncio.to_thread(cluster.move, part, home, away)
+                moved_at = time.time()
+                assert await recovered(lambda: add(other, proof))
+                assert await take(other, code) is None
+                await asyncio.to_thread(cluster.move, part, away, home)
+                with pytest.raises(StoreUnavailable):
+                    await late.add("proof", proof, 120)
+                with pytest.raises(StoreUnavailable):
+                    await late.take("code", code)
+            await recovered(lambda: add(one, proof))
+            assert one.keyspace.remembers_since > moved_at, "so that its time speaks against the proof"
+
+    asyncio.run(scenario())
+
+
+def test_what_one_node_forgot_is_forgotten_by_all_at_once(cluster: RedisCluster) -> None:
+    """A flow relies on entries in several parts: none of them may outlive another."""
+
+    async def scenario() -> None:
+        emptied, intact, _ = cluster.primaries
+        parts = [await asyncio.to_thread(part_of, cluster, node) for node in (emptied, intact)]
+        async with several(cluster) as (one, other):
+            await put(one, key_in(parts[1]))
+            async with one.unit(NOW) as late:
+                emptied.command("FLUSHALL")
+                emptied_at = time.time()
+                with pytest.raises(StoreUnavailable):
+                    await add(other, key_in(parts[0]))
+                assert await recovered(lambda: add(other, key_in(parts[0])))
+                await until(lambda: not isinstance(other.keyspace._serving[parts[1]], StoreUnavailable))
+                with pytest.raises(StoreUnavailable):
+                    await late.take("code", key_in(parts[1]))
+            assert await recovered(lambda: take(one, key_in(parts[1]))) is None
+            await until(lambda: one.keyspace.remembers_since > emptied_at)
+            assert one.forgotten_at == other.forgotten_at
+
+    asyncio.run(scenario())
+
+
+def test_while_a_part_is_on_its_way_its_users_are_told_to_retry(cluster: RedisCluster) -> None:
+    """Nothing is decided by half of a memory; the other parts go on."""
+
+    async def scenario() -> None:
+        home, away, third = cluster.primaries
+        part = await asyncio.to_thread(part_of, cluster, home)
+        elsewhere = await asyncio.to_thread(part_of, cluster, third)
+        async with opened(cluster.url) as store:
+            await asyncio.to_thread(cluster.begin_move, part, home, away)
+            with pytest.raises(StoreUnavailable):
+                await add(store, key_in(part))
+            assert await add(store, key_in(elsewhere))
+            await asyncio.to_thread(cluster.carry, part, home, away)
+            with pytest.raises(StoreUnavailable):
+                await add(store, key_in(part))
+            await asyncio.to_thread(cluster.end_move, part, home, away)
+            assert await recovered(lambda: add(store, key_in(part)))
+            assert not await add(store, key_in(part))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.full
+def test_a_replica_that_missed_what_was_spent_makes_nothing_spendable_again() -> None:
+    """D7, D18: a failover loses the last writes; what they were about is not found, or too old."""
+
+    async def scenario(cluster: RedisCluster) -> None:
+        primary, replica = cluster.primaries[0], cluster.replicas[0]
+        part = await asyncio.to_thread(part_of, cluster, primary)
+        code, proof = key_in(part), key_in(part, 1)
+        async with opened(cluster.url) as store:
+            await put(store, code)
+            assert primary.ask("WAIT", 1, 5000) == 1
+            primary.ask("ACL", "SETUSER", "default", "-psync", "-sync")
+            primary.ask("CLIENT", "KILL", "TYPE", "replica")
+            assert await take(store, code) == b"grant"
+            assert await add(store, proof)
+            primary.crash()
+            crashed_at = time.time()
+            await asyncio.to_thread(clusters.until, lambda: cluster.owner(part) is replica and cluster.settled())
+            assert any("code" in name for name in replica.ask("KEYS", "*")), "the replica brings the code back"
+            assert await recovered(lambda: take(store, code)) is None
+            await recovered(lambda: add(store, proof))
+            assert store.forgotten_at > crashed_at, "so that its time speaks against the proof"
+            primary.start()
+            assert await recovered(store.engine_time)
+
+    with RedisCluster(replicas=1) as cluster:
+        asyncio.run(scenario(cluster))
+
+
+@pytest.mark.parametrize("how", ["crash", "pause"])
+def test_while_a_node_is_away_only_what_lives_there_is(cluster: RedisCluster, how: str) -> None:
+    """503 for its parts; not ready as a whole; afterwards everything recovers by itself."""
+
+    async def scenario() -> None:
+        away, _, third = cluster.primaries
+        part = await asyncio.to_thread(part_of, cluster, away)
+        elsewhere = await asyncio.to_thread(part_of, cluster, third)
+        async with opened(cluster.url) as store:
+            assert await add(store, key_in(part))
+            getattr(away, how)()
+            for number in range(1, 6):
+                with pytest.raises(StoreUnavailable):
+                    await add(store, key_in(part, number))
+                assert await add(store, key_in(elsewhere, number))
+            with pytest.raises(StoreUnavailable, match=str(away.port)):
+                await store.engine_time()
+            (away.start if how == "crash" else away.resume)()
+            assert await recovered(store.engine_time)
+            assert await recovered(lambda: add(store, key_in(part))) == (how == "crash")
+            assert not await add(store, key_in(part))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.full
+def test_where_the_cluster_has_to_be_whole_everything_waits_for_a_node() -> None:
+    """As Redis ships it."""
+
+    async def scenario(cluster: RedisCluster) -> None:
+        away, _, third = cluster.primaries
+        elsewhere = await asyncio.to_thread(part_of, cluster, third)
+        async with opened(cluster.url) as store:
+            away.crash()
+            await asyncio.to_thread(clusters.until, lambda: "cluster_state:fail" in str(third.ask("CLUSTER", "INFO")))
+            with pytest.raises(StoreUnavailable, match="cluster is down"):
+                await add(store, key_in(elsewhere))
+            with pytest.raises(StoreUnavailable):
+                await store.engine_time()
+            away.start()
+            assert await recovered(store.engine_time)
+            assert await recovered(lambda: add(store, key_in(elsewhere)))
+
+    with RedisCluster("--save", "", "--cluster-require-full-coverage", "yes") as cluster:
+        asyncio.run(scenario(cluster))
+
+
+@pytest.mark.full
+def test_a_node_that_comes_back_with_a_snapshot_brings_nothing_back() -> None:
+    """D18: as with a node alone."""
+
+    async def scenario(cluster: RedisCluster) -> None:
+        node = cluster.primaries[1]
+        part = await asyncio.to_thread(part_of, cluster, node)
+        async with opened(cluster.url) as store:
+            await put(store, key_in(part))
+            assert node.command("SAVE") == "+OK"
+            assert await take(store, key_in(part)) == b"grant"
+            node.crash()
+            crashed_at = time.time()
+            node.start()
+            assert any("code" in name for name in node.ask("KEYS", "*"))
+            assert await recovered(lambda: take(store, key_in(part))) is None
+            assert store.forgotten_at > crashed_at
+
+    with RedisCluster("--save", "3600 1") as cluster:
+        asyncio.run(scenario(cluster))

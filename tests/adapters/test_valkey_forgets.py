@@ -1,0 +1,191 @@
+"""Redis that restarts, forgets, or remembers too much (DESIGN "What each engine promises")."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.ports import StoreUnavailable
+from tests.adapters.on_redis import KEY, NOW, OTHER, add, opened, put, recovered, refusal, take, until
+from tests.engines import RedisServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from corpid.adapters.valkey.transient import ValkeyTransientStore
+
+AS_DEBIAN_SHIPS_IT = ("--save", "3600 1 300 100 60 10000", "--appendonly", "no")
+
+ANOTHER_PROCESS = """
+import asyncio, sys, time
+from corpid.adapters.valkey.transient import open_valkey
+async def main():
+    store = await open_valkey(sys.argv[1], clock=time.time)
+    print(repr(store.forgotten_at))
+    await store.close()
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    with RedisServer() as running:
+        yield running
+
+
+@pytest.fixture
+def debian() -> Iterator[RedisServer]:
+    with RedisServer(*AS_DEBIAN_SHIPS_IT) as running:
+        yield running
+
+
+def seen_by_another_process(url: str) -> float:
+    command = [sys.executable, "-c", ANOTHER_PROCESS, url]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
+
+
+def test_a_code_spent_after_the_snapshot_is_not_spendable_after_a_crash(debian: RedisServer) -> None:
+    """D18: the engine brings it back, under the name of a run that is over."""
+
+    async def scenario() -> None:
+        async with opened(debian.url) as store:
+            await put(store)
+            assert debian.command("SAVE") == "+OK"
+            assert await take(store) == b"grant"
+            debian.crash()
+            debian.start()
+            assert int(debian.command("DBSIZE")[1:]) >= 2, "the snapshot holds the code"
+            assert await recovered(lambda: take(store)) is None
+        async with opened(debian.url) as store:
+            assert await take(store) is None
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("options", [(), AS_DEBIAN_SHIPS_IT], ids=["no persistence", "snapshot"])
+def test_whatever_was_issued_before_a_crash_is_refused_by_all_after_it(options: tuple[str, ...]) -> None:
+    """D7, D8: a replayed proof would be the first again, so its time speaks against it."""
+
+    async def scenario(server: RedisServer) -> None:
+        async with opened(server.url) as store:
+            assert await add(store)
+            server.command("SAVE")
+            async with store.unit(NOW) as unit:
+                assert await unit.add("proof", OTHER, 120)
+            crashed_at = time.time()
+            server.crash()
+            server.start()
+            assert await recovered(lambda: add(store)), "it has forgotten what was spent"
+            assert store.keyspace.remembers_since > crashed_at
+            here = store.forgotten_at
+        assert seen_by_another_process(server.url) == here
+
+    with RedisServer(*options) as running:
+        asyncio.run(scenario(running))
+
+
+def test_nobody_gets_an_answer_of_a_new_run_before_it_is_known_to_be_new(server: RedisServer) -> None:
+    """Who looked at `forgotten_at` before the crash never adds to the memory after it."""
+
+    async def scenario() -> None:
+        async with opened(server.url) as store:
+            for _ in range(5):
+                crashed_at = time.time()
+                server.crash()
+                server.start()
+                assert await recovered(lambda: look(store), pause=0) > crashed_at
+
+    async def look(store: ValkeyTransientStore) -> float:
+        looked_at = store.keyspace.remembers_since
+        await add(store)
+        return looked_at
+
+    asyncio.run(scenario())
+
+
+def test_a_unit_that_began_before_a_crash_does_not_go_on_after_it(server: RedisServer) -> None:
+    async def scenario() -> None:
+        async with opened(server.url) as store:
+            with pytest.raises(StoreUnavailable):
+                await through_a_crash(store)
+            assert await recovered(lambda: store.get("code", KEY, now=NOW)) is None
+
+    async def through_a_crash(store: ValkeyTransientStore) -> None:
+        async with store.unit(NOW) as unit:
+            assert await unit.add("proof", KEY, 120)
+            server.crash()
+            server.start()
+            await recovered(store.engine_time)
+            await unit.put("code", KEY, b"grant", 60)
+
+    asyncio.run(scenario())
+
+
+def test_a_second_process_agrees_since_when_the_engine_remembers(server: RedisServer) -> None:
+    async def scenario() -> None:
+        async with opened(server.url) as store:
+            assert seen_by_another_process(server.url) == store.forgotten_at
+
+    asyncio.run(scenario())
+
+
+def test_an_emptied_engine_is_noticed_within_seconds(server: RedisServer) -> None:
+    async def scenario() -> None:
+        async with opened(server.url) as store:
+            emptied_at = time.time()
+            server.command("FLUSHALL")
+            await until(lambda: store.keyspace.remembers_since > emptied_at)
+            assert await take(store) is None
+
+    asyncio.run(scenario())
+
+
+def test_a_deployment_that_began_with_this_memory_refuses_nothing_until_it_is_lost(server: RedisServer) -> None:
+    """Also where the engine is younger than the deployment; a later restart of the engine counts."""
+
+    async def scenario() -> None:
+        async with opened(server.url) as store:
+            store.use_since(store.line, 0.0)
+            assert store.forgotten_at == 0.0
+            crashed_at = time.time()
+            server.crash()
+            server.start()
+            await recovered(store.engine_time)
+            assert store.forgotten_at > crashed_at
+
+    asyncio.run(scenario())
+
+
+def test_a_replica_that_is_promoted_is_another_run(tmp_path: Path) -> None:
+    """D18: it may not know yet what was spent; the same holds for the way back."""
+    socket = tmp_path / "engine"
+
+    async def scenario(first: RedisServer, second: RedisServer) -> None:
+        socket.symlink_to(first.directory / "socket")
+        async with opened(f"unix://{socket}") as store:
+            await put(store)
+            for old, new in ((first, second), (second, first)):
+                assert old.command("WAIT", "1", "5000") == ":1"
+                promoted_at = time.time()
+                new.command("REPLICAOF", "NO", "ONE")
+                point_to(new)
+                old.command("REPLICAOF", "127.0.0.1", str(new.port))
+                old.command("CLIENT", "KILL", "TYPE", "normal")
+                assert await recovered(lambda: add(store))
+                assert store.keyspace.remembers_since > promoted_at
+                assert await store.get("code", KEY, now=NOW) is None or new is first
+        assert "is a replica" in await asyncio.to_thread(refusal, second.url)
+
+    def point_to(server: RedisServer) -> None:
+        socket.unlink()
+        socket.symlink_to(server.directory / "socket")
+
+    options = ("--save", "", "--repl-diskless-sync-delay", "0", "--unixsocket", "socket")
+    with RedisServer(*options) as first, RedisServer(*options, "--replicaof", f"127.0.0.1 {first.port}") as second:
+        asyncio.run(scenario(first, second))

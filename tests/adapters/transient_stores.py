@@ -1,0 +1,85 @@
+"""Every sort of short-lived store, fresh, and its verbs."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from tests import engines
+from tests.adapters import on_redis
+from tests.adapters.opened import NOW, memory_transient, postgresql_transient, sqlite_transient
+from tests.clusters import redis_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from corpid.ports import TransientStore
+
+Scenario: TypeAlias = "Callable[[Any], Awaitable[object]]"
+Run: TypeAlias = "Callable[[Scenario], None]"
+
+KEY, OTHER = b"k" * 32, b"o" * 32
+
+
+@asynccontextmanager
+async def redis_transient(path: Path) -> AsyncIterator[TransientStore]:
+    """A store on an empty Redis."""
+    with engines.redis() as url:
+        async with on_redis.opened(url) as store:
+            yield store
+
+
+@asynccontextmanager
+async def cluster_transient(path: Path) -> AsyncIterator[TransientStore]:
+    """A store on an empty Redis Cluster."""
+    with redis_cluster() as url:
+        async with on_redis.opened(url) as store:
+            yield store
+
+
+STORES: Final[dict[str, Callable[[Path], AbstractAsyncContextManager[TransientStore]]]] = {
+    "memory": memory_transient,
+    "sqlite": sqlite_transient,
+    "postgresql": postgresql_transient,
+    "redis": redis_transient,
+    "cluster": cluster_transient,
+}
+WITHOUT_CLOCK: Final = ("memory", "sqlite")
+WITH_CLOCK: Final = ("postgresql", "redis", "cluster")
+WITH_TRANSACTIONS: Final = ("memory", "sqlite", "postgresql")
+
+
+def runner(store: str, path: Path) -> Run:
+    """Runs a scenario on a fresh store."""
+
+    def run(scenario: Scenario) -> None:
+        async def opened() -> None:
+            async with STORES[store](path) as fresh:
+                await scenario(fresh)
+
+        asyncio.run(opened())
+
+    return run
+
+
+async def put(store: TransientStore, value: bytes, *, ttl: float = 60, now: float = NOW, kind: str = "code") -> None:
+    async with store.unit(now) as unit:
+        await unit.put(kind, KEY, value, ttl)
+
+
+async def take(store: TransientStore, *, now: float = NOW) -> bytes | None:
+    async with store.unit(now) as unit:
+        return await unit.take("code", KEY)
+
+
+async def add(store: TransientStore, *, now: float = NOW, ttl: float = 60, key: bytes = KEY) -> bool:
+    async with store.unit(now) as unit:
+        return await unit.add("jti", key, ttl)
+
+
+async def count(store: TransientStore, *, now: float = NOW, ttl: float = 60) -> int:
+    async with store.unit(now) as unit:
+        return await unit.count("misses", KEY, ttl)

@@ -1,0 +1,75 @@
+"""`make bench-scale` at a hundredth of its size. What it measures is never asserted; what is asked of the database is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.bench.command import ROOT, command, measured
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(300), pytest.mark.usefixtures("servers")]
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """An empty directory for whatever the benchmark writes, which the engine's own user can enter."""
+    directory = Path(tempfile.mkdtemp(prefix="corpid-place-"))
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)
+
+
+def test_a_sign_in_asks_a_large_database_no_more_than_a_small_one(tmp_path: Path) -> None:
+    """DESIGN "Speed": costs stay flat. Every statement that ran meanwhile, however it came about, is looked at."""
+    result, printed = measured(tmp_path, "--scale=0.01", "--sign-ins=20")
+    small, large = (result["databases"][name] for name in ("small", "large"))
+    assert (small["users"], large["users"]) == (1000, 10_000)
+    assert (large["entities"], large["assignments"], large["clients"]) == (2000, 52_000, 100)
+    assert result["sign_ins"] == 20
+    assert asked(small) == asked(large)
+    assert large["each"] == sum(asked(large).values()) > 10
+    assert result["read_whole"] == {}
+    assert [side["entities"] for side in result["many"].values()] == [200, 2000]
+    assert all(step["cpu_ms"] > 0 for side in result["many"].values() for step in side["steps"].values())
+    assert "as many statements, every statement by index" in printed
+
+
+def asked(side: dict[str, list[dict[str, int]]]) -> dict[int, int]:
+    """How often each sign-in asks what."""
+    return {one["query"]: one["each"] for one in side["statements"] if one["each"]}
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=lambda how: how.name)
+def test_a_fill_that_is_interrupted_leaves_nothing_behind(place: Path, how: signal.Signals) -> None:
+    filling = subprocess.Popen(
+        command("--scale=0.5"), cwd=ROOT, env={**os.environ, "TMPDIR": str(place)}, stderr=subprocess.PIPE, text=True
+    )
+    assert filling.stderr is not None
+    assert any(line.startswith("filling the large database") for line in filling.stderr)
+    assert list(place.iterdir())
+    filling.send_signal(how)
+    filling.communicate(timeout=60)
+    assert filling.returncode != 0
+    assert list(place.iterdir()) == []
+    assert processes(place) == []
+
+
+def processes(place: Path) -> list[str]:
+    """Command lines that name the directory."""
+    lines = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(process.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue  # it has just ended
+    return [line for line in lines if str(place) in line]

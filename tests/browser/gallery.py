@@ -1,0 +1,155 @@
+"""Every state of every page on a socket, with the headers that pages have, and the ways in which they are looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final
+
+import segno
+from starlette.requests import Request
+from starlette.responses import Response
+
+from corpid.sandbox.free_ports import next_free
+from corpid.web.languages import ENGLISH, LANGUAGES, PSEUDO
+from corpid.web.middleware import Shell
+from corpid.web.rendering import Renderer
+from corpid.web.server import Server
+from tests.browser.states import STATES
+from tests.house.source import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from playwright.sync_api import Browser, BrowserContext, Page
+    from starlette.types import Receive, Scope, Send
+
+    from corpid.web.languages import Language
+
+AXE: Final = ROOT / "tests" / "browser" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+SPOKEN: Final = {language.tag: language for language in (*LANGUAGES, PSEUDO)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appearance:
+    """How a page is looked at; width and height in CSS pixels."""
+
+    language: Language = ENGLISH
+    scheme: str = "light"
+    width: int = 1100
+    height: int = 900
+    forced_colors: str = "none"
+
+    @property
+    def name(self) -> str:
+        """For the name of a test or of a folder."""
+        forced = "-forced" if self.forced_colors == "active" else ""
+        return f"{self.language.tag}-{self.scheme}-{self.width}{forced}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """For a context of the browser."""
+        return {
+            "viewport": {"width": self.width, "height": self.height},
+            "color_scheme": self.scheme,
+            "forced_colors": self.forced_colors,
+            "reduced_motion": "reduce",
+        }
+
+
+class _Gallery:
+    """`/{language}/{state}` is the page; every other address leads nowhere, and the browser stays where it is."""
+
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._answer(Request(scope))(scope, receive, send)
+
+    def _answer(self, request: Request) -> Response:
+        first, _, rest = request.url.path[1:].partition("/")
+        if first == "static":
+            return Response(*_file(self._renderer, rest))
+        if first in SPOKEN and rest in STATES:
+            return Response(self._renderer.render(STATES[rest], SPOKEN[first]), media_type="text/html")
+        if first == "qr.svg":
+            return Response(_picture(), media_type="image/svg+xml")
+        return Response(status_code=204)
+
+
+def _file(renderer: Renderer, name: str) -> tuple[bytes, int, None, str]:
+    content, media_type = renderer.static_file(name)
+    return content, 200, None, media_type
+
+
+def _picture() -> bytes:
+    drawn = BytesIO()
+    segno.make(STATES["enrol-app"].app_link).save(drawn, kind="svg", border=4, light="#fff", omitsize=True)  # type: ignore[attr-defined]
+    return drawn.getvalue()
+
+
+@asynccontextmanager
+async def _serving(renderer: Renderer) -> AsyncIterator[str]:
+    async def always() -> None:
+        pass
+
+    port, sockets = next_free("localhost", 0)
+    address = f"http://localhost:{port}"
+    server = Server(Shell(_Gallery(renderer), base_url=address, ready=always), drain_seconds=1)
+    await server.start(sockets)
+    try:
+        yield address
+    finally:
+        await server.stop()
+
+
+@contextmanager
+def served(renderer: Renderer | None = None) -> Iterator[str]:
+    """The address of a gallery that runs until the context is left."""
+    ready, addresses, ends = threading.Event(), [], []
+
+    async def main() -> None:
+        async with _serving(renderer or Renderer()) as address:
+            stop = asyncio.Event()
+            addresses.append(address)
+            ends.append((asyncio.get_running_loop(), stop))
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    assert ready.wait(30), "the gallery did not start"
+    try:
+        yield addresses[0]
+    finally:
+        loop, stop = ends[0]
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(30)
+
+
+@dataclass(kw_only=True)
+class Beholder:
+    """A browser in front of the gallery, with a tab for each appearance."""
+
+    browser: Browser
+    address: str
+    _tabs: dict[Appearance, Page] = field(default_factory=dict)
+
+    def look(self, state: str, appearance: Appearance) -> Page:
+        """The page of a state, as it is seen before anybody touches it."""
+        page = self._tabs.get(appearance) or self._tab(appearance)
+        page.goto(f"{self.address}/{appearance.language.tag}/{state}")
+        return page
+
+    def _tab(self, appearance: Appearance) -> Page:
+        context: BrowserContext = self.browser.new_context(**appearance.options)
+        context.set_default_timeout(15_000)
+        # the console of a page is not bound by the page's own policy, and neither is this
+        context.add_init_script(path=AXE)
+        # the page whose form goes away by itself, as it is seen while that has not happened
+        context.route("**/form_post.*.js", lambda route: route.abort())
+        self._tabs[appearance] = context.new_page()
+        return self._tabs[appearance]

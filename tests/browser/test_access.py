@@ -1,0 +1,143 @@
+"""Every state of every page: axe-core finds nothing, and what no such tool can see holds, too (WCAG 2.2 AA).
+
+The pages are those of developer mode, which have everything that the others have.
+
+`make test` looks at each state in two appearances, `make test-full` at the whole matrix.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from corpid.web.languages import ENGLISH, LANGUAGES, PSEUDO
+from corpid.web.rendering import Renderer
+from tests.browser.gallery import Appearance, Beholder, served
+from tests.browser.states import STATES
+from tests.house.source import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+AXE: Final = """rules => axe.run(document, { runOnly: { type: "tag", values: rules }, resultTypes: ["violations"] })
+    .then(found => found.violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html} ${node.failureSummary}`)))"""
+PLAIN: Final = Appearance()
+MIRRORED: Final = Appearance(language=PSEUDO, scheme="dark", width=320, height=640)
+MATRIX: Final = [
+    Appearance(language=language, scheme=scheme, width=width)
+    for language, scheme, width in product((*LANGUAGES, PSEUDO), ("light", "dark"), (320, 1100))
+]
+ZOOMED: Final = Appearance(width=320, height=256)
+"""what is left of 1280 by 1024 pixels at 400 %"""
+FORCED: Final = Appearance(forced_colors="active")
+
+OUTSIDE: Final = """() => [...document.querySelectorAll("body *")].filter(each => {
+    const box = each.getBoundingClientRect();
+    return box.width > 1 && (box.left < -1 || box.right > innerWidth + 1);
+}).map(each => each.outerHTML.slice(0, 120))"""
+CUT: Final = """() => [...document.querySelectorAll("body *")].filter(each =>
+    getComputedStyle(each).overflow !== "visible" && !each.matches("input, .visually-hidden, .visually-hidden *")
+    && (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1)
+).map(each => each.outerHTML.slice(0, 120))"""
+SPACED: Final = """() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(`* { line-height: 1.5 !important; letter-spacing: 0.12em !important; word-spacing: 0.16em !important; }
+        p { margin-block-end: 2em !important; }`);
+    document.adoptedStyleSheets = [sheet];
+}"""
+SMALL: Final = """() => [...document.querySelectorAll("button, .button, summary, input, .languages a, .links a, .error-summary a")].map(
+    each => [each, (each.closest(".choice") ?? each).getBoundingClientRect()]
+).filter(([each, box]) => each.type !== "hidden" && !each.matches(".visually-hidden") && box.width && (box.width < 43.9 || box.height < 43.9)
+).map(([each, box]) => `${Math.round(box.width)}x${Math.round(box.height)} ${each.outerHTML.slice(0, 120)}`)"""
+MOVING: Final = """() => document.getAnimations().length + [...document.querySelectorAll("*")].filter(
+    each => getComputedStyle(each).transitionDuration !== "0s").length"""
+STOPS: Final = """() => {
+    const radios = new Set();
+    return [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")].filter(each => {
+        if (each.disabled || each.type === "hidden" || each.tabIndex < 0 || !each.checkVisibility()) return false;
+        if (each.type !== "radio") return true;
+        const group = [...document.getElementsByName(each.name)];
+        return each === (group.find(one => one.checked) ?? group.find(one => !one.disabled));
+    }).map(each => each.outerHTML.slice(0, 160));
+}"""
+FOCUSED: Final = """() => {
+    const each = document.activeElement;
+    if (each === document.body) return null;
+    const framed = each.closest(".choice") ?? each;
+    const style = getComputedStyle(framed), box = each.getBoundingClientRect();
+    const top = document.elementFromPoint(box.x + box.width / 2, box.y + Math.min(box.height, innerHeight) / 2);
+    return {
+        html: each.outerHTML.slice(0, 160),
+        ring: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+        seen: !!top && (framed.contains(top) || top.contains(each)),
+    };
+}"""
+
+every_state = pytest.mark.parametrize("state", STATES)
+
+
+@pytest.fixture(scope="module")
+def beholder(chromium: Browser) -> Iterator[Beholder]:
+    with served(Renderer(developer_mode=True)) as address:
+        yield Beholder(browser=chromium, address=address)
+
+
+def complaints(page: Page) -> list[Any]:
+    return list(page.evaluate(AXE, RULES))
+
+
+@pytest.mark.parametrize("appearance", [PLAIN, MIRRORED], ids=lambda each: each.name)
+@every_state
+def test_axe_finds_nothing(beholder: Beholder, state: str, appearance: Appearance) -> None:
+    found = complaints(beholder.look(state, appearance))
+    assert not found, listed(found)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("appearance", MATRIX, ids=lambda each: each.name)
+@every_state
+def test_axe_finds_nothing_in_any_appearance(beholder: Beholder, state: str, appearance: Appearance) -> None:
+    page = beholder.look(state, appearance)
+    found = [*complaints(page), *page.evaluate(OUTSIDE)]
+    assert not found, listed(found)
+
+
+@every_state
+def test_nothing_hangs_out_or_is_cut_off_at_400_percent(beholder: Beholder, state: str) -> None:
+    """WCAG 1.4.10, and 1.4.12 with the widest spacing of text that a reader may set; targets of 44 pixels."""
+    page = beholder.look(state, ZOOMED)
+    found = [*page.evaluate(OUTSIDE), *page.evaluate(CUT), *page.evaluate(SMALL)]
+    page.evaluate(SPACED)
+    found += [f"spaced: {each}" for each in (*page.evaluate(OUTSIDE), *page.evaluate(CUT))]
+    assert not found, listed(found)
+
+
+@every_state
+def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(beholder: Beholder, state: str) -> None:
+    """WCAG 2.1.1, 2.1.2, 2.4.3, 2.4.7, 2.4.11, also where a system puts its own colours; nothing moves (2.3.3)."""
+    page = beholder.look(state, FORCED)
+    assert page.evaluate(MOVING) == 0
+    if getattr(STATES[state], "errors", ()):
+        assert page.evaluate("document.activeElement.className") == "error-summary"
+    page.evaluate("document.activeElement.blur(); getSelection().setPosition(document.body, 0)")
+    expected, reached = page.evaluate(STOPS), []
+    for _ in expected:
+        page.keyboard.press("Tab")
+        focused = page.evaluate(FOCUSED)
+        assert focused["ring"], f"the focus cannot be seen: {focused['html']}"
+        assert focused["seen"], f"something covers what has the focus: {focused['html']}"
+        reached.append(focused["html"])
+    assert reached == expected
+    page.keyboard.press("Tab")
+    after = page.evaluate(FOCUSED)
+    assert after is None or after["html"] == expected[0]
+
+
+def test_the_languages_of_the_matrix_are_all_there_are() -> None:
+    assert {each.language for each in MATRIX} == {*LANGUAGES, PSEUDO}
+    assert ENGLISH in LANGUAGES

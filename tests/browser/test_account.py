@@ -1,0 +1,68 @@
+"""The account in Chromium, and the search among one's entities as it is typed (D17, D46)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+from tests.browser.stage import heading
+from tests.browser.test_passkeys import NO_AUTOFILL, Holder
+
+if TYPE_CHECKING:
+    from tests.browser.stage import Stage, Visitor
+
+
+def test_a_passkey_is_made_in_the_account_used_at_once_renamed_and_removed(visitor: Visitor, stage: Stage) -> None:
+    """D46: from the footer of a page to the passkey, and back in with it."""
+    page = visitor.tab()
+    page.add_init_script(NO_AUTOFILL)
+    Holder(page)
+    page.goto(stage.world.base)
+    page.get_by_role("link", name="Your account").click()
+    visitor.password(page)
+    visitor.code(page)
+    page.wait_for_url("**/account")
+    page.get_by_role("link", name="Passkeys").click()
+    page.get_by_role("link", name="Add a passkey").click()
+    page.get_by_role("button", name="Make a passkey").click()
+    page.wait_for_url("**/account/passkeys?saved")
+    expect(page.get_by_role("status")).to_have_text("Your change is saved.")
+    made = page.get_by_role("link", name=re.compile("Chrome on Linux"))
+    page.goto(f"{stage.world.base}/sign-out")
+    page.get_by_role("button", name="Sign out").click()
+    page.goto(f"{stage.world.base}/account/passkeys")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    page.wait_for_url("**/account/passkeys")
+    expect(page.get_by_text("Last used")).to_be_visible()
+    made.click()
+    page.get_by_label("Name").fill("Work laptop")
+    page.get_by_role("button", name="Save the name").click()
+    page.get_by_role("link", name="Work laptop").click()
+    page.get_by_role("button", name="Remove this passkey").click()
+    expect(page.get_by_text("You have no passkey yet.")).to_be_visible()
+
+
+def test_entities_are_found_while_a_person_types(visitor: Visitor, stage: Stage) -> None:
+    """D17: the number found is said to who cannot see it; the chosen one stays chosen; the field keeps the focus."""
+    page = visitor.tab()
+    page.goto(stage.begin()[0])
+    visitor.password(page)
+    visitor.code(page)
+    assert heading(page) == "Choose who you act for"
+    field = page.get_by_label("Search by name or number")
+    field.press_sequentially("works 19")
+    expect(page.locator("#results input[type=radio]")).to_have_count(1)
+    expect(page.locator("#found")).to_have_text("1 found")
+    expect(field).to_be_focused()
+    page.locator("input[value='200000019A'] + label").click()
+    field.fill("harbour")
+    expect(page.locator("#results input[type=radio]")).to_have_count(10)
+    expect(page.locator("input[value='200000019A']")).to_be_checked()
+    field.fill("nobody at all")
+    expect(page.locator("#found")).to_contain_text("Nothing matches")
+    field.fill("")
+    expect(page.locator("#results input[type=radio]")).not_to_have_count(0)
+    visitor.entity(page, "200000012A")
+    assert heading(page) == "Do you agree to share this?"

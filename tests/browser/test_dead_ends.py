@@ -1,0 +1,120 @@
+"""Dead ends in Chromium: each says what happened, for whom, and leads back (D12, D15, D16, D34)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.protocol.limits import INTERACTION_SECONDS
+from tests.browser.stage import CHROMIUM, FLAGS, MESSAGE, heading
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+    from tests.browser.stage import Stage, Visitor
+
+WARN_SECONDS = 120
+"""before the end, as page.js has it"""
+NO_COOKIES = {"profile": {"default_content_setting_values": {"cookies": 2}}}
+ELSEWHERE = "This sign-in belongs to another browser"
+
+
+def finished(visitor: Visitor, stage: Stage) -> tuple[Page, Page, str]:
+    """A sign-in that is complete in one tab and open at its last page in another; its address."""
+    url, _ = stage.begin()
+    first, second = visitor.tab(), visitor.tab()
+    first.goto(url)
+    for step in (visitor.password, visitor.code, visitor.entity):
+        step(first)
+    first.get_by_role("heading", level=1, name="Do you agree to share this?").wait_for()
+    second.goto(first.url)
+    visitor.agree(first)
+    visitor.back(first)
+    return first, second, url
+
+
+def leads_back(page: Page, *, said: bool = True) -> None:
+    """Who asked and their message stand in the box; the one button goes to the relying party."""
+    asker = page.locator(".asker")
+    assert "Harbour Board" in asker.inner_text()
+    assert (MESSAGE in asker.inner_text()) is said
+    assert page.get_by_role("link", name="Harbour Board").get_attribute("href")
+    assert page.locator("main .button").count() == 1
+
+
+def test_a_tab_that_comes_too_late_says_so(visitor: Visitor, stage: Stage) -> None:
+    """D15: nothing is asked any more, and the way back is the answer that was given."""
+    first, second, _ = finished(visitor, stage)
+    second.reload()
+    second.get_by_role("heading", level=1, name="This sign-in is finished").wait_for()
+    leads_back(second)
+    second.get_by_role("link", name="Return to Harbour Board").click()
+    visitor.back(second)
+    assert second.url == first.url
+
+
+def test_a_link_that_was_used_already_leads_back_at_once(visitor: Visitor, stage: Stage) -> None:
+    """D15: there is nothing to do here for the person who opens the address that began it once more."""
+    _, second, url = finished(visitor, stage)
+    second.goto(url)
+    assert visitor.back(second)["error"] == "invalid_request_uri"
+
+
+def test_an_expired_sign_in_says_for_whom_it_was(visitor: Visitor, stage: Stage) -> None:
+    """D12, D15."""
+    page = visitor.tab()
+    page.goto(stage.begin()[0])
+    stage.world.clock.pass_(INTERACTION_SECONDS)
+    page.reload()
+    assert heading(page) == "This sign-in has expired"
+    leads_back(page)
+
+
+def test_another_browser_is_told_whose_sign_in_it_is_and_not_what_for(
+    chromium: Browser, visitor: Visitor, stage: Stage
+) -> None:
+    """D34: the message is for the person who began it."""
+    page = visitor.tab()
+    page.goto(stage.begin()[0])
+    with chromium.new_context() as other:
+        stranger = other.new_page()
+        stranger.goto(page.url)
+        assert heading(stranger) == ELSEWHERE
+        leads_back(stranger, said=False)
+
+
+def test_a_browser_that_keeps_no_cookies_is_told_to_allow_them(chromium: Browser, stage: Stage, tmp_path: Path) -> None:
+    """D34: with Chromium's own setting against cookies."""
+    (tmp_path / "Default").mkdir()
+    (tmp_path / "Default" / "Preferences").write_text(json.dumps(NO_COOKIES), encoding="utf-8")
+    with chromium.browser_type.launch_persistent_context(tmp_path, executable_path=CHROMIUM, args=FLAGS) as context:
+        page = context.new_page()
+        page.goto(stage.begin()[0])
+        assert context.cookies() == []
+        assert heading(page) == ELSEWHERE
+        assert page.get_by_text("Allow cookies for this site").is_visible()
+        leads_back(page, said=False)
+
+
+@pytest.mark.parametrize("dismissed", [False, True])
+def test_two_minutes_before_the_end_the_page_says_so(visitor: Visitor, stage: Stage, *, dismissed: bool) -> None:
+    """WCAG 2.2.1: announced without taking the focus; a note that was closed stays closed until time is over."""
+    page = visitor.tab()
+    page.clock.install()
+    page.goto(stage.begin()[0])
+    page.get_by_label("User name").focus()
+    page.clock.fast_forward((INTERACTION_SECONDS - WARN_SECONDS + 2) * 1000)
+    warning = page.locator("#time-warning")
+    warning.get_by_text("This page closes in 2 minutes").wait_for()
+    assert warning.get_attribute("role") == "status"
+    assert page.evaluate("document.activeElement.id") == "user_name"
+    if dismissed:
+        warning.get_by_role("button", name="Close this note").click()
+        page.clock.fast_forward(2000)
+        assert warning.inner_text() == ""
+    page.clock.fast_forward(WARN_SECONDS * 1000)
+    warning.get_by_text("The time for this page is over").wait_for()

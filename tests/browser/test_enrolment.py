@@ -1,0 +1,132 @@
+"""Setting up one's sign-in in Chromium (D45, D46)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.protocol import totp
+from corpid.protocol.limits import ENROLMENT_SECONDS
+from tests.browser.stage import heading
+from tests.browser.test_passkeys import NO_AUTOFILL, NO_PASSKEYS, WITHOUT_SCRIPT, Holder
+from tests.enrolment import newcomer
+from tests.enrolment.newcomer import NEW, SET_UP
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.stage import Stage, Visitor
+
+NARROW = {"viewport": {"width": 320, "height": 640}}
+
+
+def invited(stage: Stage, user_name: str) -> str:
+    """The link of a new person."""
+
+    async def made() -> str:
+        await newcomer.nina(stage.world, user_name)
+        return await newcomer.link(stage.world, user_id=f"id-{user_name}")
+
+    return stage.wait_for(made())
+
+
+def opened(visitor: Visitor, stage: Stage, user_name: str, *scripts: str) -> tuple[Page, Holder]:
+    """At the first step, with a device."""
+    page = visitor.tab()
+    for script in scripts:
+        page.add_init_script(script)
+    device = Holder(page)
+    page.goto(invited(stage, user_name))
+    assert heading(page) == "Set up your sign-in"
+    page.get_by_role("button", name="Continue").click()
+    return page, device
+
+
+def _app(page: Page, stage: Stage) -> str:
+    """Reads the key beside the picture, and types the code."""
+    picture = page.get_by_role("img", name="QR code for your authenticator app")
+    page.wait_for_load_state("load")
+    assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
+    page.get_by_text("I cannot read the picture").click()
+    key = page.locator(".key").inner_text().replace(" ", "")
+    assert f"secret={key}" in (page.get_by_role("link", name="Open the app").get_attribute("href") or "")
+    page.get_by_label("Code", exact=True).fill(totp.code_at(key, stage.world.clock()))
+    page.get_by_role("button", name="Continue").click()
+    return key
+
+
+def test_the_end_is_announced_and_more_time_keeps_what_was_typed(visitor: Visitor, stage: Stage) -> None:
+    """WCAG 2.2.1: as in the sign-in."""
+    page, _ = opened(visitor, stage, "nina9")
+    page.clock.install()
+    page.reload()
+    page.get_by_label("New password").fill(NEW)
+    page.clock.fast_forward((ENROLMENT_SECONDS - 100) * 1000)
+    warning = page.locator("#time-warning")
+    warning.get_by_text("This page closes in 2 minutes").wait_for()
+    warning.get_by_role("button", name="I need more time").click()
+    page.wait_for_function("document.querySelector('#time-warning').innerText == ''")
+    page.get_by_role("button", name="Use this password").click()
+    assert heading(page) == "Set up your second factor"
+
+
+def test_a_newcomer_makes_a_passkey_and_signs_in_with_it_at_once(visitor: Visitor, stage: Stage) -> None:
+    """D46: two clicks."""
+    page, _ = opened(visitor, stage, "nina1", NO_AUTOFILL)
+    page.get_by_role("button", name="Set up a passkey").click()
+    page.get_by_role("heading", level=1, name=SET_UP).wait_for()
+    page.goto(stage.begin()[0])
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    page.get_by_role("heading", level=1, name="Do you agree to share this?").wait_for()
+
+
+def test_who_cancels_the_passkey_can_choose_a_password(visitor: Visitor, stage: Stage) -> None:
+    """D46: with a calm sentence."""
+    page, device = opened(visitor, stage, "nina2")
+    device.is_somebody_else()
+    page.get_by_role("button", name="Set up a passkey").click()
+    page.locator("[role=status]", has_text="No passkey was used.").wait_for()
+    page.get_by_label("New password").fill(NEW)
+    page.get_by_role("button", name="Use this password").click()
+    page.get_by_role("heading", level=1, name="Set up your second factor").wait_for()
+
+
+def test_a_device_that_has_a_passkey_already_says_so(visitor: Visitor, stage: Stage) -> None:
+    """WebAuthn §7.1: excludeCredentials"""
+    page, _ = opened(visitor, stage, "nina3")
+    page.get_by_role("button", name="Set up a passkey").click()
+    page.get_by_role("heading", level=1, name=SET_UP).wait_for()
+    page.goto(stage.wait_for(newcomer.link(stage.world, user_id="id-nina3")))
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Set up a passkey").click()
+    page.locator("[role=status]", has_text="already has a passkey").wait_for()
+
+
+@pytest.mark.parametrize("visitor", [WITHOUT_SCRIPT, NARROW], indirect=True, ids=["without script", "narrow"])
+def test_a_newcomer_sets_up_password_app_and_codes(
+    visitor: Visitor, stage: Stage, request: pytest.FixtureRequest
+) -> None:
+    """D44, D45: and signs in; nothing scrolls sideways."""
+    user_name = "nina4" if "script" in request.node.callspec.id else "nina5"
+    page, _ = opened(visitor, stage, user_name, NO_PASSKEYS)
+    assert page.get_by_role("button", name="Set up a passkey").count() == 0
+    assert page.get_by_label("User name").input_value() == user_name
+    page.get_by_label("New password").fill(NEW)
+    page.get_by_role("button", name="Use this password").click()
+    key = _app(page, stage)
+    assert page.locator(".codes li").count() == 10
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("button", name="Finish").click()
+    page.get_by_role("link", name="Keep the codes first").wait_for()
+    page.get_by_text("I have kept these codes.").click()
+    page.get_by_role("button", name="Finish").click()
+    assert heading(page) == SET_UP
+    stage.world.clock.pass_(60)
+    page.goto(stage.begin()[0])
+    page.get_by_label("User name").fill(user_name)
+    page.get_by_label("Password").fill(NEW)
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_label("Code", exact=True).fill(totp.code_at(key, stage.world.clock()))
+    page.get_by_role("button", name="Continue").click()
+    assert heading(page) == "Do you agree to share this?"

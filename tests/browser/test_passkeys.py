@@ -1,0 +1,137 @@
+"""Passkeys in Chromium, with its virtual authenticator (WebAuthn Level 3, D46)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.stage import heading
+from tests.sign_in import factors
+
+if TYPE_CHECKING:
+    from playwright.sync_api import CDPSession, Page
+
+    from tests.browser.stage import Stage, Visitor
+
+AUTHENTICATOR = {
+    "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
+    "isUserVerified": True, "automaticPresenceSimulation": True,
+}  # fmt: skip
+WITHOUT_SCRIPT = {"java_script_enabled": False}
+NO_AUTOFILL = "PublicKeyCredential.isConditionalMediationAvailable = () => Promise.resolve(false);"
+NO_PASSKEYS = "delete window.PublicKeyCredential;"
+BUTTON = "Sign in with a passkey"
+CHOICE = "Choose who you act for"
+
+
+class Holder:
+    """A person's device: Chromium's virtual authenticator, behind one page."""
+
+    def __init__(self, page: Page) -> None:
+        self._cdp: CDPSession = page.context.new_cdp_session(page)
+        self._cdp.send("WebAuthn.enable", {"enableUI": False})
+        added = self._cdp.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
+        self._which = {"authenticatorId": added["authenticatorId"]}
+
+    def holds(self, stage: Stage, *, known: bool = True) -> None:
+        """A passkey of Alice's, which the provider knows, or knows no longer."""
+        key = stage.wait_for(factors.passkey(stage.world))
+        if not known:
+            identifier = key.record("").credential_id
+            stage.wait_for(factors.change(stage.world, remove_passkey=identifier))
+        self._cdp.send("WebAuthn.addCredential", {**self._which, "credential": key.for_chromium("localhost")})
+
+    def is_somebody_else(self) -> None:
+        """The device no longer recognises who holds it."""
+        self._cdp.send("WebAuthn.setUserVerified", {**self._which, "isUserVerified": False})
+
+    def is_the_owner(self) -> None:
+        self._cdp.send("WebAuthn.setUserVerified", {**self._which, "isUserVerified": True})
+
+
+def opened(visitor: Visitor, stage: Stage, *scripts: str) -> tuple[Page, Holder, str]:
+    """A tab with a device, and the URL of a sign-in."""
+    page = visitor.tab()
+    for script in scripts:
+        page.add_init_script(script)
+    return page, Holder(page), stage.begin()[0]
+
+
+def test_a_person_signs_in_by_the_button(visitor: Visitor, stage: Stage) -> None:
+    """D46, D37: neither name nor password is typed."""
+    page, device, url = opened(visitor, stage, NO_AUTOFILL)
+    device.holds(stage)
+    page.goto(url)
+    page.get_by_role("button", name=BUTTON).click()
+    page.get_by_role("heading", level=1, name=CHOICE).wait_for()
+    assert page.get_by_text("Step 2 of 3").is_visible()
+    visitor.entity(page)
+    visitor.agree(page)
+    assert "code" in visitor.back(page)
+
+
+def test_a_person_signs_in_by_what_the_browser_offers_for_the_user_name(visitor: Visitor, stage: Stage) -> None:
+    """D46: conditional mediation; the virtual device answers at once, as if its entry had been chosen."""
+    page, device, url = opened(visitor, stage)
+    device.holds(stage)
+    page.goto(url)
+    page.get_by_role("heading", level=1, name=CHOICE).wait_for()
+
+
+def test_the_button_works_while_the_browser_waits_at_the_user_name(visitor: Visitor, stage: Stage) -> None:
+    """One request at a time: the waiting one ends first."""
+    page, device, url = opened(visitor, stage)
+    page.goto(url)
+    page.get_by_role("button", name=BUTTON).wait_for()
+    device.holds(stage)
+    page.get_by_role("button", name=BUTTON).click()
+    page.get_by_role("heading", level=1, name=CHOICE).wait_for()
+
+
+def test_who_cancels_stays_on_the_page_and_can_go_on_in_any_way(visitor: Visitor, stage: Stage) -> None:
+    """D46: a calm sentence, said to screen readers too; a timeout looks the same to the page."""
+    page, device, url = opened(visitor, stage, NO_AUTOFILL)
+    device.holds(stage)
+    device.is_somebody_else()
+    page.goto(url)
+    page.get_by_label("User name").fill("alice")
+    page.get_by_role("button", name=BUTTON).click()
+    page.locator("[role=status]", has_text="No passkey was used.").wait_for()
+    assert (heading(page), page.get_by_label("User name").input_value()) == ("Sign in", "alice")
+    device.is_the_owner()
+    page.get_by_role("button", name=BUTTON).click()
+    page.get_by_role("heading", level=1, name=CHOICE).wait_for()
+
+
+def test_a_passkey_that_is_not_known_here_leads_to_the_page_again(visitor: Visitor, stage: Stage) -> None:
+    """D28, D46: with the sentence beside the button; the password still works."""
+    page, device, url = opened(visitor, stage, NO_AUTOFILL)
+    device.holds(stage, known=False)
+    page.goto(url)
+    page.get_by_role("button", name=BUTTON).click()
+    page.get_by_role("link", name="This passkey was not accepted.").wait_for()
+    page.get_by_role("link", name="This passkey was not accepted.").click()
+    assert page.evaluate("document.activeElement.id") == "passkey"
+    visitor.password(page)
+    page.get_by_role("heading", level=1, name="Enter your 6-digit code").wait_for()
+
+
+def test_a_browser_without_passkeys_shows_no_button(visitor: Visitor, stage: Stage) -> None:
+    """D46: and everything else works."""
+    page, _, url = opened(visitor, stage, NO_PASSKEYS)
+    page.goto(url)
+    page.get_by_label("User name").wait_for()
+    assert page.get_by_role("button", name=BUTTON).count() == 0
+    visitor.password(page)
+    page.get_by_role("heading", level=1, name="Enter your 6-digit code").wait_for()
+
+
+@pytest.mark.parametrize("visitor", [WITHOUT_SCRIPT], indirect=True)
+def test_without_script_there_is_no_button_and_the_password_works(visitor: Visitor, stage: Stage) -> None:
+    """D46: passkeys are the one thing that needs JavaScript."""
+    page = visitor.tab()
+    page.goto(stage.begin()[0])
+    assert page.get_by_role("button", name=BUTTON).count() == 0
+    visitor.password(page)
+    page.get_by_role("heading", level=1, name="Enter your 6-digit code").wait_for()

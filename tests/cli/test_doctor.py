@@ -1,0 +1,170 @@
+"""`corpid doctor` on a laptop, on settings that are wrong, and where nothing answers. With proxies: tests/operate."""
+
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from corpid import settings
+from corpid.cli.doctor import peers, proxy_file
+from tests import engines
+from tests.clusters import RedisCluster
+from tests.machine import free_port, key_file
+from tests.web.processes import serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Terminal
+
+HEADING = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
+LISTENING = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0\n"
+"""127.0.0.1 port 8080"""
+
+
+def findings(text: str) -> dict[str, dict[str, Any]]:
+    return {finding["about"]: finding for finding in json.loads(text)["findings"]}
+
+
+@pytest.mark.parametrize("generations", ["current", "legacy"])
+def test_a_server_on_this_machine_has_no_problem_and_nothing_is_left_behind(
+    terminal: Terminal, generations: str
+) -> None:
+    """It is safe to run in production: none of its requests can succeed, none is written down but as a log line."""
+    with serving(terminal.folder, generations=generations) as running:
+        result = terminal.run("doctor", running.base_url, "--json")
+        audit = terminal.done("audit", "list", "--json")
+        failed = [line for line in running.lines() if line.get("status", 0) >= 500]
+    assert {about for about, each in findings(result.stdout).items() if each["verdict"] != "ok"} == set()
+    assert (result.exit_code, failed, json.loads(audit)) == (0, [], [])
+
+
+def test_a_server_below_a_path_is_looked_at_there(terminal: Terminal) -> None:
+    with serving(terminal.folder, path="/sso") as running:
+        there = terminal.done("doctor", running.base_url, "--json")
+        beside = terminal.run("doctor", running.base_url.removesuffix("/sso"))
+    assert {about for about, each in findings(there).items() if each["verdict"] != "ok"} == set()
+    assert beside.exit_code == 1
+    assert "belongs to base_url" in beside.stdout
+
+
+def test_where_nothing_answers_it_says_so(terminal: Terminal) -> None:
+    result = terminal.run("doctor", f"http://127.0.0.1:{free_port()}")
+    assert result.exit_code == 1
+    assert "does not answer: Connection refused" in result.stdout
+    assert "is no URL" in terminal.refused("doctor", "login.example.org")
+    assert "cannot be read" in terminal.refused("doctor", "https://127.0.0.1", "--ca", "missing.pem")
+
+
+def test_http_that_is_asked_for_tls_is_told_apart_from_nothing(terminal: Terminal) -> None:
+    with serving(terminal.folder) as running:
+        result = terminal.run("doctor", running.base_url.replace("http://", "https://"))
+    assert result.exit_code == 1
+    assert "it does not speak TLS here: is it http?\n" in result.stdout
+
+
+class _Website(BaseHTTPRequestHandler):
+    """Answers everything with the same page."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<!DOCTYPE html>")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_another_program_is_not_taken_for_corpid(terminal: Terminal) -> None:
+    with HTTPServer(("127.0.0.1", 0), _Website) as website:
+        thread = Thread(target=website.handle_request)
+        thread.start()
+        result = terminal.run("doctor", f"http://127.0.0.1:{website.server_port}")
+        thread.join()
+    assert result.exit_code == 1
+    assert "200 by BaseHTTP" in result.stdout
+    assert "send every path of this host to CorpID" in result.stdout
+
+
+def test_settings_that_do_not_go_together_are_a_problem(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORPID_BASE_URL", "https://login.example.org")
+    result = terminal.run("doctor")
+    assert result.exit_code == 1
+    assert "nothing here speaks TLS" in result.stdout
+    assert "Change:" not in result.stdout.split("settings")[1].split("\n")[1], "the sentence says what to change"
+
+
+def test_a_node_is_looked_at_from_inside(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    key = key_file(terminal.folder / "sealing.key")
+    (terminal.folder / "sealing.key").chmod(0o644)
+    monkeypatch.setenv("CORPID_KEY_ENCRYPTION_KEY_FILE", key)
+    monkeypatch.setenv("CORPID_DEVELOPER_MODE", "true")
+    found = findings(terminal.run("doctor", url, "--node", "--json").stdout)
+    assert found["developer_mode"]["verdict"] == "warning"
+    assert "chmod 600" in found["key-encryption key"]["seen"]
+    assert "does not exist" in found["database"]["seen"]
+    assert not (terminal.folder / "data").exists(), "looking writes nothing"
+
+
+def test_engines_are_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database without its schema, and a Redis that may forget, are problems; put right, they are none."""
+    with engines.postgresql() as database_url, engines.RedisServer("--maxmemory-policy", "allkeys-lru") as server:
+        monkeypatch.setenv("CORPID_DATABASE_URL", database_url)
+        monkeypatch.setenv("CORPID_TRANSIENT_URL", server.url)
+        monkeypatch.setenv("CORPID_KEY_ENCRYPTION_KEY_FILE", key_file(terminal.folder / "sealing.key"))
+        before = findings(terminal.run("doctor", "--json").stdout)
+        server.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        terminal.done("migrate")
+        terminal.done("key", "rotate")
+        after = findings(terminal.run("doctor", "--json").stdout)
+    assert "corpid migrate" in before["schema"]["seen"]
+    assert "noeviction" in before["Redis"]["seen"]
+    assert "No key signs" in before["signing keys"]["seen"]
+    assert [after[name]["verdict"] for name in ("database", "schema", "signing keys", "Redis")] == ["ok"] * 4
+    assert "PostgreSQL" in after["database"]["seen"]
+
+
+def test_every_primary_of_a_cluster_is_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that may forget what was spent is found wherever it is."""
+    with RedisCluster() as cluster:
+        monkeypatch.setenv("CORPID_TRANSIENT_URL", cluster.url)
+        cluster.primaries[2].command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        found = findings(terminal.run("doctor", "--json").stdout)
+    seen = [finding for about, finding in found.items() if about.startswith("Redis")]
+    assert sorted(finding["verdict"] for finding in seen) == ["ok", "ok", "problem"]
+    [refused] = [finding["seen"] for finding in seen if finding["verdict"] == "problem"]
+    assert f":{cluster.primaries[2].port} may forget" in refused
+
+
+@pytest.mark.parametrize(
+    ("peer", "verdict"),
+    [("0A00000A", "ok"), ("0B00000A", "problem"), ("0000000000000000FFFF00000A00000A", "ok"), ("", "warning")],
+)
+def test_whoever_connects_has_to_be_a_trusted_proxy(tmp_path: Path, peer: str, verdict: str) -> None:
+    """D47; the table is that of Linux on a little-endian machine, and 10.0.0.10 is trusted."""
+    table = tmp_path / "tcp"
+    connected = f"   1: 0100007F:1F90 {peer}:D431 01 00000000:00000000 00:00000000 00000000     0\n" if peer else ""
+    table.write_text(HEADING + LISTENING + connected)
+    chosen = settings.load(base_url="https://login.example.org", trusted_proxies="10.0.0.10", data_dir=tmp_path)
+    assert peers.look(chosen, [table, tmp_path / "missing"]).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("proxy_next_upstream error timeout;", "ok"),
+        ("proxy_next_upstream error\n  non_idempotent;", "problem"),
+        ("# proxy_next_upstream non_idempotent;", "ok"),
+        ("retry-on conn-failure", "ok"),
+        ("retry-on conn-failure 503", "problem"),
+        ("retry-on all-retryable-errors\nhttp-request disable-l7-retry if METH_POST", "ok"),
+    ],
+)
+def test_a_proxy_must_not_send_a_post_again(text: str, verdict: str) -> None:
+    """What it carries is spent by the first time (RFC 9449 §11.1, D8)."""
+    assert proxy_file.look(text).verdict == verdict

@@ -1,0 +1,100 @@
+"""`corpid migrate`: what it says before, while and after it changes the database (docs/upgrades.md)."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from corpid.adapters.sql import steps
+from tests import engines
+from tests.upgrades.later import written
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.cli.conftest import Terminal
+
+
+def first_release(terminal: Terminal) -> None:
+    """A database that lacks everything but the first two migrations, as far as a plan looks."""
+    terminal.done("migrate")
+    with closing(sqlite3.connect(terminal.folder / "data" / "corpid.sqlite", isolation_level=None)) as database:
+        database.execute("UPDATE alembic_version SET version_num = '0002'")
+
+
+def test_a_plan_names_every_step_and_changes_nothing(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    first_release(terminal)
+    said = terminal.done("migrate", "--plan")
+    assert "0003" in said
+    assert "the table of sessions, for a moment" in said
+    assert "Nothing was changed." in said
+    assert "Servers of the version before may go on meanwhile." in said
+    assert terminal.done("migrate", "--plan") == said
+
+
+def test_a_plan_is_told_to_machines_as_json(terminal: Terminal) -> None:
+    first_release(terminal)
+    plan = json.loads(terminal.done("migrate", "--plan", "--json"))
+    assert (plan["schema"], plan["now"][0]["revision"], plan["now"][0]["phase"], plan["later"]) == (
+        "0002",
+        "0003",
+        "expand",
+        [],
+    )
+
+
+def test_json_alone_is_refused_before_anything_is_done(terminal: Terminal) -> None:
+    """It is a form of the plan; whoever leaves that out may have meant either."""
+    assert "`corpid migrate --plan --json`" in terminal.refused("migrate", "--json")
+    assert not (terminal.folder / "data").exists()
+
+
+def test_a_plan_of_contract_is_of_what_that_would_do(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    terminal.done("migrate")
+    folder = terminal.folder / "migrations"
+    folder.mkdir()
+    written(folder)
+    monkeypatch.setattr(steps, "LOCATIONS", [*steps.LOCATIONS, str(folder)])
+    usual, all_of_it = terminal.done("migrate", "--plan"), terminal.done("migrate", "--plan", "--contract")
+    assert "corpid migrate --contract: when no server of the version before runs" in usual
+    assert "Servers of the version before may go on meanwhile." in usual
+    assert f"corpid migrate --contract: {terminal.folder}" in all_of_it
+    assert "No server of the version before may run any more." in all_of_it
+    assert "9004" in all_of_it
+    plan = json.loads(terminal.done("migrate", "--plan", "--contract", "--json"))
+    assert [step["revision"] for step in plan["now"]] == ["9001", "9002", "9003", "9004"]
+    assert plan["later"] == []
+
+
+def test_an_empty_postgresql_is_planned_without_a_word_of_who_may_serve(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with engines.postgresql() as database_url:
+        monkeypatch.setenv("CORPID_DATABASE_URL", database_url)
+        said = terminal.done("migrate", "--plan")
+    assert "\n\n" not in said
+    assert "the version before" not in said
+
+
+def test_a_database_that_needs_nothing_is_told_so(terminal: Terminal) -> None:
+    said = terminal.done("migrate")
+    assert "0001: done (expand: The first schema)" in said
+    assert said.endswith("has the schema of this version.\n")
+    assert "needs no migration" in terminal.done("migrate", "--plan")
+    assert "done" not in terminal.done("migrate", "--contract")
+
+
+def test_a_plan_for_a_database_that_is_not_there_says_how_to_make_it(terminal: Terminal) -> None:
+    assert "run `corpid migrate` to make it" in terminal.refused("migrate", "--plan")
+
+
+def test_settings_that_cannot_be_used_are_told_in_a_sentence(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORPID_PORT", "none")
+    for arguments in (["migrate"], ["migrate", "--plan"]):
+        assert "CORPID_PORT" in terminal.refused(*arguments)

@@ -1,0 +1,264 @@
+"""A forgotten password: everybody is told the same, and only the person gets a letter (D44, D45, D47)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+import pytest
+from msgspec.structs import replace
+
+from corpid.flows import throttle
+from corpid.flows.caller import Caller
+from corpid.protocol import totp
+from corpid.protocol.limits import RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS, TOTP_MISSES
+from tests.enrolment import newcomer
+from tests.enrolment.newcomer import MAILBOX, NINA
+from tests.postbox import Postbox
+from tests.sign_in import factors
+from tests.sign_in.test_choice import statements
+from tests.sign_in.world import FORM, SECRET, run
+
+if TYPE_CHECKING:
+    import httpx
+
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
+
+ASKED: Final = "Look at your e-mail"
+HEADERS: Final = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
+
+
+async def ask(made: World, user_name: str, address: str = "127.0.0.1") -> httpx.Response:
+    http = await made.http(address)
+    answer = await http.post(f"{made.base}/recover", content=urlencode({"user_name": user_name}), headers=HEADERS)
+    await made.provider.errands.settle()
+    return answer
+
+
+async def _bare(made: World) -> None:
+    """Without the second factor."""
+    stored = replace(await newcomer.credentials(made), totp_secret=None)
+    await made.write(stored)
+
+
+def test_a_person_gets_a_link_opens_it_shows_the_second_factor_and_chooses_a_password() -> None:
+    """D44, D45: the way there is in the sign-in page."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", name="Nina Novak", email=MAILBOX)
+        visitor = await factors.at_sign_in(made)
+        assert newcomer.shown(visitor).text.count('href="/recover"') == 1
+        browser = await made.browser()
+        await browser.open(f"{made.base}/recover")
+        await browser.fill_and_submit(user_name=" NINA ")
+        await made.provider.errands.settle()
+        assert browser.page.heading == ASKED
+        [letter] = postbox.letters
+        assert (letter.to, letter.subject) == (MAILBOX, "Choose a new password")
+        assert "within 30 minutes" in letter.text
+        other = await newcomer.opened(made, newcomer.link_in(postbox))
+        await other.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
+        assert await newcomer.password(other) == "Your password is changed"
+        assert "go back to it" in other.page.text
+
+    run(test, postbox=postbox)
+
+
+def test_nobody_learns_from_the_answer_who_exists() -> None:
+    """D47: the same bytes and headers, whoever was named."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        await made.person("omar")
+        await made.person("petra", email="petra@example.org")
+        await made.disable("petra")
+        answers = [await ask(made, name) for name in ("nina", "omar", "petra", "nobody", "no name\u200b", "x" * 5000)]
+        told = {(answer.status_code, answer.content, *_headers(answer)) for answer in answers}
+        assert len(told) == 1, told
+        assert answers[0].status_code == 200
+
+    run(test, postbox=postbox)
+
+
+def _headers(answer: httpx.Response) -> list[tuple[str, str]]:
+    return sorted((name, value) for name, value in answer.headers.items() if name != "date")
+
+
+def test_nothing_that_depends_on_the_account_is_done_within_the_request() -> None:
+    """D47: it says the same to the database whoever is named, so the next request waits for nothing either."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        await made.person("petra", email="petra@example.org")
+        await made.disable("petra")
+        told = []
+        for number, name in enumerate(("warms up", "nina", "petra", "nobody")):
+            http = await made.http(f"192.0.2.{number}")
+            with statements(made) as heard:
+                await http.post(f"{made.base}/recover", content=urlencode({"user_name": name}), headers=HEADERS)
+            told.append([said.split("'")[0] for said in heard])
+        assert told[1] == told[2] == told[3] != []
+        assert not postbox.letters
+        await made.provider.errands.settle()
+        assert [letter.to for letter in postbox.letters] == [MAILBOX, "petra@example.org"]
+
+    run(test, postbox=postbox)
+
+
+async def _disabled(made: World) -> None:
+    await made.disable("nina")
+
+
+@pytest.mark.parametrize("lack", [_bare, _disabled])
+def test_who_has_only_the_mailbox_or_is_switched_off_gets_no_link(lack: Any) -> None:
+    """D45: the mailbox alone would be one factor for both."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        await lack(made)
+        await ask(made, "nina")
+        [letter] = postbox.letters
+        assert "/enrol/" not in letter.text
+        assert "ask the person who manages CorpID" in letter.text
+
+    run(test, postbox=postbox)
+
+
+def test_a_passkey_or_a_recovery_code_is_a_second_factor_too() -> None:
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        await _bare(made)
+        await factors.recovery(made, NINA)
+        await ask(made, "nina")
+        assert newcomer.link_in(postbox)
+
+    run(test, postbox=postbox)
+
+
+def test_one_account_gets_a_few_letters_an_hour() -> None:
+    """D47: silently, since a refusal would tell that there is such an account."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        for number in range(RECOVERIES_PER_ACCOUNT + 2):
+            assert (await ask(made, "nina", f"192.0.2.{number}")).status_code == 200
+        assert len(postbox.letters) == RECOVERIES_PER_ACCOUNT
+        made.clock.pass_(3601)
+        await ask(made, "nina")
+        assert len(postbox.letters) == RECOVERIES_PER_ACCOUNT + 1
+
+    run(test, postbox=postbox)
+
+
+def test_one_address_asks_a_few_times_an_hour() -> None:
+    """D47: whoever is named."""
+
+    async def test(made: World) -> None:
+        for number in range(RECOVERIES_PER_ADDRESS):
+            assert (await ask(made, f"nobody{number}")).status_code == 200
+        refused = await ask(made, "nina")
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) <= 3600
+        assert "minutes, then try again" in refused.text
+        assert (await ask(made, "nina", "192.0.2.7")).status_code == 200
+
+    run(test, postbox=Postbox())
+
+
+def test_somebody_else_who_asks_again_ends_nothing_that_was_begun() -> None:
+    """D47: whoever has begun goes on; a link that nobody has opened gives way to the new one."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        await ask(made, "nina")
+        browser = await newcomer.opened(made, newcomer.link_in(postbox))
+        await ask(made, "nina", "192.0.2.1")
+        unopened = newcomer.link_in(postbox)
+        await ask(made, "nina", "192.0.2.2")
+        await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
+        newest = newcomer.link_in(postbox)
+        assert (await _opens(made, unopened), await _opens(made, newest)) == (False, True)
+        assert await newcomer.password(browser) == "Your password is changed"
+        assert not await _opens(made, newest)
+        asked = await made.audit("link.password")
+        assert {(entry.actor, entry.object) for entry in asked} == {("anonymous", NINA)}
+
+    run(test, postbox=postbox)
+
+
+def test_guesses_at_the_code_in_sign_ins_never_shut_the_proof_in_a_recovery() -> None:
+    """D45, D47: the enrolment has its own five misses."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        thief = Caller(request_id="r", address="198.51.100.7", now=made.clock())
+        with pytest.raises(throttle.Throttled):  # noqa: PT012 - which of them is refused is another test's
+            for number in range(TOTP_MISSES + 2):
+                await throttle.attempt_second_factor(made.provider, thief, "nina", f"b{number}")
+        await ask(made, "nina")
+        browser = await newcomer.opened(made, newcomer.link_in(postbox))
+        await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
+        assert await newcomer.password(browser) == "Your password is changed"
+
+    run(test, postbox=postbox)
+
+
+def test_an_enrolment_that_was_stopped_gives_way_to_a_new_link() -> None:
+    """D45"""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        await ask(made, "nina")
+        first = newcomer.link_in(postbox)
+        browser = await newcomer.opened(made, first)
+        for _ in range(TOTP_MISSES):
+            await browser.fill_and_submit(code="not a code at all")
+        await ask(made, "nina")
+        assert (await _opens(made, first), await _opens(made, newcomer.link_in(postbox))) == (False, True)
+
+    run(test, postbox=postbox)
+
+
+async def _opens(made: World, url: str) -> bool:
+    browser = await made.browser()
+    await browser.open(url)
+    return newcomer.status(browser) == 200
+
+
+async def _page(made: World) -> Browser:
+    browser = await made.browser()
+    await browser.open(f"{made.base}/recover")
+    return browser
+
+
+def test_without_mail_the_page_says_whom_to_ask() -> None:
+    async def test(made: World) -> None:
+        assert (await _page(made)).page.heading == "Ask your administrator"
+        assert "/recover" not in newcomer.shown(await factors.at_sign_in(made)).text
+
+    run(test)
+
+
+def test_no_name_is_asked_for_again_and_another_sites_form_is_refused() -> None:
+    """D35"""
+
+    async def test(made: World) -> None:
+        browser = await _page(made)
+        await browser.fill_and_submit(user_name="  ")
+        assert (newcomer.status(browser), "Enter your user name." in browser.page.text) == (422, True)
+        http = await made.http()
+        sent = {**HEADERS, "Sec-Fetch-Site": "cross-site"}
+        assert (await http.post(f"{made.base}/recover", content="user_name=nina", headers=sent)).status_code == 400
+
+    run(test, postbox=Postbox())

@@ -1,0 +1,123 @@
+"""Letters to people: in their language, and through a real server (D45, D48)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import pytest
+
+from corpid.flows import notices
+from tests.adapters.test_smtp import post_office
+from tests.enrolment import newcomer
+from tests.enrolment.newcomer import MAILBOX
+from tests.enrolment.test_forgotten_password import HEADERS
+from tests.postbox import Postbox
+from tests.sign_in.world import run, world
+
+if TYPE_CHECKING:
+    from corpid.flows.notices import Notice
+    from corpid.ports import LinkPurpose
+    from tests.sign_in.world import World
+
+NOTICES = (
+    notices.SET_UP, notices.PASSWORD_CHANGED, notices.SECOND_FACTOR_CHANGED, notices.PASSKEY_ADDED,
+    notices.PASSKEY_REMOVED, notices.NEW_RECOVERY_CODES, notices.new_device("Firefox on Windows"), notices.new_device(""),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("notice", NOTICES, ids=lambda notice: str(notice.subject))
+def test_a_notice_says_what_happened_to_whom_and_what_to_do(notice: Notice) -> None:
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", name="Nina Novak", email=MAILBOX, language="ms")
+        user = await made.provider.registry.directory.user(newcomer.NINA)
+        notices.tell(made.provider, user, notice)
+        [letter] = postbox.letters
+        assert (letter.to, letter.language, letter.subject) == (MAILBOX, "ms", notice.subject)
+        for part in ("Nina Novak", notice.told, "Your user name is nina.", "tell the person who manages CorpID"):
+            assert part in letter.text
+
+    run(test, postbox=postbox)
+
+
+def test_nobody_is_written_to_who_has_no_address() -> None:
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina")
+        user = await made.provider.registry.directory.user(newcomer.NINA)
+        notices.tell(made.provider, user, notices.PASSWORD_CHANGED)
+        notices.no_link(made.provider, user)
+        assert not postbox.letters
+
+    run(test, postbox=postbox)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "lasts"), [("invitation", "72 hours"), ("password", "30 minutes"), ("second_factor", "24 hours")]
+)
+def test_a_letter_with_a_link_says_how_long_it_works(purpose: LinkPurpose, lasts: str) -> None:
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        user = await made.provider.registry.directory.user(newcomer.NINA)
+        url = await newcomer.link(made, purpose)
+        notices.link(made.provider.mail, user, purpose, url, provider="CorpID")
+        assert newcomer.link_in(postbox) == url
+        assert f"within {lasts}" in postbox.letters[0].text
+
+    run(test, postbox=postbox)
+
+
+def test_what_waits_is_sent_before_corpid_stops() -> None:
+    """The whole way: settings, page, server."""
+
+    async def test() -> None:
+        async with post_office() as office:
+            async with world(mail_url=f"smtp://127.0.0.1:{office.port}", mail_from="sign-in@corp.example") as made:
+                await made.person("nina", email=MAILBOX)
+                http = await made.http()
+                await http.post(f"{made.base}/recover", content=urlencode({"user_name": "nina"}), headers=HEADERS)
+            [(recipients, message)] = office.taken
+            assert recipients == [MAILBOX]
+            assert "/enrol/" in message.get_content()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("language", "subject"),
+    [("en", "Choose a new password"), ("zh-Hans", "选择新密码"), ("ms", "Pilih kata laluan baharu"), ("ta", "புதிய கடவுச்சொல்லைத் தேர்ந்தெடுங்கள்")],
+)  # fmt: skip
+def test_a_letter_goes_out_in_the_language_of_its_reader_whatever_the_browser_asks_for(
+    language: str, subject: str
+) -> None:
+    """Each part of it: the greeting, what to do, and the end."""
+
+    async def test() -> None:
+        async with post_office() as office:
+            async with world(mail_url=f"smtp://127.0.0.1:{office.port}", mail_from="sign-in@corp.example") as made:
+                await made.person("nina", name="7", email=MAILBOX, language=language)
+                http = await made.http()
+                asked = {**HEADERS, "Accept-Language": "ms"}
+                await http.post(f"{made.base}/recover", content=urlencode({"user_name": "nina"}), headers=asked)
+            [(_, message)] = office.taken
+            assert (message["Content-Language"], message["Subject"]) == (language, subject)
+            for part in ("Hello", "Open this address", "Your user name is"):
+                assert (part in message.get_content()) is (language == "en")
+
+    asyncio.run(test())
+
+
+def test_a_mail_server_that_is_down_breaks_nothing() -> None:
+    async def test(made: World) -> None:
+        await newcomer.nina(made)
+        browser = await newcomer.opened(made, await newcomer.link(made))
+        await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, newcomer.new_key()))
+        assert browser.page.heading == newcomer.SET_UP
+
+    run(test, mail_url="smtp://127.0.0.1:1", mail_from="sign-in@corp.example")

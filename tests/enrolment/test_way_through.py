@@ -1,0 +1,241 @@
+"""Setting up one's sign-in, step by step, to the end (D44, D45, D46)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpid.ports import Session
+from corpid.protocol import recovery_codes, totp
+from corpid.sandbox.person import Person
+from tests.enrolment import newcomer
+from tests.enrolment.newcomer import NEW, NINA, SET_UP
+from tests.postbox import Postbox
+from tests.sign_in import factors
+from tests.sign_in.world import PASSWORD, SECRET, run
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+
+def test_an_invitation_says_what_it_is_for_and_whose_it_is_and_spends_nothing() -> None:
+    """DESIGN "Pages": mail programs look, too."""
+
+    async def test(made: World) -> None:
+        await newcomer.nina(made)
+        url = await newcomer.link(made)
+        for _ in range(3):
+            browser = await made.browser()
+            await browser.open(url)
+            assert browser.page.heading == "Set up your sign-in"
+            assert "Nina Novak" in browser.page.text
+            assert "nina" in browser.page.text
+            assert "CorpID" in browser.page.text
+        await browser.submit(browser.page.forms[0])
+        assert browser.page.heading == "Choose how you sign in"
+        assert url.rpartition("/")[2] not in browser.url
+
+    run(test)
+
+
+def test_a_newcomer_chooses_a_password_sets_up_an_app_keeps_codes_and_signs_in() -> None:
+    """D44, D45: everything is written at the end, and nothing before."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await newcomer.nina(made)
+        browser = await newcomer.opened(made, await newcomer.link(made))
+        assert "Step 1 of 3" in browser.page.text
+        assert await newcomer.password(browser) == "Set up your second factor"
+        assert "Step 2 of 3" in browser.page.text
+        key = await newcomer.app(made, browser)
+        assert browser.page.heading == "Keep these recovery codes"
+        shown = newcomer.codes(browser)
+        assert len(set(shown)) == recovery_codes.HOW_MANY
+        assert (await newcomer.credentials(made)).password_hash is None
+        assert not postbox.letters
+        assert await newcomer.kept(browser) == SET_UP
+        [letter] = postbox.letters
+        assert (letter.to, letter.subject) == (newcomer.MAILBOX, "Your sign-in is set up")
+        assert [entry.actor for entry in await made.audit("factors.invitation")] == [f"user:{NINA}"]
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == recovery_codes.HOW_MANY
+        made.clock.pass_(60)
+        person = Person(user_name="nina", password=NEW, totp_secret=key)
+        visitor = await factors.at_sign_in(made)
+        await made.factors(visitor, person)
+        assert visitor.left is not None or visitor.page.heading.startswith("Do you agree"), visitor.page.heading
+
+    run(test, postbox=postbox)
+
+
+def test_the_code_that_set_up_the_app_cannot_sign_in() -> None:
+    """D45: a step works once, here or there."""
+
+    async def test(made: World) -> None:
+        await newcomer.nina(made)
+        browser = await newcomer.opened(made, await newcomer.link(made))
+        await newcomer.password(browser)
+        key = await newcomer.app(made, browser)
+        await newcomer.kept(browser)
+        visitor = await factors.at_sign_in(made)
+        await visitor.fill_and_submit(user_name="nina", password=NEW)
+        await visitor.fill_and_submit(code=totp.code_at(key, made.clock()))
+        assert "This code is not right" in visitor.page.text
+
+    run(test)
+
+
+def test_a_newcomer_who_makes_a_passkey_is_done_and_signs_in_with_it() -> None:
+    """D46: it counts as both factors, so there is nothing else to set up."""
+
+    async def test(made: World) -> None:
+        await newcomer.nina(made)
+        browser = await newcomer.opened(made, await newcomer.link(made))
+        key = newcomer.new_key()
+        await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, key))
+        assert browser.page.heading == SET_UP
+        [stored] = await made.provider.registry.factors.passkeys(NINA)
+        assert stored.created_at == int(made.clock())
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == 0
+        visitor = await factors.at_sign_in(made)
+        await visitor.fill_and_submit(passkey=factors.answer_of(made, visitor, key))
+        assert visitor.page.heading != "Sign in"
+
+    run(test)
+
+
+def test_a_passkey_beside_a_password_comes_with_recovery_codes() -> None:
+    """D45, D46: they stand beside the password."""
+
+    async def test(made: World) -> None:
+        await newcomer.nina(made)
+        browser = await newcomer.opened(made, await newcomer.link(made))
+        await newcomer.password(browser)
+        await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, newcomer.new_key()))
+        assert browser.page.heading == "Keep these recovery codes"
+        assert await newcomer.kept(browser) == SET_UP
+        assert (await newcomer.credentials(made)).totp_secret is None
+
+    run(test)
+
+
+def test_a_forgotten_password_needs_the_second_factor_and_ends_every_session() -> None:
+    """D44, D45: and other factors stay as they are."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=newcomer.MAILBOX)
+        await factors.recovery(made, NINA)
+        session = Session(
+            session_id="s",
+            user_id=NINA,
+            browser_id="b",
+            auth_time=1,
+            amr=(),
+            level=2,
+            expires_at=int(made.clock()) + 99,
+        )
+        await made.provider.registry.sessions.put(session)
+        browser = await newcomer.opened(made, await newcomer.link(made, "password"))
+        assert (browser.page.heading, "Step 1 of 2" in browser.page.text) == ("Show that it is you", True)
+        await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
+        assert browser.page.heading == "Choose a new password"
+        assert await made.provider.registry.sessions.of(NINA, now=made.clock()) == [session]
+        assert await newcomer.password(browser) == "Your password is changed"
+        assert await made.provider.registry.sessions.of(NINA, now=made.clock()) == []
+        stored = await newcomer.credentials(made)
+        assert stored.totp_secret == SECRET
+        assert await made.passwords.verify(stored.password_hash, NEW)
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == len(factors.CODES)
+        assert [letter.subject for letter in postbox.letters] == ["Your password was changed"]
+
+    run(test, postbox=postbox)
+
+
+def test_a_recovery_code_shows_that_it_is_you_and_is_spent_at_once() -> None:
+    """D45: whatever becomes of the enrolment."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=newcomer.MAILBOX)
+        await factors.recovery(made, NINA)
+        browser = await newcomer.opened(made, await newcomer.link(made, "password"))
+        await browser.fill_and_submit(code=f" {factors.CODES[0].upper()} ")
+        assert browser.page.heading == "Choose a new password"
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == len(factors.CODES) - 1
+        assert [letter.subject for letter in postbox.letters] == ["A recovery code was used"]
+        assert "2 codes are left" in postbox.letters[0].text
+
+    run(test, postbox=postbox)
+
+
+def test_a_passkey_shows_that_it_is_you() -> None:
+    """D46"""
+
+    async def test(made: World) -> None:
+        await made.person("nina")
+        key = await factors.passkey(made, NINA)
+        browser = await newcomer.opened(made, await newcomer.link(made, "password"))
+        await browser.fill_and_submit(passkey=factors.answer_of(made, browser, key))
+        assert browser.page.heading == "Choose a new password"
+
+    run(test)
+
+
+def test_a_lost_second_factor_needs_the_password() -> None:
+    """D44, D45: a new app and new codes replace the old ones."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=newcomer.MAILBOX)
+        await factors.recovery(made, NINA)
+        browser = await newcomer.opened(made, await newcomer.link(made, "second_factor"))
+        assert browser.page.heading == "Enter your password"
+        assert await newcomer.password(browser, "not the right password") == "Enter your password"
+        assert "The password is not right" in browser.page.text
+        assert await newcomer.password(browser, PASSWORD) == "Set up your second factor"
+        key = await newcomer.app(made, browser)
+        assert await newcomer.kept(browser) == "Your second factor is changed"
+        assert (await newcomer.credentials(made)).totp_secret == key
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == recovery_codes.HOW_MANY
+        assert [letter.subject for letter in postbox.letters] == ["Your second factor was changed"]
+
+    run(test, postbox=postbox)
+
+
+def test_who_has_lost_a_device_is_told_which_passkeys_are_left_and_led_to_them() -> None:
+    """D46: the one that was just made is none of them."""
+
+    async def test(made: World) -> None:
+        await made.person("nina")
+        await factors.passkey(made, NINA)
+        await factors.recovery(made, NINA)
+        browser = await newcomer.opened(made, await newcomer.link(made, "second_factor"))
+        await newcomer.password(browser, PASSWORD)
+        await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, newcomer.new_key()))
+        assert "had so far stop working once you press Finish" in browser.page.text
+        assert await newcomer.kept(browser) == "Your second factor is changed"
+        assert (await newcomer.credentials(made)).totp_secret is None, (
+            "the app of the lost phone opens nothing any more"
+        )
+        assert "These passkeys still open your account: A key." in browser.page.text
+        assert ("/account/passkeys", "Look at your passkeys") in browser.page.links
+
+    run(test)
+
+
+def test_the_qr_code_says_what_the_link_says() -> None:
+    """D45: drawn here, for this browser alone."""
+
+    async def test(made: World) -> None:
+        await newcomer.nina(made)
+        browser = await newcomer.opened(made, await newcomer.link(made))
+        await newcomer.password(browser)
+        picture = await browser.http.get(f"{browser.url}/qr.svg")
+        assert (picture.headers["content-type"], picture.headers["cache-control"]) == ("image/svg+xml", "no-store")
+        assert "style" not in picture.text
+        stranger = await made.browser()
+        assert (await stranger.http.get(f"{browser.url}/qr.svg")).status_code == 403
+        await newcomer.app(made, browser)
+        assert (await browser.http.get(f"{browser.url}/qr.svg")).status_code == 303
+
+    run(test)

@@ -1,0 +1,37 @@
+"""No page escapes the tests of looks and access: each view and each template has a state that is shown to them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import is_dataclass
+
+from corpid import web
+from tests.browser.states import STATES
+from tests.house.source import SOURCE, listed
+
+TEMPLATES = SOURCE / "web" / "templates"
+SHARED = {"base.html"}
+
+
+def views() -> set[type]:
+    """Every record below corpid.web that names its template."""
+    found = set()
+    for module in pkgutil.walk_packages(web.__path__, "corpid.web."):
+        for one in vars(importlib.import_module(module.name)).values():
+            if isinstance(one, type) and is_dataclass(one) and isinstance(vars(one).get("template"), str):
+                found.add(one)
+    return found
+
+
+def test_every_view_has_a_state_in_which_it_is_looked_at() -> None:
+    missing = views() - {type(state) for state in STATES.values()}
+    assert not missing, listed(sorted(f"{one.__module__}.{one.__qualname__}" for one in missing))
+
+
+def test_every_template_has_a_state_in_which_it_is_looked_at() -> None:
+    there = {
+        path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.html") if not path.name.startswith("_")
+    }
+    missing = there - SHARED - {state.template for state in STATES.values()}
+    assert not missing, listed(sorted(missing))

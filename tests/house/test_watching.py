@@ -1,0 +1,40 @@
+"""docs/observability.md says what is told: neither less nor more."""
+
+from __future__ import annotations
+
+import re
+
+from corpid.web.access_log import FIELDS
+from corpid.web.spans import ATTRIBUTES
+from tests.house.source import documents
+from tests.house.test_deploy import exported
+
+DOCUMENT = documents()["docs/observability.md"]
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The names in backticks in each cell of the table below a heading."""
+    section = DOCUMENT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| `")]
+    return [re.findall(r"`([^`]+)`", cell) for line in lines for cell in line.strip("|").split("|")[:2]]
+
+
+def test_every_metric_is_listed_with_its_labels() -> None:
+    cells = rows("Metrics")
+    listed = {name: set(labels) for [name], labels in zip(cells[::2], cells[1::2], strict=True)}
+    found: dict[str, set[str]] = {}
+    for series, labels in exported().items():
+        family = re.sub(r"_(bucket|sum|count)$", "", series)
+        found.setdefault(family, set()).update(labels - {"le"})
+    assert listed == found
+
+
+def test_every_field_of_the_log_is_listed() -> None:
+    """D48."""
+    assert sorted(name for names in rows("Log")[::2] for name in names) == sorted(FIELDS)
+
+
+def test_every_attribute_of_ours_in_a_span_is_named() -> None:
+    section = DOCUMENT.split("\n## Traces\n")[1]
+    ours = [name for name in ATTRIBUTES if name.startswith(("corpid.", "db.", "error."))]
+    assert [name for name in ours if f"`{name}`" not in section] == []

@@ -1,0 +1,129 @@
+"""What has expired is removed in the background, in small pieces, and by no request (issue: overload)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+from structlog.testing import capture_logs
+
+from corpid import sweeping
+from corpid.adapters.sql.tables import sessions, transient
+from corpid.ports import Session, Upsert
+from tests import engines
+from tests.protocol.deployment import EVENT, registered
+from tests.protocol.directory import ALICE
+from tests.protocol.provider import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROWS = 1200
+SESSIONS = 40
+PATIENCE = 20.0
+
+
+@contextmanager
+def on_sqlite() -> Iterator[dict[str, Any]]:
+    yield {}
+
+
+@contextmanager
+def on_postgresql() -> Iterator[dict[str, Any]]:
+    with engines.postgresql(migrated=True) as url:
+        yield {"database_url": url, "key_encryption_key": base64.b64encode(bytes(range(32))).decode()}
+
+
+@pytest.fixture(params=[on_sqlite, on_postgresql])
+def kept(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    with request.param() as options:
+        yield options
+
+
+async def expired(world: World) -> None:
+    """Rows that ended before anybody asked, by the engine's clock or by ours."""
+    async with world.provider.transient.unit(world.clock.now - 3600) as unit:
+        for number in range(ROWS):
+            await unit.add("expired", number.to_bytes(32, "big"), 0.001)
+
+    ended = Session(session_id="", user_id=ALICE.user_id, browser_id="b", auth_time=1, amr=(), level=2, expires_at=2)
+    for number in range(SESSIONS):
+        await world.provider.registry.sessions.put(msgspec.structs.replace(ended, session_id=f"expired-{number}"))
+
+
+def database(world: World) -> Any:
+    return world.provider.transient.database  # type: ignore[attr-defined]
+
+
+async def left(world: World) -> int:
+    expired = (transient.c.kind == "expired", sessions.c.session_id.like("expired-%"))
+    counted = [sa.select(sa.func.count()).where(each) for each in expired]
+    prepared = [database(world).prepare(each) for each in counted]
+    return sum([int((await database(world).row(each, {}))[0]) for each in prepared])
+
+
+async def gone(world: World) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while await left(world):  # noqa: ASYNC110 - another task removes it
+            await asyncio.sleep(0.1)
+
+
+def filled(world: World) -> None:
+    world.run(world.provider.registry.directory.write([Upsert(registered()), Upsert(ALICE)], EVENT))
+    world.run(expired(world))
+
+
+def test_it_goes_away_though_nobody_asks(kept: dict[str, Any]) -> None:
+    with World(**kept) as world:
+        filled(world)
+        world.run(gone(world))
+
+
+def test_a_sweep_that_fails_is_told_to_the_log_and_the_next_one_comes(kept: dict[str, Any]) -> None:
+    """Also where the engine says what nobody foresaw: here a table is away for a moment."""
+
+    async def renamed(world: World, name: str, to: str) -> None:
+        await database(world).row(database(world).prepare(sa.text(f"ALTER TABLE {name} RENAME TO {to}")), {})
+
+    async def told(world: World) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not failures(lines):  # noqa: ASYNC110 - another task writes them
+                await asyncio.sleep(0.1)
+
+    with World(**kept) as world, capture_logs() as lines:
+        filled(world)
+        world.run(renamed(world, "transient", "elsewhere"))
+        world.run(told(world))
+        world.provider.usage.note("rp-1", "legacy", ["a habit"], world.clock.now)
+        world.run(counted(world))
+        world.run(renamed(world, "elsewhere", "transient"))
+        world.run(gone(world))
+    (told_of,) = failures(lines)
+    assert told_of.startswith("short-lived state: ")
+
+
+def failures(lines: list[Any]) -> list[str]:
+    return [line["detail"] for line in lines if line["event"] == "sweep_failed"]
+
+
+async def counted(world: World) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not await world.provider.registry.usage.all():  # noqa: ASYNC110 - another task writes it
+            await asyncio.sleep(0.1)
+
+
+def test_no_request_pays_for_it(kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the background work held up, whatever requests do leaves all of it where it is."""
+    monkeypatch.setattr(sweeping, "_SECONDS", 3600)
+    with World(**kept) as world:
+        filled(world)
+        for _ in range(20):
+            assert world.push().status_code == 201
+            assert world.redeem("c" + "A" * 43).status_code == 400
+            assert world.get(world.asked(), world.new_browser()).status_code == 303
+        assert world.run(left(world)) == ROWS + SESSIONS

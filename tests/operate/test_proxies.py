@@ -1,0 +1,92 @@
+"""The shipped proxy configurations, run: a whole flow goes through, and `corpid doctor` has nothing to say."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.protocol import metadata
+from tests import engines
+from tests.operate.certified import certified
+from tests.operate.nodes import outside, two_nodes, whole_flow
+from tests.operate.proxies import SHIPPED, proxy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.operate.nodes import Nodes
+
+FROM_OUTSIDE = "4bf92f3577b34da6a3ce929d0e0e4736"
+"""the id of a caller's trace"""
+NOTICED_SECONDS = 3
+"""HAProxy asks every second, and believes the second answer"""
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_whole_flow_goes_through_the_shipped_proxy(tmp_path: Path, name: str) -> None:
+    """docs/operate.md; PAR to userinfo on two nodes, RFC 9449 proofs at each step."""
+    own = certified(tmp_path / "tls")
+    with (
+        engines.postgresql() as database_url,
+        engines.redis() as transient_url,
+        two_nodes(tmp_path, own, database_url, transient_url) as nodes,
+        proxy(name, tmp_path / "proxy", own, ports=nodes.ports, nodes=nodes.node_ports) as told,
+    ):
+        userinfo = asyncio.run(whole_flow(nodes))
+        asyncio.run(_traced(nodes))
+        status, found = nodes.doctor("--proxy", str(told))
+    assert userinfo["iss"] == nodes.issuer
+    # these tests call their machine localhost, and nothing else is to be said
+    amiss = {about: finding["seen"] for about, finding in found.items() if finding["verdict"] != "ok"}
+    assert list(amiss) == ["base_url's host"], amiss
+    assert status == 0
+    logs = "".join((tmp_path / f"node-{number}.log").read_text(encoding="utf-8") for number in range(2))
+    assert FROM_OUTSIDE not in logs, "nobody outside decides what is traced (docs/observability.md)"
+    assert metadata.DISCOVERY_PATH in logs
+
+
+async def _traced(nodes: Nodes) -> None:
+    """A request that would take part in a trace of its caller's."""
+    async with outside(nodes) as (rp, _):
+        traced = {"traceparent": f"00-{FROM_OUTSIDE}-00f067aa0ba902b7-01"}
+        answer = await rp.http.get(nodes.issuer + metadata.DISCOVERY_PATH, headers=traced)
+    assert answer.status_code == 200
+
+
+async def _pushed(nodes: Nodes, done: asyncio.Event) -> int:
+    """Pushes request after request, each with a new assertion and a new proof; how many. Fails with the first refusal."""
+    count = 0
+    async with outside(nodes) as (rp, _):
+        while not done.is_set():
+            rp.restart()
+            await rp.begin()
+            count += 1
+    return count
+
+
+def test_nodes_behind_haproxy_are_restarted_in_turn_and_no_request_fails(tmp_path: Path) -> None:
+    """docs/operate.md, "Restarts and upgrades"."""
+    own = certified(tmp_path / "tls")
+
+    async def story(nodes: Nodes) -> list[int]:
+        done = asyncio.Event()
+        load = [asyncio.create_task(_pushed(nodes, done)) for _ in range(3)]
+        for number in range(2):
+            await asyncio.to_thread(nodes.stop, number)
+            await asyncio.to_thread(nodes.start, number)
+            await asyncio.sleep(NOTICED_SECONDS)
+        done.set()
+        return await asyncio.gather(*load)
+
+    with (
+        engines.postgresql() as database_url,
+        engines.redis() as transient_url,
+        two_nodes(tmp_path, own, database_url, transient_url, drain_delay_seconds="5") as nodes,
+        proxy("haproxy", tmp_path / "proxy", own, ports=nodes.ports, nodes=nodes.node_ports),
+    ):
+        counts = asyncio.run(story(nodes))
+    assert min(counts) > 0

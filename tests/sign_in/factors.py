@@ -1,0 +1,70 @@
+"""Factors that a test gives Alice without the pages for it, and how she shows them."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from corpid.directory.records import Credentials
+from corpid.ports import AuditEvent, FactorChange
+from corpid.protocol import recovery_codes
+from tests.authenticator import Authenticator
+from tests.sign_in.world import walk_to
+
+if TYPE_CHECKING:
+    from corpid.sandbox.browser import Browser
+    from corpid.sandbox.relying_party import RelyingParty
+    from tests.sign_in.world import World
+
+ALICE = "id-alice"
+REFUSED = "This passkey was not accepted."
+CODES = tuple(recovery_codes.code_from(bytes([number]) * recovery_codes.BYTES) for number in range(3))
+
+
+async def change(made: World, user_id: str = ALICE, **changes: Any) -> None:
+    """Change somebody's factors, as the account pages do."""
+    stored = await made.provider.registry.directory.credentials(user_id) or Credentials(user_id=user_id)
+    change = FactorChange(before=stored, after=changes.pop("after", stored), **changes)
+    event = AuditEvent(actor="operator", action="test.change")
+    assert await made.provider.registry.factors.change(change, event)
+
+
+async def passkey(made: World, user_id: str = ALICE, **options: Any) -> Authenticator:
+    """A passkey that is registered here."""
+    key = Authenticator(user_handle=user_id.encode(), **options)
+    await change(made, user_id, add_passkey=key.record(user_id))
+    return key
+
+
+async def recovery(made: World, user_id: str = ALICE) -> None:
+    """Give a person the recovery codes `CODES`."""
+    await change(made, user_id, recovery_codes=tuple(recovery_codes.hashed(user_id, code) for code in CODES))
+
+
+def options_of(browser: Browser) -> str:
+    """What the page that is shown gives to the script."""
+    assert browser.response is not None
+    found = re.search(r'data-options="([^"]*)"', browser.response.text)
+    assert found is not None, "the page offers no passkey"
+    return html.unescape(found[1])
+
+
+def answer_of(made: World, browser: Browser, key: Authenticator, **changes: Any) -> str:
+    """What the script of the page that is shown would send."""
+    parts = urlsplit(made.base)
+    return key.use(options_of(browser), **{"origin": f"{parts.scheme}://{parts.netloc}", **changes})
+
+
+async def use(made: World, browser: Browser, key: Authenticator, **changes: Any) -> str:
+    """Press the button and use this passkey; the heading that is shown then."""
+    await browser.fill_and_submit(passkey=answer_of(made, browser, key, **changes))
+    return browser.page.heading
+
+
+async def at_sign_in(made: World, rp: RelyingParty | None = None) -> Browser:
+    """A new browser, at the sign-in page."""
+    browser = await made.browser()
+    await walk_to(made, browser, rp or await made.relying_party())
+    return browser

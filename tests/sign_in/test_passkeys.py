@@ -1,0 +1,436 @@
+"""Signing in with a passkey, through the pages (WebAuthn Level 3, D15, D34, D46, D50)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from corpid.directory.records import Credentials, User
+from corpid.flows import interactions, throttle
+from corpid.flows.caller import Caller
+from corpid.jose.encoding import base64url
+from corpid.ports import AuditEvent, Delete
+from tests.authenticator import KEYS, PRESENT, VERIFIED, client_data
+from tests.sign_in.factors import ALICE, REFUSED, answer_of, at_sign_in, change, options_of, passkey, use
+from tests.sign_in.world import cookies_of, form_of, post, query_of, run
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+CHOICE, SIGN_IN = "Choose who you act for", "Sign in"
+NOT_PROVED: dict[str, dict[str, Any]] = {
+    "another origin": {"origin": "http://localhost:8081"},
+    "another relying party": {"rp_id": "login.example"},
+    "a challenge of one's own": {"challenge": base64url(b"nonce.mac")},
+    "a challenge that is no text": {"challenge": base64url(b"\xff\x00.\xfe")},
+    "an empty challenge": {"challenge": ""},
+    "a registration": {"type": "webauthn.create"},
+    "a frame in another page": {"crossOrigin": True},
+}
+
+
+@pytest.mark.parametrize("algorithm", KEYS)
+def test_a_passkey_signs_in_without_user_name_or_password(algorithm: str) -> None:
+    """D46: two factors at once, and what was done stands truthfully in the ID token (RFC 8176, D10)."""
+
+    async def story(made: World) -> None:
+        key, rp = await passkey(made, algorithm=algorithm), await made.relying_party()
+        browser = await at_sign_in(made, rp)
+        assert "Step 1 of 3" in browser.page.text
+        assert await use(made, browser, key) == CHOICE
+        assert "Step 2 of 2" in browser.page.text
+        assert "alice" in browser.page.text
+        await browser.fill_and_submit(entity="200000001A")
+        assert browser.left is not None
+        claims = (await rp.redeem(browser.left)).id_token
+        assert (claims["amr"], claims["auth_time"]) == (["pop", "user", "mfa"], int(made.clock()))
+        assert claims["acr"] == "urn:idp:authentication:loa:2"
+        (entry,) = await made.audit("sign_in.passkey")
+        assert (entry.actor, entry.outcome) == (f"user:{ALICE}", "ok")
+        kept = await made.provider.registry.factors.passkey(base64url(key.credential_id))
+        assert (kept.sign_count, kept.used_at) == (1, int(made.clock()))
+
+    run(story)
+
+
+def test_with_one_organisation_it_leads_straight_back() -> None:
+    """D30, D37: nothing remains to be asked."""
+
+    async def story(made: World) -> None:
+        browser = await at_sign_in(made)
+        await browser.fill_and_submit(passkey=answer_of(made, browser, await passkey(made)))
+        assert "code" in query_of(browser.left)
+
+    run(story, entities=1)
+
+
+def test_a_page_that_got_more_time_keeps_its_challenge() -> None:
+    """D15, WCAG 2.2.1: the script that asks for more time leaves the page as it is."""
+
+    async def story(made: World) -> None:
+        key, browser = await passkey(made), await at_sign_in(made)
+        page, where, answer = browser.page, browser.url, answer_of(made, browser, key)
+        made.clock.pass_(590)
+        await browser.submit(next(form for form in browser.page.forms if form.action.endswith("/extend")))
+        made.clock.pass_(590)
+        browser.page, browser.url = page, where
+        await browser.fill_and_submit(passkey=answer)
+        assert browser.page.heading == CHOICE
+
+    run(story)
+
+
+def test_where_consent_is_asked_it_is_the_third_of_three_steps() -> None:
+    """DESIGN "Pages"."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser = await at_sign_in(made, await made.relying_party(**made.decided))
+        await use(made, browser, await passkey(made))
+        assert "Step 2 of 3" in browser.page.text
+        await browser.fill_and_submit(entity="200000001A")
+        assert "Step 3 of 3" in browser.page.text
+
+    run(story)
+
+
+def test_a_person_without_password_signs_in_with_a_passkey() -> None:
+    """A person without credentials has none, and that is no error."""
+
+    async def story(made: World) -> None:
+        await made.write(User(user_id="id-new", user_name="new", name="New"))
+        key = await passkey(made, "id-new")
+        await made.provider.registry.directory.write(
+            [Delete(Credentials(user_id="id-new"))], AuditEvent(actor="operator", action="test.write")
+        )
+        browser = await at_sign_in(made)
+        assert await use(made, browser, key) == "You cannot use this service yet"
+
+    run(story)
+
+
+@pytest.mark.parametrize("changes", NOT_PROVED.values(), ids=NOT_PROVED.keys())
+def test_what_proves_nothing_gets_one_sentence(changes: dict[str, Any]) -> None:
+    """WebAuthn §7.2, D46: and an entry in the audit, which says why."""
+
+    async def story(made: World) -> None:
+        key, browser = await passkey(made), await at_sign_in(made)
+        assert await use(made, browser, key, **changes) == SIGN_IN
+        assert browser.response is not None
+        assert browser.response.status_code == 422
+        assert REFUSED in browser.page.text
+        (entry,) = await made.audit("sign_in.passkey")
+        assert entry.outcome == "refused"
+        assert entry.detail["reason"]
+        assert await use(made, browser, key) == CHOICE
+
+    run(story)
+
+
+@pytest.mark.parametrize("flags", [0, PRESENT, VERIFIED])
+def test_a_person_who_was_not_there_or_not_verified_is_refused(flags: int) -> None:
+    """D46."""
+
+    async def story(made: World) -> None:
+        browser = await at_sign_in(made)
+        assert await use(made, browser, await passkey(made, flags=flags)) == SIGN_IN
+        assert REFUSED in browser.page.text
+
+    run(story)
+
+
+def test_unknown_removed_disabled_and_foreign_owners_read_the_same() -> None:
+    """D28: nobody learns which passkeys exist."""
+
+    async def story(made: World) -> None:
+        await made.person("bob")
+        disabled, removed = await passkey(made, "id-bob"), await passkey(made)
+        await made.disable("bob")
+        await change(made, remove_passkey=base64url(removed.credential_id))
+        foreign = await passkey(made)
+        foreign.user_handle = b"id-bob"
+        stolen = await passkey(made)
+        known = stolen.credential_id
+        stolen = await passkey(made, "id-bob")
+        stolen.credential_id = known
+        texts = set()
+        for key in (disabled, removed, foreign, stolen):
+            browser = await at_sign_in(made)
+            assert await use(made, browser, key) == SIGN_IN
+            texts.add(browser.page.text)
+        assert len(texts) == 1
+        assert REFUSED in texts.pop()
+
+    run(story)
+
+
+def test_the_challenge_of_another_sign_in_proves_nothing() -> None:
+    """D46: whoever looks over a shoulder, or owns another site, cannot carry an answer over."""
+
+    async def story(made: World) -> None:
+        key, theirs, mine = await passkey(made), await at_sign_in(made), await at_sign_in(made)
+        answer = answer_of(made, theirs, key)
+        await mine.fill_and_submit(passkey=answer)
+        assert mine.page.heading == SIGN_IN
+        assert REFUSED in mine.page.text
+        await theirs.fill_and_submit(passkey=answer)
+        assert theirs.page.heading == CHOICE
+
+    run(story)
+
+
+def test_an_answer_works_once() -> None:
+    """D46: the challenge is spent, also by an answer that was refused, and where the sign-in begins anew."""
+
+    async def story(made: World) -> None:
+        key, browser = await passkey(made, count=None), await at_sign_in(made)
+        options = options_of(browser)
+        wrong = key.use(options, "http://localhost:8081")
+        await browser.fill_and_submit(passkey=wrong)
+        assert REFUSED in browser.page.text
+        await browser.fill_and_submit(passkey=key.use(options, made.base))
+        assert (browser.page.heading, REFUSED in browser.page.text) == (SIGN_IN, False)
+        assert await use(made, browser, key) == CHOICE
+
+    run(story)
+
+
+def test_of_simultaneous_uses_of_one_answer_one_is_accepted() -> None:
+    """D15, D46: by `add`; the double click gets the page that is current."""
+
+    async def story(made: World) -> None:
+        key, browser = await passkey(made, count=None), await at_sign_in(made)
+        fields = {**form_of(browser, "passkey"), "passkey": answer_of(made, browser, key)}
+        answers = await asyncio.gather(*(post(browser, "passkey", fields) for _ in range(4)))
+        assert [answer.status_code for answer in answers] == [303] * 4
+        assert len(await made.audit("sign_in.passkey")) == 1
+        await browser.reload()
+        assert browser.page.heading == CHOICE
+
+    run(story)
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_a_counter_that_does_not_rise_is_refused_and_audited(count: int) -> None:
+    """D46: it may be a copy."""
+
+    async def story(made: World) -> None:
+        key, browser = await passkey(made, count=5), await at_sign_in(made)
+        assert await use(made, browser, key, count=count) == SIGN_IN
+        assert REFUSED in browser.page.text
+        (entry,) = await made.audit("sign_in.passkey")
+        assert entry.outcome == "refused"
+        assert "counter" in entry.detail["reason"]
+
+    run(story)
+
+
+def test_of_two_browsers_with_one_count_one_signs_in() -> None:
+    """D46: the counter that was looked at is part of the write."""
+
+    async def story(made: World) -> None:
+        key, browsers = await passkey(made), [await at_sign_in(made) for _ in range(3)]
+        await asyncio.gather(*(use(made, browser, key, count=7) for browser in browsers))
+        assert sorted(browser.page.heading for browser in browsers) == [CHOICE, SIGN_IN, SIGN_IN]
+
+    run(story)
+
+
+def test_a_passkey_without_counter_works_again_and_again() -> None:
+    """D46: as synced passkeys do; each time is a new sign-in (D40)."""
+
+    async def story(made: World) -> None:
+        key = await passkey(made, count=None)
+        for _ in range(3):
+            assert await use(made, await at_sign_in(made), key) == CHOICE
+
+    run(story)
+
+
+def test_a_passkey_that_is_removed_meanwhile_ends_its_sign_in() -> None:
+    """D50."""
+
+    async def story(made: World) -> None:
+        key, browser = await passkey(made), await at_sign_in(made)
+        assert await use(made, browser, key) == CHOICE
+        await change(made, remove_passkey=base64url(key.credential_id))
+        await browser.reload()
+        assert browser.page.heading == SIGN_IN
+
+    run(story)
+
+
+@pytest.mark.parametrize("parameters", [{"prompt": "login"}, {"max_age": "60"}])
+def test_a_request_for_a_new_sign_in_is_answered_by_a_new_assertion(parameters: dict[str, str]) -> None:
+    """D40: with single sign-on."""
+
+    async def story(made: World) -> None:
+        key, browser = await passkey(made), await at_sign_in(made)
+        await use(made, browser, key)
+        await browser.fill_and_submit(entity="200000001A")
+        made.clock.pass_(90)
+        rp = await made.relying_party(**parameters)
+        await browser.open(await rp.begin())
+        assert browser.page.heading == SIGN_IN
+        assert await use(made, browser, key) == CHOICE
+        await browser.fill_and_submit(entity="200000001A")
+        assert browser.left is not None
+        assert (await rp.redeem(browser.left)).id_token["auth_time"] == int(made.clock())
+
+    run(story, session_seconds=3600)
+
+
+def test_a_level_that_was_not_reached_is_refused_and_never_lowered() -> None:
+    """D10, D17: whatever came in between, the end of the sign-in looks at it."""
+
+    async def story(made: World) -> None:
+        browser = await at_sign_in(made)
+        await use(made, browser, await passkey(made))
+        interaction_id = browser.url.split("/sign-in/")[1].partition("/")[0]
+        interaction = await interactions.load(made.provider, interaction_id, now=made.clock())
+        assert interaction is not None
+        async with made.provider.transient.unit(made.clock()) as unit:
+            await interactions.keep(made.provider, unit, replace(interaction, level=1))
+        await browser.fill_and_submit(entity="200000001A")
+        assert query_of(browser.left)["error"] == "access_denied"
+
+    run(story)
+
+
+def test_a_session_says_what_began_it() -> None:
+    """D30, RFC 8176."""
+
+    async def story(made: World) -> None:
+        browser = await at_sign_in(made)
+        await use(made, browser, await passkey(made))
+        (session,) = await made.provider.registry.sessions.of(ALICE, now=made.clock())
+        assert (session.amr, session.level) == (("pop", "user", "mfa"), 2)
+
+    run(story, session_seconds=3600)
+
+
+def test_the_cookie_is_new_afterwards() -> None:
+    """D34: no session that somebody else prepared goes on."""
+
+    async def story(made: World) -> None:
+        browser = await at_sign_in(made)
+        before = cookies_of(browser)
+        await use(made, browser, await passkey(made))
+        assert cookies_of(browser).keys() == before.keys()
+        assert cookies_of(browser) != before
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    "base", ["https://login.example:8443", "https://login.example/idp", "http://localhost:8080/a/b"]
+)
+def test_port_and_path_of_the_provider_do_no_harm(base: str) -> None:
+    """WebAuthn §5.1.2, D32."""
+
+    async def story(made: World) -> None:
+        browser = await at_sign_in(made)
+        assert await use(made, browser, await passkey(made)) == CHOICE
+
+    run(story, base=base)
+
+
+def test_an_address_offers_no_passkeys() -> None:
+    """WebAuthn §5.1.3: a passkey belongs to a name; so the page does not ask for one (D34)."""
+
+    async def story(made: World) -> None:
+        browser = await at_sign_in(made)
+        assert browser.page.form_with("passkey") is None
+        assert browser.page.form_with("user_name") is not None
+
+    run(story, base="http://127.0.0.1:8080")
+
+
+def test_attempts_are_slowed_like_every_other() -> None:
+    """D47: 429 and when to try again; counted for the owner and for an unknown passkey alike."""
+
+    async def story(made: World) -> None:
+        for key in (await passkey(made), await passkey(made)):
+            key.credential_id = b"unknown" if key.count else key.credential_id
+            browser, answers = await at_sign_in(made), []
+            for _ in range(8):
+                await use(made, browser, key, rp_id="evil.example")
+                assert browser.response is not None
+                answers.append(browser.response.status_code)
+            assert answers[:5] == [422] * 5
+            assert 429 in answers[5:]
+            assert browser.page.heading == SIGN_IN
+            made.clock.pass_(3600)
+
+    run(story)
+
+
+def test_guesses_at_the_password_never_shut_the_way_of_a_passkey() -> None:
+    """D46, D47: it is counted by the address only."""
+
+    async def story(made: World) -> None:
+        key = await passkey(made)
+        for number in range(7):
+            stranger = Caller(request_id="r", address="127.0.0.1", now=made.clock())
+            with suppress(throttle.Throttled):
+                await throttle.attempt(made.provider, stranger, "alice", f"b{number}")
+        assert await use(made, await at_sign_in(made), key) == "Choose who you act for"
+
+    run(story)
+
+
+def test_a_password_form_still_shown_after_the_passkey_leads_to_the_current_page() -> None:
+    """D15, D34: in another tab, or by Back."""
+
+    async def story(made: World) -> None:
+        browser = await at_sign_in(made)
+        page, where = browser.page, browser.url
+        await use(made, browser, await passkey(made))
+        browser.page, browser.url = page, where
+        await browser.fill_and_submit(user_name="alice", password="whatever it may be")
+        assert browser.page.heading == CHOICE
+
+    run(story)
+
+
+async def sent(made: World, answers: list[str]) -> None:
+    browser = await at_sign_in(made)
+    fields = form_of(browser, "passkey")
+    for answer in answers:
+        reply = await post(browser, "passkey", {**fields, "passkey": answer})
+        assert reply.status_code in {400, 413, 422, 429}, reply.status_code
+        made.clock.pass_(1)
+
+
+PARTS = st.dictionaries(
+    st.sampled_from(("clientDataJSON", "authenticatorData", "signature", "userHandle")),
+    st.text() | st.none(),
+    max_size=4,
+)
+
+
+@settings(deadline=None, max_examples=5, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.text(max_size=50) | PARTS.map(lambda parts: json.dumps({"id": "AAAA", "response": parts})), max_size=6)
+)
+def test_anything_may_be_sent_as_an_answer(answers: list[str]) -> None:
+    """D33: malformed JSON, base64 and CBOR are refused like everything else."""
+    run(lambda made: sent(made, answers))
+
+
+def test_an_endless_answer_is_refused() -> None:
+    """D47."""
+    challenge = base64url(b"x" * 30_000)
+    client = client_data("webauthn.get", challenge, "http://localhost:8080")
+    run(
+        lambda made: sent(
+            made, ["A" * 65_536, json.dumps({"id": "AAAA", "response": {"clientDataJSON": client}}), "[" * 16_000]
+        )
+    )

@@ -1,0 +1,198 @@
+"""The languages of the pages: which one a request gets, and that a page says everything in it (DESIGN "Pages")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, is_dataclass, replace
+from datetime import datetime
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpid.texts import Phrase, counted, phrase
+from corpid.web.catalogues import voice
+from corpid.web.languages import ENGLISH, LANGUAGES, PSEUDO, Pick, accepted, choose
+from corpid.web.rendering import Renderer
+from tests.browser import account_states
+from tests.browser.states import STATES
+from tests.unit.web.test_page_rendering import VIEWS
+
+if TYPE_CHECKING:
+    from corpid.web.views import View
+
+BY_TAG = {language.tag: language for language in (*LANGUAGES, PSEUDO)}
+READ_ALOUD = {"aria-label", "alt", "title", "placeholder"}
+BRACKETED = re.compile("⟦[^⟦⟧]*⟧")
+# A house test holds that no view is missing among the states (tests/house/test_pages.py).
+PAGES = {**VIEWS, **STATES}
+MOMENTS = [voice(PSEUDO).moment(at) for at in (account_states.NOW, account_states.THEN)]
+
+
+@pytest.mark.parametrize(
+    ("header", "tag"),
+    [
+        ("ms", "ms"), ("ms-MY", "ms"), ("en-SG,en;q=0.9", "en"), ("ta-IN, en;q=0.5", "ta"),
+        ("zh", "zh-Hans"), ("zh-CN,zh;q=0.9,en;q=0.8", "zh-Hans"), ("zh-SG", "zh-Hans"), ("ZH-hans-cn", "zh-Hans"),
+        ("fr, ta;q=0.4, ms;q=0.6", "ms"), ("ms;q=0, ta;q=0.1", "ta"), ("ms;q=0.5,ta;q=0.5", "ms"), ("zh-x-private", "zh-Hans"),
+        ("*", None), ("", None), ("fr", None), ("ms;q=2", None), (";;;,,=", None), ("ar-XB", None),
+    ],
+)  # fmt: skip
+def test_what_a_browser_accepts_leads_to_a_language(header: str, tag: str | None) -> None:
+    """RFC 4647 §3.4, RFC 9110 §12.5.4."""
+    found = accepted(header, LANGUAGES)
+    assert (found.tag if found else None) == tag
+
+
+@given(st.text())
+def test_whatever_a_browser_accepts_a_page_has_a_language(header: str) -> None:
+    language = choose(
+        LANGUAGES, pick=Pick.read(header), where=header, ui_locales=header.split(), accept_language=header
+    )
+    assert language in LANGUAGES
+
+
+@pytest.mark.parametrize(
+    ("pick", "where", "ui_locales", "accept_language", "tag"),
+    [
+        ("", "", (), "", "en"),
+        ("", "", (), "ta", "ta"),
+        ("ms", "", (), "ta", "ms"),
+        ("ms", "s1", ("zh-CN",), "ta", "zh-Hans"),
+        ("ms", "s1", ("fr", "xx"), "ta", "ms"),
+        ("ms.s1", "s1", ("zh-CN",), "ta", "ms"),
+        ("ms.s1", "s2", ("zh-CN",), "ta", "zh-Hans"),
+        ("ms.s1", "s2", (), "ta", "ms"),
+        ("ms.", "", ("zh",), "ta", "zh-Hans"),
+        ("klingon.s1", "s1", (), "ta", "ta"),
+    ],
+)
+def test_the_relying_partys_wish_comes_first_unless_the_person_picked_on_this_sign_in(
+    pick: str, where: str, ui_locales: tuple[str, ...], accept_language: str, tag: str
+) -> None:
+    """OpenID Connect Core §3.1.2.1; what was picked elsewhere comes next, then Accept-Language, then English."""
+    chosen = choose(
+        LANGUAGES, pick=Pick.read(pick), where=where, ui_locales=ui_locales, accept_language=accept_language
+    )
+    assert chosen.tag == tag
+
+
+def test_a_pick_is_read_as_it_was_written() -> None:
+    for pick in (Pick(tag="ms"), Pick(tag="zh-Hans", where="AbC-_123")):
+        assert Pick.read(pick.written()) == pick
+
+
+def test_the_pseudo_language_is_for_developers() -> None:
+    assert PSEUDO in Renderer(developer_mode=True).languages
+    assert PSEUDO not in Renderer().languages
+
+
+def test_a_phrase_is_its_english_text_and_can_be_said_in_another_language() -> None:
+    status = phrase("Withdrawn")
+    sentence = phrase("This service does not accept organisations whose status is {status}.", status=status)
+    assert sentence == "This service does not accept organisations whose status is Withdrawn."
+    said = voice(BY_TAG["ms"]).say(sentence)
+    assert "Ditarik balik" in said
+    assert "{" not in said
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(1, "Wait 1 second, "), (2, "Wait 2 seconds, "), (4800, "Wait 4,800 seconds, ")]
+)
+def test_a_number_chooses_its_form(count: int, text: str) -> None:
+    made = counted(count, "Wait {count} second, ", "Wait {count} seconds, ")
+    assert made == text
+    assert voice(ENGLISH).say(made) == text
+    assert voice(PSEUDO).say(made) == f"⟦{text}⟧"
+
+
+def test_a_name_with_braces_or_markup_stands_as_it_is() -> None:
+    """What others say is never a format of ours."""
+    name = "{name} {0} %(name)s ⟦"
+    assert phrase("Return to {name}", name=name) == f"Return to {name}"
+    assert voice(BY_TAG["ms"]).say(phrase("Return to {name}", name=name)) == f"Kembali ke {name}"
+
+
+def test_a_name_on_a_page_from_right_to_left_keeps_its_own_direction() -> None:
+    assert voice(PSEUDO).say(phrase("Return to {name}", name="Ministry (1)")) == "⟦Return to \u2068Ministry (1)\u2069⟧"
+
+
+@pytest.mark.parametrize(
+    ("tag", "written", "number"),
+    [
+        ("en", "20 Nov 2026, 14:32 +08", "5,000"), ("zh-Hans", "2026年11月20日 14:32 +08", "5,000"),
+        ("ms", "20 Nov 2026, 2:32 PTG +08", "5,000"), ("ta", "20 நவ., 2026, 2:32 PM +08", "5,000"),
+    ],
+)  # fmt: skip
+def test_times_and_numbers_are_written_as_the_language_writes_them(tag: str, written: str, number: str) -> None:
+    moment = datetime(2026, 11, 20, 14, 32, tzinfo=ZoneInfo("Asia/Singapore"))
+    speaks = voice(BY_TAG[tag])
+    assert speaks.moment(moment).replace("\u202f", " ") == written
+    assert speaks.moment(moment).endswith(speaks.time(moment))
+    assert speaks.number(5000) == number
+
+
+class Read(HTMLParser):
+    """What a page says, but for what says itself which language it is in."""
+
+    def __init__(self, page: bytes) -> None:
+        super().__init__()
+        self.root: dict[str, str | None] = {}
+        self.said: list[str] = []
+        self._foreign: list[bool] = []
+        self.feed(page.decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        if tag == "html":
+            self.root = attributes
+        self.said += [value or "" for name, value in attrs if name in READ_ALOUD]
+        if tag not in {"meta", "link", "input", "img"}:
+            self._foreign.append("lang" in attributes and tag != "html")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._foreign.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not any(self._foreign):
+            self.said.append(data)
+
+
+def wordless(value: Any) -> Any:
+    """A view without names and values; what CorpID says in it stays, and so does which field an error is about."""
+    if isinstance(value, Phrase) or (not isinstance(value, str | tuple) and not is_dataclass(value)):
+        return value
+    if isinstance(value, str):
+        return "7"
+    if isinstance(value, tuple):
+        is_error = len(value) == 2 and isinstance(value[1], Phrase)
+        return value if is_error else tuple(wordless(each) for each in value)
+    assert not isinstance(value, type)
+    return replace(value, **{field.name: wordless(getattr(value, field.name)) for field in fields(value)})
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_says_nothing_that_is_not_marked_for_translation(name: str) -> None:
+    """In the pseudo-language every text that is translated stands in brackets: no letter is left outside.
+
+    A moment is written by the rules of its locale, wherever it stands.
+    """
+    view: View = wordless(PAGES[name])
+    page = Read(Renderer(name="7", developer_mode=True).render(view, PSEUDO))
+    text = "\n".join(page.said)
+    for moment in MOMENTS:
+        text = text.replace(moment, "")
+    while BRACKETED.search(text):
+        text = BRACKETED.sub("", text)
+    assert not re.findall(r"[^\W\d_]+", text)
+    assert (page.root["lang"], page.root["dir"]) == ("ar-XB", "rtl")
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.tag)
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_is_there_in_every_language(name: str, language: Any) -> None:
+    page = Read(Renderer().render(PAGES[name], language))
+    assert (page.root["lang"], page.root["dir"]) == (language.tag, "ltr")

@@ -1,0 +1,163 @@
+"""An operator's own look: what is taken, and what is refused with a sentence (docs/theming.md)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpid.web import theme
+from corpid.web.contrast import contrast, palettes
+from corpid.web.languages import LANGUAGES
+from corpid.web.rendering import Renderer, packaged_static_files
+from corpid.web.theme import SHAPES, ThemeError, read
+from corpid.web.views import SignedOut
+from tests.house.source import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXAMPLE = ROOT / "examples" / "theme"
+PIXEL = b"\x89PNG\r\n\x1a\n" + b"0" * 40
+
+
+def written(place: Path, text: str, **pictures: bytes) -> Path:
+    (place / "theme.toml").write_text(text, encoding="utf-8")
+    for name, content in pictures.items():
+        (place / name.replace("_", ".")).write_bytes(content)
+    return place
+
+
+def page(found: theme.Theme, tag: str = "en") -> str:
+    language = next(each for each in LANGUAGES if each.tag == tag)
+    return Renderer(name="Harbour", theme=found).render(SignedOut(), language).decode()
+
+
+def test_the_example_changes_the_look_and_keeps_every_contrast() -> None:
+    found = read(EXAMPLE)
+    assert found.warnings == ()
+    css = found.files["theme.css"].decode()
+    assert "--accent: #0f5c4d;" in css
+    assert "--radius: 0.25rem;" in css
+    assert set(found.files) == {"theme.css", "theme-logo.svg", "theme-logo_dark.svg", "theme-icon.svg"}
+
+
+def test_a_page_links_to_files_that_carry_the_hash_of_their_content() -> None:
+    """D31, D36: nothing stands in the page itself."""
+    found = read(EXAMPLE)
+    source, renderer = page(found), Renderer(theme=found)
+    for name, content in found.files.items():
+        address = renderer.static.url(name)
+        assert address in source
+        assert renderer.static_file(address.rpartition("/")[2])[0] == content
+    assert "<style" not in source
+
+
+def test_the_help_is_in_the_language_of_the_page_or_in_english() -> None:
+    found = read(EXAMPLE)
+    assert "Bantuan dan nombor telefon" in page(found, "ms")
+    assert 'href="https://help.harbour.example/en"' in page(found, "ta")
+
+
+def test_a_logo_that_holds_the_name_says_it_to_who_cannot_see_it(tmp_path: Path) -> None:
+    """WCAG 1.1.1."""
+    place = written(tmp_path, 'logo = "logo.png"\nlogo_has_name = true', logo_png=PIXEL)
+    assert 'alt="Harbour"' in page(read(place))
+    place = written(tmp_path, 'logo = "logo.png"', logo_png=PIXEL)
+    assert "<span>Harbour</span>" in page(read(place))
+
+
+def test_without_a_theme_nothing_is_added() -> None:
+    assert "theme" not in page(theme.NO_THEME)
+
+
+def test_what_is_hard_to_read_is_said_with_its_variable_and_scheme(tmp_path: Path) -> None:
+    """WCAG 1.4.3: a warning, since the operator may know better."""
+    found = read(written(tmp_path, '[dark]\ntext = "#444444"'))
+    assert any(each.startswith("theme.toml, dark: text #444444 on page #") for each in found.warnings)
+    assert not any("light" in each for each in found.warnings)
+    assert "less than 4.5" in found.warnings[0]
+
+
+def test_a_colour_of_the_light_scheme_stays_out_of_the_dark_one(tmp_path: Path) -> None:
+    css = read(written(tmp_path, '[light]\naccent = "#123456"')).files["theme.css"].decode()
+    line = next(line for line in css.splitlines() if "#123456" in line)
+    assert line.startswith("@media (prefers-color-scheme: light)")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", None),
+        ("logo = [", "not valid TOML"),
+        ('colour = "#123456"', "there is no colour"),
+        ('[light]\nacent = "#123456"', "there is no light.acent"),
+        ('[light]\naccent = "red"', "write a colour such as"),
+        ('[light]\naccent = "#12345"', "write a colour such as"),
+        ('[light]\naccent = "#123456; } body { display: none"', "write a colour such as"),
+        ("[light]\naccent = 7", "write a colour such as"),
+        ('[shape]\nradius = "1e9rem"', "write a length such as"),
+        ('[shape]\nsans = "x; } @import"', "write a list of fonts"),
+        ("[shape]\nsans = '\"Inter'", "write a list of fonts"),
+        ('[shape]\ntarget = "1px"', "there is no shape.target"),
+        ('shape = "round"', "shape is a table"),
+        ('logo = "logo.gif"', "ends in .svg or .png"),
+        ("logo = 7", "ends in .svg or .png"),
+        ('logo = "missing.svg"', "cannot be read"),
+        ('[texts.xx]\nhelp = "x"', "there is no texts.xx"),
+        ('[texts.en]\nhint = "x"', "there is no texts.en.hint"),
+        (f'[texts.en]\nhelp = "{"x" * 301}"', "at most 300 characters"),
+        ('[texts.en]\nlink = "https://help.example"', "link and link_text, or neither"),
+        ('[texts.en]\nlink = "javascript:alert(1)"\nlink_text = "x"', "begins with https://"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_and_says_what_to_write(tmp_path: Path, text: str, says: str | None) -> None:
+    place = written(tmp_path, text)
+    if says is None:
+        read(place)
+        return
+    with pytest.raises(ThemeError, match=re.escape(says)):
+        read(place)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"GIF89a", "is not a picture of the kind png"), (PIXEL + b"0" * 100_000, "larger than 100 kB")],
+)
+def test_a_picture_is_what_its_name_says_and_small(tmp_path: Path, content: bytes, says: str) -> None:
+    with pytest.raises(ThemeError, match=says):
+        read(written(tmp_path, 'logo = "logo.png"', logo_png=content))
+
+
+def test_a_directory_without_a_theme_says_which_file_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ThemeError, match=r"theme\.toml cannot be read"):
+        read(tmp_path)
+
+
+@given(st.sampled_from([("light", "accent"), *(("shape", name) for name in SHAPES)]), st.text(max_size=30))
+def test_no_value_can_end_its_declaration(
+    tmp_path_factory: pytest.TempPathFactory, where: tuple[str, str], value: str
+) -> None:
+    """D36: whatever gets into the style sheet is one value."""
+    table, name = where
+    text = "".join(f"\\U{ord(each):08x}" for each in value if not 0xD800 <= ord(each) <= 0xDFFF)
+    try:
+        found = read(written(tmp_path_factory.mktemp("theme"), f'[{table}]\n{name} = "{text}"'))
+    except ThemeError:
+        return
+    css = found.files["theme.css"].decode()
+    assert css.count("{") == css.count("}") == 5
+    assert css.count(";") == 1
+
+
+def test_every_colour_of_the_style_sheet_can_be_set(tmp_path: Path) -> None:
+    light, dark = palettes(packaged_static_files()["style.css"].decode())
+    assert contrast(light["text"], dark["text"]) > 4.5
+    tables: dict[str, dict[str, Any]] = {"light": light, "dark": dark}
+    lines = [
+        f"[{name}]\n" + "\n".join(f'{key} = "{value}"' for key, value in each.items()) for name, each in tables.items()
+    ]
+    assert read(written(tmp_path, "\n".join(lines))).warnings == ()

@@ -1,0 +1,35 @@
+"""Migrations of a later version, and databases that wait for them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.adapters.sql import steps
+from tests.adapters.conftest import place, postgresql
+from tests.upgrades.later import written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+__all__ = ["later", "place", "postgresql"]
+
+
+@pytest.fixture
+def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
+    """Within it this process is of the later version; outside of it, of the present one."""
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    written(folder)
+
+    @contextmanager
+    def within() -> Iterator[None]:
+        with monkeypatch.context() as patched:
+            patched.setattr(steps, "LOCATIONS", [*steps.LOCATIONS, str(folder)])
+            yield
+
+    return within

@@ -1,0 +1,23 @@
+"""Names for sorting are filled in."""
+
+from __future__ import annotations
+
+from corpid.adapters.sql.steps import Fill
+
+revision = "9003"
+down_revision = "9002"
+branch_labels = None
+depends_on = None
+
+phase = "fill"
+locks = "a thousand rows of users at a time"
+
+fill = Fill(
+    table="users",
+    key="user_id",
+    statement="""
+        UPDATE users SET sort_name = lower(name)
+        WHERE user_id > :after AND user_id <= :end AND sort_name IS NULL
+    """,
+    rows_per_second=20_000,
+)

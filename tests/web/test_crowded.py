@@ -1,0 +1,25 @@
+"""The bound of requests that one process answers at the same time, as a setting (issue: overload)."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from tests.web.processes import serving
+from tests.web.served import PATIENCE, Caller
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_setting_reaches_the_server_and_health_is_answered_beyond_it(tmp_path: Path) -> None:
+    """Behind another request on the same connection the next one begins while that one is just being answered."""
+    with serving(tmp_path, concurrent_requests="1") as running:
+        port = int(running.base_url.rpartition(":")[2])
+        for path, status in (("/", 503), ("/.well-known/keys", 503), ("/healthz", 200), ("/readyz", 200)):
+            with Caller(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)) as caller:
+                asked = [f"GET {each} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode() for each in ("/", path)]
+                first, second = [caller.say(b"".join(asked)).answer(), caller.answer()]
+                assert (first.status, second.status) == (200, status), path
+                assert (second.headers.get("retry-after") == "5") == (status == 503)
+                assert caller.say(asked[0]).answer().status == 200
