@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
+from contextlib import suppress
 from contextvars import Context
-from random import SystemRandom
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -12,8 +13,9 @@ if TYPE_CHECKING:
 
 WAITING: Final = 200
 """errands that wait or are done at most; a further one is dropped"""
-_PAUSE_SECONDS: Final = (1.0, 5.0)
-"""the shortest and the longest: every errand draws its own"""
+_SHORTEST_MILLISECONDS: Final = 1000
+_LONGEST_MILLISECONDS: Final = 5000
+"""of the pause, which every errand draws for itself"""
 _DRAIN_SECONDS: Final = 5.0
 
 
@@ -54,10 +56,9 @@ class Errands:
             self._tell("errand_dropped", f"{len(late)} errands were not done within {_DRAIN_SECONDS:g} seconds")
 
     async def _run(self, work: Callable[[], Awaitable[None]], hurry: asyncio.Event) -> None:
-        try:
-            await asyncio.wait_for(hurry.wait(), SystemRandom().uniform(*_PAUSE_SECONDS))
-        except TimeoutError:
-            pass
+        pause = _SHORTEST_MILLISECONDS + secrets.randbelow(_LONGEST_MILLISECONDS - _SHORTEST_MILLISECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(hurry.wait(), pause / 1000)
         try:
             await work()
         except Exception as error:  # noqa: BLE001 - it has no caller, and what it says may name somebody (D48)
