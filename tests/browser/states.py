@@ -141,7 +141,7 @@ PASSWORD: Final = enrolment.ChoosePassword(
     heading=phrase("Set up your sign-in"),
     user_name="wei.ling",
     hint=phrase(
-        "At least {shortest} characters. Several words make a good one; no special characters are needed.", shortest=15
+        "At least {shortest} characters. Several words make a good one; no special characters are needed.", shortest=12
     ),
     passkey=PASSKEY,
 )
