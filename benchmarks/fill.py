@@ -15,7 +15,7 @@ from corpid.adapters.sql import tables
 from corpid.adapters.sql.codecs import record_codec
 from corpid.adapters.sql.kinds import kinds
 from corpid.directory.records import Assignment, Credentials, Entity, Membership, Service, User
-from corpid.ports import Session
+from corpid.ports import AuditEvent, Session
 from corpid.protocol.records import Client
 
 if TYPE_CHECKING:
@@ -30,13 +30,25 @@ USERS, ENTITIES, CLIENTS, SERVICES = 1_000_000, 200_000, 10_000, 300
 ASSIGNMENTS_EACH = 5
 ENTITIES_EACH = 2
 MANY = 5000
-_SESSIONS = tables.sessions, record_codec(Session)
 _DAY = 86_400
+
+
+class PastSignIn(AuditEvent, frozen=True, kw_only=True):
+    """A sign-in as the audit tells it; the database numbers it."""
+
+    at: int
+
+
+_OTHERS = {
+    Session: (tables.sessions, record_codec(Session)),
+    PastSignIn: (tables.audit, record_codec(PastSignIn)),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How many of each; every user has two entities and five assignments, one user has `many` entities, one in ten a session."""
+    """How many of each; every user has two entities and five assignments, one user has `many` entities, one in ten a
+    session; and every user has signed in before."""
 
     users: int
     entities: int
@@ -90,7 +102,7 @@ async def fill(stores: SqlStores, dsn: str, size: Size, password_hash: str, jwks
         await connection.execute("SET session_replication_role = replica")
         with _progress() as progress:
             for record, count, records in _everything(size, password_hash, jwks):
-                table, codec = _SESSIONS if record is Session else (known[record].table, known[record].codec)
+                table, codec = _OTHERS.get(record) or (known[record].table, known[record].codec)
                 rows = _rows(codec, progress.track(records, total=count, description=table.name))
                 await connection.copy_records_to_table(table.name, records=rows, columns=codec.written)
         await connection.execute("VACUUM ANALYZE")
@@ -123,6 +135,7 @@ def _everything(
     yield Membership, size.memberships, _memberships(size)
     yield Assignment, size.assignments, _assignments(size)
     yield Session, size.sessions, map(_session, range(size.sessions))
+    yield PastSignIn, size.users, map(_past_sign_in, range(size.users))
 
 
 def _names(size: Size) -> Iterator[str]:
@@ -185,6 +198,17 @@ def _session(number: int) -> Session:
         amr=("pwd", "otp-totp"),
         level=2,
         expires_at=now + _DAY,
+    )
+
+
+def _past_sign_in(number: int) -> PastSignIn:
+    """Yesterday's."""
+    return PastSignIn(
+        actor=f"user:{_id(user_name(number))}",
+        action="sign_in.complete",
+        client_id="rp-00000",
+        entity_id=entity_id(number),
+        at=int(time.time()) - _DAY,
     )
 
 

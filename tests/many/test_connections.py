@@ -151,7 +151,7 @@ def test_connections_that_are_ended_again_and_again_make_nothing_happen_twice(no
         await asyncio.gather(*load)
         for answer in failures:
             told_to_retry(answer)
-        ends = Counter([await nothing_twice(person.https[0], person.browsers[0], one) for one in attempts])
+        ends = Counter([await nothing_twice(person.https[0], person.browsers[0], one, whole=False) for one in attempts])
         assert ends["refused"] > 0
 
     told(nodes, story)

@@ -119,7 +119,7 @@ async def _goes_on(person: Person, known: list[Attempt]) -> None:
     for number in range(FLOWS):
         await attempt(person.party(number % NODES), person.browsers[number % NODES], later)
     for one in [*later, *known]:
-        await nothing_twice(person.https[0], person.browsers[0], one)
+        await nothing_twice(person.https[0], person.browsers[0], one, whole=False)
 
 
 async def _every_form(person: Person) -> bool:
