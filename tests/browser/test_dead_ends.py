@@ -111,7 +111,7 @@ def test_two_minutes_before_the_end_the_page_says_so(visitor: Visitor, stage: St
     warning = page.locator("#time-warning")
     warning.get_by_text("This page closes in 2 minutes").wait_for()
     assert warning.get_attribute("role") == "status"
-    assert page.evaluate("document.activeElement.id") == "user_name"
+    page.wait_for_function("document.activeElement.id === 'user_name'")
     if dismissed:
         warning.get_by_role("button", name="Close this note").click()
         page.clock.fast_forward(2000)

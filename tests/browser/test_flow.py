@@ -175,7 +175,7 @@ def test_an_error_is_announced_and_its_link_leads_to_the_field(visitor: Visitor,
     visitor.password(page, "wrong horse battery")
     summary = page.get_by_role("alert")
     summary.wait_for()
-    assert page.evaluate("document.activeElement.className") == "error-summary"
+    page.wait_for_function("document.activeElement.className === 'error-summary'")
     assert page.title().startswith("Error: ")
     summary.get_by_role("link").click()
     assert page.evaluate("document.activeElement.name") == "password"
