@@ -176,6 +176,11 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[str, ...]:
         return (self.user_id,)
 
+    @property
+    def factors(self) -> tuple[str, str]:
+        """What is compared to see whether a factor has changed; the last accepted step may have risen."""
+        return (self.password_hash or "", self.totp_secret or "")
+
 
 Record = Entity | User | Membership | Service | Assignment | ThirdPartyGrant | ThirdPartyAssignment | Credentials
 

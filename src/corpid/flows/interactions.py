@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 from enum import Enum
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -22,6 +22,13 @@ from corpid.protocol.records import AuthorizationRequest
 if TYPE_CHECKING:
     from corpid.flows.provider import Provider
     from corpid.ports import TransientUnit
+
+
+class HasSerial(Protocol):
+    """What moves by steps; each raises its serial."""
+
+    @property
+    def serial(self) -> int: ...
 
 
 class Outcome(Enum):
@@ -99,7 +106,7 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 def fingerprint(credentials: Credentials) -> bytes:
     """SHA-256 over both factors: another password or secret gives another one (DESIGN, Security)."""
-    return sha256(tuple_bytes(credentials.password_hash or "", credentials.totp_secret or "")).digest()
+    return sha256(tuple_bytes(*credentials.factors)).digest()
 
 
 async def same_factors(provider: Provider, interaction: Interaction) -> bool:
@@ -145,11 +152,22 @@ async def keep(provider: Provider, unit: TransientUnit, interaction: Interaction
 
 async def claim_step(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
     """Claim the interaction's next step, once. Raises StaleStep for everybody but the first (D15)."""
-    step = kinds.key(kinds.STEP, provider.policy.base_url, interaction.interaction_id, str(interaction.serial))
+    await claim_step_of(provider, unit, kinds.INTERACTION, interaction.interaction_id, interaction)
+
+
+async def claim_step_of(
+    provider: Provider, unit: TransientUnit, kind: kinds.Kind, name: str, looked_at: HasSerial
+) -> None:
+    """Claim the next step of what is kept as `kind` under `name`, once: it must still be as it was looked at.
+
+    Raises StaleStep for everybody but the first (D15).
+    """
+    issuer = provider.policy.base_url
+    step = kinds.key(kinds.STEP, issuer, name, str(looked_at.serial))
     if not await unit.add(kinds.STEP.name, step, kinds.STEP.seconds):
         raise StaleStep
-    now_stored = await unit.get(kinds.INTERACTION.name, key(provider, interaction.interaction_id))
-    if now_stored is None or msgspec.msgpack.decode(now_stored, type=Interaction).serial != interaction.serial:
+    stored = await unit.get(kind.name, kinds.key(kind, issuer, name))
+    if stored is None or msgspec.msgpack.decode(stored, type=type(looked_at)).serial != looked_at.serial:
         raise StaleStep
 
 

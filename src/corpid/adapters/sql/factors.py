@@ -161,7 +161,7 @@ class SqlFactors:
         await self._database.run(self._end_links, {"user_id": user_id})
         row = await self._database.row(self._locked, {"user_id": user_id})
         stored = Credentials(user_id=user_id) if row is None else self._credentials.codec.decode(row)
-        if not _same_factors(stored, change.before):
+        if stored.factors != change.before.factors:
             raise _NotAsBefore
         await self._database.run(self._credentials.upsert, self._credentials.codec.encode(change.after))
         if change.add_passkey is not None:
@@ -201,8 +201,3 @@ class SqlFactors:
         """See ports.Factors."""
         row = await self._database.row(self._link, {"link_hash": link_hash})
         return None if row is None else _LINKS.decode(row)
-
-
-def _same_factors(stored: Credentials, before: Credentials) -> bool:
-    """Whether password and second factor are the same; the last accepted step may have risen."""
-    return (stored.password_hash, stored.totp_secret) == (before.password_hash, before.totp_secret)

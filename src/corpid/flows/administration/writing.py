@@ -57,14 +57,10 @@ def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
     """Who loses a way in, or may no longer come in at all, begins anew (D44, D45, D50)."""
     for change in changes:
         was, becomes = change.was, change.becomes
-        if isinstance(was, Credentials) and isinstance(becomes, Credentials) and _factors(was) != _factors(becomes):
+        if isinstance(was, Credentials) and isinstance(becomes, Credentials) and was.factors != becomes.factors:
             yield SignOut(was.user_id)
         if isinstance(was, User) and isinstance(becomes, User) and was.enabled and not becomes.enabled:
             yield SignOut(was.user_id)
-
-
-def _factors(credentials: Credentials) -> tuple[str | None, str | None]:
-    return credentials.password_hash, credentials.totp_secret
 
 
 def _store_changes(changes: Iterable[Change]) -> Iterable[StoreChange]:

@@ -15,7 +15,7 @@ import msgspec
 
 from corpid.flows import kinds, links
 from corpid.flows.enrolment.steps import Step, following, path
-from corpid.flows.interactions import StaleStep
+from corpid.flows.interactions import StaleStep, claim_step_of
 from corpid.flows.sign_in import Rejected
 from corpid.ports import LinkPurpose, Passkey
 from corpid.protocol import recovery_codes, totp
@@ -210,12 +210,7 @@ async def stop(provider: Provider, unit: TransientUnit, enrolment: Enrolment) ->
 
 
 async def _claim_step(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
-    step = kinds.key(kinds.STEP, provider.policy.base_url, enrolment.enrolment_id, str(enrolment.serial))
-    if not await unit.add(kinds.STEP.name, step, kinds.STEP.seconds):
-        raise StaleStep
-    stored = await unit.get(kinds.ENROLMENT.name, _key(provider, enrolment.enrolment_id))
-    if stored is None or msgspec.msgpack.decode(stored, type=Enrolment).serial != enrolment.serial:
-        raise StaleStep
+    await claim_step_of(provider, unit, kinds.ENROLMENT, enrolment.enrolment_id, enrolment)
 
 
 async def move(provider: Provider, caller: Caller, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
