@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.stage import CHROMIUM, FLAGS, Visitor, staged
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.browser.stage import Stage
 
 PATIENCE_MILLISECONDS = 15_000
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
 @pytest.fixture(scope="module")

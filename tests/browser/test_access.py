@@ -11,6 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from playwright.sync_api import expect
 
 from corpid.web.languages import ENGLISH, LANGUAGES, PSEUDO
 from corpid.web.rendering import Renderer
@@ -124,7 +125,7 @@ def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(beh
     assert page.evaluate(MOVING) == 0
     if getattr(STATES[state], "errors", ()):
         # autofocus comes with the first picture that the browser makes of the page
-        page.wait_for_function("document.activeElement.className === 'error-summary'")
+        expect(page.locator(".error-summary")).to_be_focused()
     page.evaluate("document.activeElement.blur(); getSelection().setPosition(document.body, 0)")
     expected, reached = page.evaluate(STOPS), []
     for _ in expected:

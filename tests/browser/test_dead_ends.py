@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from corpid.protocol.limits import INTERACTION_SECONDS
 from tests.browser.stage import CHROMIUM, FLAGS, MESSAGE, heading
@@ -111,7 +112,7 @@ def test_two_minutes_before_the_end_the_page_says_so(visitor: Visitor, stage: St
     warning = page.locator("#time-warning")
     warning.get_by_text("This page closes in 2 minutes").wait_for()
     assert warning.get_attribute("role") == "status"
-    page.wait_for_function("document.activeElement.id === 'user_name'")
+    expect(page.locator("#user_name")).to_be_focused()
     if dismissed:
         warning.get_by_role("button", name="Close this note").click()
         page.clock.fast_forward(2000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from corpid.protocol import totp
 from corpid.protocol.limits import ENROLMENT_SECONDS
@@ -66,7 +67,7 @@ def test_the_end_is_announced_and_more_time_keeps_what_was_typed(visitor: Visito
     warning = page.locator("#time-warning")
     warning.get_by_text("This page closes in 2 minutes").wait_for()
     warning.get_by_role("button", name="I need more time").click()
-    page.wait_for_function("document.querySelector('#time-warning').innerText == ''")
+    expect(warning).to_be_empty()
     page.get_by_role("button", name="Use this password").click()
     assert heading(page) == "Set up your second factor"
 

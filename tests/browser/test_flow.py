@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.stage import MESSAGE, heading
 
@@ -175,7 +176,7 @@ def test_an_error_is_announced_and_its_link_leads_to_the_field(visitor: Visitor,
     visitor.password(page, "wrong horse battery")
     summary = page.get_by_role("alert")
     summary.wait_for()
-    page.wait_for_function("document.activeElement.className === 'error-summary'")
+    expect(page.locator(".error-summary")).to_be_focused()
     assert page.title().startswith("Error: ")
     summary.get_by_role("link").click()
     assert page.evaluate("document.activeElement.name") == "password"

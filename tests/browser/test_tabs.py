@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from corpid.protocol.limits import INTERACTION_SECONDS
 from tests.browser.stage import heading
@@ -176,7 +177,7 @@ def test_more_time_is_given_without_losing_what_was_typed(visitor: Visitor, stag
     until = page.locator("#time-limit strong").inner_text()
     stage.world.clock.pass_(INTERACTION_SECONDS - 10)
     page.get_by_role("button", name="I need more time").click()
-    page.wait_for_function("until => document.querySelector('#time-limit strong').innerText != until", arg=until)
+    expect(page.locator("#time-limit strong")).not_to_have_text(until)
     assert page.get_by_label("User name").input_value() == "alice"
     stage.world.clock.pass_(60)
     page.get_by_role("button", name="Continue").click()
