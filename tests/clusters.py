@@ -1,4 +1,4 @@
-"""A real Redis Cluster for tests: primaries, and replicas of the first ones, on ports and in directories of their own.
+"""A real cluster of Redis or Valkey for tests: primaries, and replicas of the first ones, on ports and in directories of their own.
 
 `redis_cluster()` gives the address of an empty one, which runs once per test process. A test that moves slots
 or stops nodes starts one for itself: `with RedisCluster() as cluster: …`.
@@ -34,11 +34,11 @@ _OPTIONS: Final = (
 class ClusterNode(RedisServer):
     """One node, which remembers the others when it starts again."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, program: str = "redis") -> None:
         self.bus: Final = free_port()
         self.tls_port: Final = free_port() if "--tls-cluster" in options else 0
         ports = ("--cluster-port", str(self.bus), "--tls-port", str(self.tls_port))
-        super().__init__(*_OPTIONS, *ports, *(options or ("--save", "")))
+        super().__init__(*_OPTIONS, *ports, *(options or ("--save", "")), program=program)
 
     def ask(self, *words: str | bytes | int) -> Any:
         """One command by itself; the answer, with text as text."""
@@ -54,9 +54,9 @@ class ClusterNode(RedisServer):
 class RedisCluster:
     """Three primaries, and `replicas` of the first of them."""
 
-    def __init__(self, *options: str, replicas: int = 0) -> None:
-        self.primaries: Final = [ClusterNode(*options) for _ in range(3)]
-        self.replicas: Final = [ClusterNode(*options) for _ in range(replicas)]
+    def __init__(self, *options: str, program: str = "redis", replicas: int = 0) -> None:
+        self.primaries: Final = [ClusterNode(*options, program=program) for _ in range(3)]
+        self.replicas: Final = [ClusterNode(*options, program=program) for _ in range(replicas)]
         self._running: Final = ExitStack()
 
     @property
@@ -151,15 +151,15 @@ def until(true: Callable[[], bool]) -> None:
 
 
 @functools.cache
-def redis_cluster_servers() -> RedisCluster:
+def redis_cluster_servers(program: str) -> RedisCluster:
     """The cluster of this test process; to be left running."""
-    return engines.left_running(RedisCluster())
+    return engines.left_running(RedisCluster(program=program))
 
 
 @contextmanager
-def redis_cluster() -> Iterator[str]:
-    """The address of an empty cluster. One at a time."""
-    cluster = redis_cluster_servers()
+def redis_cluster(program: str = "redis") -> Iterator[str]:
+    """The address of an empty cluster. One of each program at a time."""
+    cluster = redis_cluster_servers(program)
     for node in cluster.primaries:
         assert node.command("FLUSHALL") == "+OK"
     yield cluster.url

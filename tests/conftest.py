@@ -34,6 +34,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if BROWSER_MISSING and collection_path.is_relative_to(BROWSER_TESTS) else None
 
 
+@pytest.fixture(scope="module", params=engines.PROGRAMS)
+def program(request: pytest.FixtureRequest) -> str:
+    """What speaks as Redis does, each in turn."""
+    return str(request.param)
+
+
 def pytest_sessionfinish() -> None:
     engines.stop()
 

@@ -1,4 +1,4 @@
-"""Real engines for tests: PostgreSQL and Redis from Debian's packages, on ports and in directories of their own.
+"""Real engines for tests: PostgreSQL, Redis and Valkey from Debian's packages, on ports and in directories of their own.
 
 `postgresql()` and `redis()` give the address of an empty one; both run once per test process, start when
 first asked for and stop with it. A test that stops an engine, or crashes it, starts one for itself:
@@ -37,6 +37,9 @@ _ROOM_BYTES: Final = 4 << 30
 _VERSIONS: Final = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
 POSTGRESQL: Final = _VERSIONS[-1].parent if _VERSIONS else None
 REDIS: Final = shutil.which("redis-server")
+_PROGRAMS: Final = {"redis": REDIS, "valkey": shutil.which("valkey-server")}
+PROGRAMS: Final = ("redis", pytest.param("valkey", marks=pytest.mark.full))
+"""what speaks as Redis does, for tests that hold on each; Valkey's are among the long ones"""
 
 _INITDB: Final = (
     *("--username=corpid", "--auth=trust", "--encoding=UTF8", "--no-sync", "--no-instructions"),
@@ -50,7 +53,8 @@ _LEFT_OUT: Final = "tests on {name} were left out: it is missing (`make setup-te
 
 def missing() -> list[str]:
     """A sentence for each engine that is not installed, and so for the tests that are left out."""
-    return [_LEFT_OUT.format(name=name) for name, path in (("PostgreSQL", POSTGRESQL), ("Redis", REDIS)) if not path]
+    needed = {"PostgreSQL": POSTGRESQL, **{name.title(): path for name, path in _PROGRAMS.items()}}
+    return [_LEFT_OUT.format(name=name) for name, path in needed.items() if not path]
 
 
 def _required(path: str | Path | None, name: str) -> Path:
@@ -214,17 +218,19 @@ class PostgresServer(_Server):
 
 
 class RedisServer(_Server):
-    """Redis without persistence, unless `options` say otherwise (`"--save", "60 1"`)."""
+    """Redis, or Valkey where `program` says so, without persistence, unless `options` say otherwise (`"--save", "60 1"`)."""
 
-    def __init__(self, *options: str) -> None:
-        self._program: Final = _required(REDIS, "Redis")
+    def __init__(self, *options: str, program: str = "redis") -> None:
+        self.name: Final = program.title()
+        self._scheme: Final = program
+        self._program: Final = _required(_PROGRAMS[program], self.name)
         super().__init__()
         self._options: Final = options or ("--save", "", "--appendonly", "no")
 
     @property
     def url(self) -> str:
         """Its address."""
-        return f"redis://127.0.0.1:{self.port}/0"
+        return f"{self._scheme}://127.0.0.1:{self.port}/0"
 
     def command(self, *words: str) -> str:
         """One command by itself (`server.command("FLUSHALL")`); the first line of the answer."""
@@ -254,9 +260,9 @@ def postgresql_server() -> PostgresServer:
 
 
 @functools.cache
-def redis_server() -> RedisServer:
-    """The Redis of this test process; to be left running."""
-    return left_running(RedisServer())
+def redis_server(program: str) -> RedisServer:
+    """The Redis or Valkey of this test process; to be left running."""
+    return left_running(RedisServer(program=program))
 
 
 @contextmanager
@@ -268,9 +274,9 @@ def postgresql(*, migrated: bool = False) -> Iterator[str]:
 
 
 @contextmanager
-def redis() -> Iterator[str]:
-    """The address of an empty Redis. One at a time."""
-    server = redis_server()
+def redis(program: str = "redis") -> Iterator[str]:
+    """The address of an empty Redis or Valkey. One of each at a time."""
+    server = redis_server(program)
     assert server.command("FLUSHALL") == "+OK"
     yield server.url
 

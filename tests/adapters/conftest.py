@@ -34,7 +34,7 @@ def postgresql() -> Iterator[Place]:
         yield Place(dsn)
 
 
-@pytest.fixture(params=transient_stores.STORES)
+@pytest.fixture(params=transient_stores.listed(transient_stores.STORES))
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     """Each sort of store."""
     return transient_stores.runner(request.param, tmp_path)
@@ -46,7 +46,7 @@ def run_at(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     return transient_stores.runner(request.param, tmp_path)
 
 
-@pytest.fixture(params=transient_stores.WITH_CLOCK)
+@pytest.fixture(params=transient_stores.listed(transient_stores.WITH_CLOCK))
 def run_by_its_clock(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     """Stores in which the engine's clock decides expiry."""
     return transient_stores.runner(request.param, tmp_path)

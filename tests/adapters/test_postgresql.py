@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from corpid.adapters.sealing import Sealer
-from corpid.adapters.sql.postgresql import STATEMENT_SECONDS
+from corpid.adapters.sql.postgresql import open_database
 from corpid.adapters.sql.postgresql_address import address
 from corpid.adapters.sql.postgresql_errors import translated
 from corpid.adapters.sql.stores import open_postgresql
@@ -165,13 +165,15 @@ def test_many_tasks_share_few_connections_and_each_gets_its_turn(postgresql: Pla
 
 
 def test_a_statement_that_takes_too_long_is_refused(postgresql: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
-        slow = stores.database.prepare(sa.select(sa.func.pg_sleep(STATEMENT_SECONDS + 5)))
+    async def scenario() -> None:
+        database = await open_database(str(postgresql.address), name="corpid", pool_size=1, seconds=1)
+        slow, quick = (database.prepare(sa.select(sa.func.pg_sleep(seconds))) for seconds in (6, 0))
         with pytest.raises(StoreUnavailable, match="statement timeout"):
-            await stores.database.rows(slow, {})
-        await stores.registry.deployment.ready()
+            await database.rows(slow, {})
+        assert len(await database.rows(quick, {})) == 1
+        await database.close()
 
-    postgresql.run(scenario)
+    asyncio.run(scenario())
 
 
 def test_a_cancelled_statement_leaves_its_connection_usable_and_its_transaction_undone(postgresql: Place) -> None:

@@ -30,14 +30,14 @@ PROCESSES = 4
 
 
 @pytest.fixture
-def server() -> Iterator[RedisServer]:
-    with RedisServer() as running:
+def server(program: str) -> Iterator[RedisServer]:
+    with RedisServer(program=program) as running:
         yield running
 
 
 @pytest.fixture
-def other() -> Iterator[RedisServer]:
-    with RedisServer() as running:
+def other(program: str) -> Iterator[RedisServer]:
+    with RedisServer(program=program) as running:
         yield running
 
 
@@ -98,13 +98,13 @@ def test_a_redis_that_was_emptied_while_nobody_looked_on_takes_nothing_again(
 
 
 def test_a_cluster_that_was_emptied_while_nobody_looked_on_takes_nothing_again(
-    postgresql: Place, tmp_path: Path
+    postgresql: Place, tmp_path: Path, program: str
 ) -> None:
     """D7, D8. Its first start refused nothing."""
-    with redis_cluster() as url:
+    with redis_cluster(program) as url:
         options, issued_at = chosen(postgresql, tmp_path, url), time.time()
         assert taken(options, issued_at)
-    with redis_cluster():
+    with redis_cluster(program):
         assert not taken(options, issued_at)
 
 
@@ -167,9 +167,9 @@ def test_a_worker_that_starts_long_after_redis_was_lost_refuses_no_more_than_the
     asyncio.run(scenario())
 
 
-def test_a_first_start_refuses_nothing_and_later_ones_know_it(migrated: Place, tmp_path: Path) -> None:
+def test_a_first_start_refuses_nothing_and_later_ones_know_it(migrated: Place, tmp_path: Path, program: str) -> None:
     """Nothing was issued that could have been spent, however young the engine is."""
-    with RedisServer() as young:
+    with RedisServer(program=program) as young:
         for _ in range(2):
             assert started(chosen(migrated, tmp_path, young.url), forgotten_at) == 0.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -16,21 +17,28 @@ from tests.adapters.places import Place
 from tests.clusters import redis_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from corpid.ports import TransientStore
 
 PROCESSES: Final = 8
 ROUNDS: Final = 25
-ON_REDIS: Final = {"redis": engines.redis, "cluster": redis_cluster}
+ON_REDIS: Final[dict[str, Callable[[], AbstractContextManager[str]]]] = {
+    "redis": engines.redis,
+    "cluster": redis_cluster,
+    "valkey": partial(engines.redis, "valkey"),
+    "valkey cluster": partial(redis_cluster, "valkey"),
+}
+LONG: Final = [pytest.param(engine, marks=pytest.mark.full) for engine in ("valkey", "valkey cluster")]
 
 RACER = """
 import json
 from corpid.adapters.valkey.transient import open_valkey
 
 async def transient():
-    if sys.argv[1].startswith("redis:"):
+    if sys.argv[1].startswith(("redis:", "valkey:")):
         store = await open_valkey(sys.argv[1], clock=time.time)
         return store, store.close
     stores = await opened()
@@ -78,7 +86,7 @@ async def write_codes(engine: str, address: Path | str) -> None:
             await unit.put("code", turn.to_bytes(32, "big"), b"grant", 60)
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql", "redis", "cluster"])
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql", "redis", "cluster", *LONG])
 def test_of_8_processes_one_wins_each_take_and_add_and_no_count_is_lost(engine: str, tmp_path: Path) -> None:
     """D7, D8, D18, D47: one-time across processes too."""
     with shared(engine, tmp_path) as address:

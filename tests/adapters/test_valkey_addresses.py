@@ -1,4 +1,4 @@
-"""Where Redis is, and what CorpID says to an engine that it cannot use."""
+"""Where Redis or Valkey is, and what CorpID says to an engine that it cannot use."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
-def server() -> Iterator[RedisServer]:
-    with RedisServer() as running:
+def server(program: str) -> Iterator[RedisServer]:
+    with RedisServer(program=program) as running:
         yield running
 
 
@@ -81,23 +81,23 @@ def test_an_engine_that_may_evict_what_was_spent_is_refused(server: RedisServer,
     assert f"set maxmemory-policy to noeviction (it is {policy})" in refusal(server.url)
 
 
-def test_tls_with_an_authority_of_ones_own(tmp_path: Path) -> None:
+def test_tls_with_an_authority_of_ones_own(tmp_path: Path, program: str) -> None:
     """D52: what was spent may cross a network; a certificate that nobody vouches for is refused."""
     port = free_port()
-    with RedisServer("--save", "", "--tls-port", str(port), *certified(tmp_path)):
-        works(f"rediss://localhost:{port}/0?ssl_ca_certs={tmp_path / 'authority.pem'}")
-        assert "CERTIFICATE_VERIFY_FAILED" in refusal(f"rediss://localhost:{port}/0")
+    with RedisServer("--save", "", "--tls-port", str(port), *certified(tmp_path), program=program):
+        works(f"{program}s://localhost:{port}/0?ssl_ca_certs={tmp_path / 'authority.pem'}")
+        assert "CERTIFICATE_VERIFY_FAILED" in refusal(f"{program}s://localhost:{port}/0")
 
 
 @pytest.mark.parametrize("announced", ["ip", "hostname"])
-def test_tls_to_every_node_of_a_cluster(tmp_path: Path, announced: str) -> None:
+def test_tls_to_every_node_of_a_cluster(tmp_path: Path, announced: str, program: str) -> None:
     """D52. The certificate has to name what the nodes announce."""
     names = ("--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", announced)
     options = certified(tmp_path, *([IPAddress(ip_address("127.0.0.1"))] if announced == "ip" else []))
-    with RedisCluster("--save", "", "--tls-cluster", "yes", *names, *options) as cluster:
+    with RedisCluster("--save", "", "--tls-cluster", "yes", *names, *options, program=program) as cluster:
         place = f"localhost:{cluster.primaries[0].tls_port}"
-        works(f"rediss://{place}/0?ssl_ca_certs={tmp_path / 'authority.pem'}")
-        assert "CERTIFICATE_VERIFY_FAILED" in refusal(f"rediss://{place}/0")
+        works(f"{program}s://{place}/0?ssl_ca_certs={tmp_path / 'authority.pem'}")
+        assert "CERTIFICATE_VERIFY_FAILED" in refusal(f"{program}s://{place}/0")
 
 
 def certified(path: Path, *names: IPAddress) -> list[str]:
@@ -120,14 +120,19 @@ def certify(path: Path, authority: Authority, *names: IPAddress) -> None:
     (path / "key.pem").write_bytes(key.private_bytes(pem, pkcs8, serialization.NoEncryption()))
 
 
-def test_nobody_there() -> None:
-    sentence = refusal(f"redis://user:{PASSWORD}@127.0.0.1:1/0")
-    assert sentence.startswith("Redis at 127.0.0.1:1 cannot be reached; is it running")
+@pytest.mark.parametrize(("scheme", "name"), [("redis", "Redis"), ("valkey", "Valkey")])
+def test_nobody_there(scheme: str, name: str) -> None:
+    sentence = refusal(f"{scheme}://user:{PASSWORD}@127.0.0.1:1/0")
+    assert sentence.startswith(f"{name} at 127.0.0.1:1 cannot be reached; is it running")
 
 
 @pytest.mark.parametrize(
     "url",
-    [f"http://u:{PASSWORD}@localhost", f"redis://u:{PASSWORD}@localhost:port", f"redis://u:{PASSWORD}/@localhost:6379"],
+    [
+        f"http://u:{PASSWORD}@localhost",
+        f"redis://u:{PASSWORD}@localhost:port",
+        f"valkey://u:{PASSWORD}/@localhost:6379",
+    ],
 )
 def test_a_wrong_address_is_explained(url: str) -> None:
     assert "write redis://HOST:PORT/0" in refusal(url)

@@ -1,4 +1,4 @@
-"""A Redis Cluster whose parts move, fail over, forget and fall silent (DESIGN "What each engine promises")."""
+"""A cluster of Redis or Valkey whose parts move, fail over, forget and fall silent (DESIGN "What each engine promises")."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PARTS = 64
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[RedisCluster]:
-    with RedisCluster() as running:
+def nodes(program: str) -> Iterator[RedisCluster]:
+    with RedisCluster(program=program) as running:
         yield running
 
 
@@ -171,7 +171,7 @@ def test_while_a_part_is_on_its_way_its_users_are_told_to_retry(cluster: RedisCl
 
 
 @pytest.mark.full
-def test_a_replica_that_missed_what_was_spent_makes_nothing_spendable_again() -> None:
+def test_a_replica_that_missed_what_was_spent_makes_nothing_spendable_again(program: str) -> None:
     """D7, D18: a failover loses the last writes; what they were about is not found, or too old."""
 
     async def scenario(cluster: RedisCluster) -> None:
@@ -195,7 +195,7 @@ def test_a_replica_that_missed_what_was_spent_makes_nothing_spendable_again() ->
             primary.start()
             assert await recovered(store.engine_time)
 
-    with RedisCluster(replicas=1) as cluster:
+    with RedisCluster(program=program, replicas=1) as cluster:
         asyncio.run(scenario(cluster))
 
 
@@ -225,7 +225,7 @@ def test_while_a_node_is_away_only_what_lives_there_is(cluster: RedisCluster, ho
 
 
 @pytest.mark.full
-def test_where_the_cluster_has_to_be_whole_everything_waits_for_a_node() -> None:
+def test_where_the_cluster_has_to_be_whole_everything_waits_for_a_node(program: str) -> None:
     """As Redis ships it."""
 
     async def scenario(cluster: RedisCluster) -> None:
@@ -242,12 +242,12 @@ def test_where_the_cluster_has_to_be_whole_everything_waits_for_a_node() -> None
             assert await recovered(store.engine_time)
             assert await recovered(lambda: add(store, key_in(elsewhere)))
 
-    with RedisCluster("--save", "", "--cluster-require-full-coverage", "yes") as cluster:
+    with RedisCluster("--save", "", "--cluster-require-full-coverage", "yes", program=program) as cluster:
         asyncio.run(scenario(cluster))
 
 
 @pytest.mark.full
-def test_a_node_that_comes_back_with_a_snapshot_brings_nothing_back() -> None:
+def test_a_node_that_comes_back_with_a_snapshot_brings_nothing_back(program: str) -> None:
     """D18: as with a node alone."""
 
     async def scenario(cluster: RedisCluster) -> None:
@@ -264,5 +264,5 @@ def test_a_node_that_comes_back_with_a_snapshot_brings_nothing_back() -> None:
             assert await recovered(lambda: take(store, key_in(part))) is None
             assert store.forgotten_at > crashed_at
 
-    with RedisCluster("--save", "3600 1") as cluster:
+    with RedisCluster("--save", "3600 1", program=program) as cluster:
         asyncio.run(scenario(cluster))

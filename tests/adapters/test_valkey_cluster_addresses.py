@@ -1,4 +1,4 @@
-"""Where a Redis Cluster is, who may use it, and what CorpID says to one that it cannot use."""
+"""Where a cluster is, who may use it, and what CorpID says to one that it cannot use."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[RedisCluster]:
-    with RedisCluster(replicas=1) as running:
+def cluster(program: str) -> Iterator[RedisCluster]:
+    with RedisCluster(program=program, replicas=1) as running:
         yield running
 
 
@@ -80,8 +80,8 @@ def test_one_node_that_may_evict_what_was_spent_is_enough_to_refuse(cluster: Red
     assert "set maxmemory-policy to noeviction" in sentence
 
 
-def test_a_cluster_that_is_not_whole_is_explained() -> None:
-    with ClusterNode() as alone:
+def test_a_cluster_that_is_not_whole_is_explained(program: str) -> None:
+    with ClusterNode(program=program) as alone:
         assert "slots that no node serves" in refusal(alone.url)
         alone.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         until(lambda: "cluster_state:ok" in str(alone.ask("CLUSTER", "INFO")))

@@ -1,4 +1,4 @@
-"""Redis that hangs, is down or is full, and requests that are given up (DESIGN "What each engine promises")."""
+"""Redis or Valkey that hangs, is down or is full, and requests that are given up (DESIGN "What each engine promises")."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def server() -> Iterator[RedisServer]:
-    with RedisServer() as running:
+def server(program: str) -> Iterator[RedisServer]:
+    with RedisServer(program=program) as running:
         yield running
 
 
@@ -44,7 +44,7 @@ def test_an_engine_that_is_down_is_unavailable_at_once_and_comes_back(server: Re
         async with opened(server.url) as store:
             server.stop()
             for _ in range(3):
-                with pytest.raises(StoreUnavailable, match=f"Redis at 127.0.0.1:{server.port}"):
+                with pytest.raises(StoreUnavailable, match=f"{server.name} at 127.0.0.1:{server.port}"):
                     await add(store)
             server.start()
             assert await recovered(lambda: add(store))

@@ -1,4 +1,4 @@
-"""Redis that restarts, forgets, or remembers too much (DESIGN "What each engine promises")."""
+"""Redis or Valkey that restarts, forgets, or remembers too much (DESIGN "What each engine promises")."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ asyncio.run(main())
 
 
 @pytest.fixture
-def server() -> Iterator[RedisServer]:
-    with RedisServer() as running:
+def server(program: str) -> Iterator[RedisServer]:
+    with RedisServer(program=program) as running:
         yield running
 
 
 @pytest.fixture
-def debian() -> Iterator[RedisServer]:
-    with RedisServer(*AS_DEBIAN_SHIPS_IT) as running:
+def debian(program: str) -> Iterator[RedisServer]:
+    with RedisServer(*AS_DEBIAN_SHIPS_IT, program=program) as running:
         yield running
 
 
@@ -69,7 +69,7 @@ def test_a_code_spent_after_the_snapshot_is_not_spendable_after_a_crash(debian: 
 
 
 @pytest.mark.parametrize("options", [(), AS_DEBIAN_SHIPS_IT], ids=["no persistence", "snapshot"])
-def test_whatever_was_issued_before_a_crash_is_refused_by_all_after_it(options: tuple[str, ...]) -> None:
+def test_whatever_was_issued_before_a_crash_is_refused_by_all_after_it(options: tuple[str, ...], program: str) -> None:
     """D7, D8: a replayed proof would be the first again, so its time speaks against it."""
 
     async def scenario(server: RedisServer) -> None:
@@ -86,7 +86,7 @@ def test_whatever_was_issued_before_a_crash_is_refused_by_all_after_it(options: 
             here = store.forgotten_at
         assert seen_by_another_process(server.url) == here
 
-    with RedisServer(*options) as running:
+    with RedisServer(*options, program=program) as running:
         asyncio.run(scenario(running))
 
 
@@ -162,7 +162,7 @@ def test_a_deployment_that_began_with_this_memory_refuses_nothing_until_it_is_lo
     asyncio.run(scenario())
 
 
-def test_a_replica_that_is_promoted_is_another_run(tmp_path: Path) -> None:
+def test_a_replica_that_is_promoted_is_another_run(tmp_path: Path, program: str) -> None:
     """D18: it may not know yet what was spent; the same holds for the way back."""
     socket = tmp_path / "engine"
 
@@ -187,5 +187,8 @@ def test_a_replica_that_is_promoted_is_another_run(tmp_path: Path) -> None:
         socket.symlink_to(server.directory / "socket")
 
     options = ("--save", "", "--repl-diskless-sync-delay", "0", "--unixsocket", "socket")
-    with RedisServer(*options) as first, RedisServer(*options, "--replicaof", f"127.0.0.1 {first.port}") as second:
+    with (
+        RedisServer(*options, program=program) as first,
+        RedisServer(*options, "--replicaof", f"127.0.0.1 {first.port}", program=program) as second,
+    ):
         asyncio.run(scenario(first, second))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pytest
 
 from tests import engines
 from tests.adapters import on_redis
@@ -12,7 +15,7 @@ from tests.adapters.opened import NOW, memory_transient, postgresql_transient, s
 from tests.clusters import redis_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -25,17 +28,17 @@ KEY, OTHER = b"k" * 32, b"o" * 32
 
 
 @asynccontextmanager
-async def redis_transient(path: Path) -> AsyncIterator[TransientStore]:
-    """A store on an empty Redis."""
-    with engines.redis() as url:
+async def redis_transient(path: Path, *, program: str = "redis") -> AsyncIterator[TransientStore]:
+    """A store on an empty Redis or Valkey."""
+    with engines.redis(program) as url:
         async with on_redis.opened(url) as store:
             yield store
 
 
 @asynccontextmanager
-async def cluster_transient(path: Path) -> AsyncIterator[TransientStore]:
-    """A store on an empty Redis Cluster."""
-    with redis_cluster() as url:
+async def cluster_transient(path: Path, *, program: str = "redis") -> AsyncIterator[TransientStore]:
+    """A store on an empty cluster."""
+    with redis_cluster(program) as url:
         async with on_redis.opened(url) as store:
             yield store
 
@@ -46,10 +49,18 @@ STORES: Final[dict[str, Callable[[Path], AbstractAsyncContextManager[TransientSt
     "postgresql": postgresql_transient,
     "redis": redis_transient,
     "cluster": cluster_transient,
+    "valkey": partial(redis_transient, program="valkey"),
+    "valkey cluster": partial(cluster_transient, program="valkey"),
 }
 WITHOUT_CLOCK: Final = ("memory", "sqlite")
-WITH_CLOCK: Final = ("postgresql", "redis", "cluster")
+WITH_CLOCK: Final = ("postgresql", "redis", "cluster", "valkey", "valkey cluster")
+LONG: Final = ("valkey cluster",)
 WITH_TRANSACTIONS: Final = ("memory", "sqlite", "postgresql")
+
+
+def listed(names: Iterable[str]) -> list[Any]:
+    """Sorts of stores for a fixture to go through; `make test` leaves out those that are LONG."""
+    return [pytest.param(name, marks=[pytest.mark.full] if name in LONG else []) for name in names]
 
 
 def runner(store: str, path: Path) -> Run:

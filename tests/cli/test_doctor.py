@@ -30,7 +30,7 @@ def findings(text: str) -> dict[str, dict[str, Any]]:
     return {finding["about"]: finding for finding in json.loads(text)["findings"]}
 
 
-@pytest.mark.parametrize("generations", ["current", "legacy"])
+@pytest.mark.parametrize("generations", ["current", pytest.param("legacy", marks=pytest.mark.full)])
 def test_a_server_on_this_machine_has_no_problem_and_nothing_is_left_behind(
     terminal: Terminal, generations: str
 ) -> None:
@@ -111,9 +111,10 @@ def test_a_node_is_looked_at_from_inside(terminal: Terminal, monkeypatch: pytest
     assert not (terminal.folder / "data").exists(), "looking writes nothing"
 
 
-def test_engines_are_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_are_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     """A database without its schema, and a Redis that may forget, are problems; put right, they are none."""
-    with engines.postgresql() as database_url, engines.RedisServer("--maxmemory-policy", "allkeys-lru") as server:
+    may_forget = engines.RedisServer("--maxmemory-policy", "allkeys-lru", program=program)
+    with engines.postgresql() as database_url, may_forget as server:
         monkeypatch.setenv("CORPID_DATABASE_URL", database_url)
         monkeypatch.setenv("CORPID_TRANSIENT_URL", server.url)
         monkeypatch.setenv("CORPID_KEY_ENCRYPTION_KEY_FILE", key_file(terminal.folder / "sealing.key"))
@@ -123,10 +124,11 @@ def test_engines_are_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPat
         terminal.done("key", "rotate")
         after = findings(terminal.run("doctor", "--json").stdout)
     assert "corpid migrate" in before["schema"]["seen"]
-    assert "noeviction" in before["Redis"]["seen"]
+    assert "noeviction" in before[server.name]["seen"]
     assert "No key signs" in before["signing keys"]["seen"]
-    assert [after[name]["verdict"] for name in ("database", "schema", "signing keys", "Redis")] == ["ok"] * 4
+    assert [after[name]["verdict"] for name in ("database", "schema", "signing keys", server.name)] == ["ok"] * 4
     assert "PostgreSQL" in after["database"]["seen"]
+    assert after[server.name]["seen"].startswith(f"{server.name} ")
 
 
 def test_every_primary_of_a_cluster_is_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

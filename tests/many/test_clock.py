@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def on_redis() -> Iterator[dict[str, Any]]:
-    with engines.redis() as url:
+def on_redis(program: str = "redis") -> Iterator[dict[str, Any]]:
+    with engines.redis(program) as url:
         yield {"transient_url": url}
 
 
@@ -28,8 +29,11 @@ def on_postgresql_alone() -> Iterator[dict[str, Any]]:
         yield {"database_url": url, "key_encryption_key": base64.b64encode(bytes(range(32))).decode()}
 
 
+ON_VALKEY = pytest.param(partial(on_redis, "valkey"), id="on_valkey", marks=pytest.mark.full)
+
+
 @pytest.mark.parametrize("apart", [-45, 45])
-@pytest.mark.parametrize("engine", [on_redis, on_postgresql_alone])
+@pytest.mark.parametrize("engine", [on_redis, ON_VALKEY, on_postgresql_alone])
 def test_more_than_ten_seconds_apart_readyz_says_clock_and_within_them_it_does_not(engine: Any, apart: int) -> None:
     """D49: issue, a node 45 s off its store's clock."""
     with engine() as kept, World(**kept) as world:

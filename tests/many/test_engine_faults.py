@@ -31,28 +31,35 @@ FLOWS = 8
 NEVER_PUSHED = "urn:ietf:params:oauth:request_uri:" + "A" * 43
 FORGOTTEN = {"invalid_dpop_proof", "invalid_client", "invalid_grant"}
 """what a request is told whose proof, assertion or code may have been used before"""
-PARTS = {"redis": "short-lived state", "postgresql": "database"}
+DATABASE, SHORT_LIVED = "database", "short-lived state"
+"""the parts that /readyz names"""
+PARTS = {"postgresql": DATABASE, "redis": SHORT_LIVED, "valkey": SHORT_LIVED}
 
 
 @pytest.fixture
-def engines() -> Iterator[dict[str, Any]]:
-    """Engines of the test's own, which it may stop."""
-    with PostgresServer() as postgresql, RedisServer() as redis:
+def engines(engine: str) -> Iterator[dict[str, Any]]:
+    """Engines of the test's own, which it may stop; Valkey in the place of Redis where that is the one."""
+    program = engine if PARTS[engine] == SHORT_LIVED else "redis"
+    with PostgresServer() as postgresql, RedisServer(program=program) as transient:
         # An engine that is no older than the deployment might have forgotten something of it.
         time.sleep(2)
-        yield {"postgresql": postgresql, "redis": redis}
+        yield {DATABASE: postgresql, SHORT_LIVED: transient}
 
 
 @pytest.mark.parametrize(
     ("engine", "how"),
     # A PostgreSQL that hangs is a matter of each of its processes: tests/adapters has it.
-    [("redis", "stop"), ("redis", "crash"), ("redis", "pause"), ("postgresql", "stop"), ("postgresql", "crash")],
+    [
+        *((engine, how) for engine in ("redis", "valkey") for how in ("stop", "crash", "pause")),
+        ("postgresql", "stop"),
+        ("postgresql", "crash"),
+    ],
 )
 def test_while_an_engine_is_away_everybody_is_told_to_retry_and_then_it_goes_on(
     tmp_path: Path, engines: dict[str, Any], engine: str, how: str
 ) -> None:
     """503 temporarily_unavailable with Retry-After; /readyz says which part; no restart, and no code twice."""
-    server = engines[engine]
+    server = engines[PARTS[engine]]
 
     attempts: list[Attempt] = []
     failures: list[httpx.Response] = []
@@ -72,7 +79,7 @@ def test_while_an_engine_is_away_everybody_is_told_to_retry_and_then_it_goes_on(
             await within(FORGOTTEN_SECONDS, lambda number=number: _accepted(person, number))
         done.set()
         await asyncio.gather(*load)
-        forgetful = engine == "redis" and how != "pause"
+        forgetful = PARTS[engine] == SHORT_LIVED and how != "pause"
         for answer in failures:
             _told_why(answer, forgetful=forgetful)
         if forgetful:
@@ -81,8 +88,8 @@ def test_while_an_engine_is_away_everybody_is_told_to_retry_and_then_it_goes_on(
         for one in attempts:
             await _nothing_again(person, one)
 
-    database = engines["postgresql"].dsn()
-    with running(tmp_path, database, engines["redis"].url, count=NODES) as nodes:
+    database = engines[DATABASE].dsn()
+    with running(tmp_path, database, engines[SHORT_LIVED].url, count=NODES) as nodes:
 
         async def run() -> None:
             async with signed_in(nodes) as person:

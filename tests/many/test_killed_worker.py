@@ -103,11 +103,11 @@ def callers_of(process: int) -> set[int]:
 
 
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Nodes]:
+def nodes(tmp_path: Path, program: str) -> Iterator[Nodes]:
     server = postgresql_server()
     with (
         server.database() as name,
-        redis() as transient_url,
+        redis(program) as transient_url,
         running(tmp_path, server.dsn(name), transient_url, count=1, workers=str(WORKERS)) as made,
     ):
         yield made

@@ -1,4 +1,4 @@
-"""Two processes on PostgreSQL and a Redis Cluster: sign-ins go through, and go on after a node was away."""
+"""Two processes on PostgreSQL and a cluster of Redis or Valkey: sign-ins go through, and go on after a node was away."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FORGOTTEN_SECONDS = 60
 
 
 @pytest.fixture
-def cluster() -> Iterator[RedisCluster]:
-    with RedisCluster() as running:
+def cluster(program: str) -> Iterator[RedisCluster]:
+    with RedisCluster(program=program) as running:
         yield running
 
 

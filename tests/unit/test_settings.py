@@ -137,6 +137,7 @@ def test_behind_a_declared_proxy_http_and_https_are_fine() -> None:
     ("overrides", "says"),
     [
         ({"database_url": "mysql://db/corpid"}, "mysql is no database that CorpID can use"),
+        ({"transient_url": "memcached://memory"}, "memcached cannot keep what lives for minutes"),
         ({"preset": "public"}, "its input should be '' or 'public-service'"),
         ({"preset": ["public-service"]}, "its input should be '' or 'public-service'"),
         ({"dpop_mismatch_error": "invalid_token"}, "its input should be 'invalid_grant' or 'invalid_dpop_proof'"),
@@ -199,6 +200,11 @@ def test_every_setting_is_described_and_the_page_is_up_to_date() -> None:
     page = Path(__file__).parents[2] / "docs" / "settings.md"
     assert page.read_text(encoding="utf-8") == documentation()
     assert all(field.description for field in Settings.model_fields.values())
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss", "valkey", "valkeys"])
+def test_what_lives_for_minutes_may_be_on_redis_or_valkey_with_tls_or_without(scheme: str) -> None:
+    assert load(transient_url=f"{scheme}://memory:6379").transient_url == f"{scheme}://memory:6379"
 
 
 def test_a_secret_does_not_show_in_the_settings() -> None:

@@ -110,7 +110,7 @@ def port(value: object) -> object:
 
 SQLITE: Final = "sqlite:///"
 _DATABASES: Final = ("postgresql://", "postgres://", SQLITE)
-_TRANSIENT: Final = ("redis://", "rediss://")
+_TRANSIENT: Final = ("redis://", "rediss://", "valkey://", "valkeys://")
 
 
 def sql_url(value: str) -> str:
@@ -127,7 +127,8 @@ def transient_url(value: str) -> str:
     """Where what lives for minutes can be kept. The value is not repeated, since it may hold a password."""
     if value and not value.startswith(_TRANSIENT):
         raise ValueError(
-            f"{_scheme(value)} cannot keep what lives for minutes: write redis://HOST:PORT, rediss://HOST:PORT or leave it out"
+            f"{_scheme(value)} cannot keep what lives for minutes: write redis://HOST:PORT or valkey://HOST:PORT, rediss:// or "
+            "valkeys:// for TLS, or leave it out"
         )
     return value
 

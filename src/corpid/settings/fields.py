@@ -82,8 +82,8 @@ class Settings(BaseSettings):
     transient_url: Annotated[str, AfterValidator(checks.transient_url)] = Field(
         default="",
         repr=False,
-        description="redis://HOST:PORT or rediss://HOST:PORT for what lives for minutes; of a Redis Cluster one node, "
-        "or several with commas. Empty: in the database.",
+        description="redis://HOST:PORT or valkey://HOST:PORT for what lives for minutes, rediss:// or valkeys:// for TLS; of a "
+        "cluster one node, or several with commas. Empty: in the database.",
     )
     preset: Literal["", "public-service"] = Field(
         default="", description="Settings that belong together, see below; every one that is set itself wins."

@@ -1,1 +1,1 @@
-"""What lives for minutes, on Redis. `transient.open_valkey` is the way in."""
+"""What lives for minutes, on Redis or Valkey. `transient.open_valkey` is the way in."""

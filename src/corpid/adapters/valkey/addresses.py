@@ -1,4 +1,4 @@
-"""Where the nodes of Redis are: what `transient_url` names, and what a node says of others."""
+"""Where the nodes of Redis or Valkey are: what `transient_url` names, and what a node says of others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS: Final = 2.0
 """how long anything may take: to connect, or to answer"""
+_SAME_AS: Final = {"valkey": "redis", "valkeys": "rediss"}
+"""Valkey speaks as Redis does, and the driver knows the schemes of Redis only"""
 
 
 class Address:
     """Where an engine is. Nothing that this class says contains the password."""
 
-    def __init__(self, kind: type[AbstractConnection], options: Mapping[str, Any]) -> None:
+    def __init__(self, kind: type[AbstractConnection], options: Mapping[str, Any], *, engine: str) -> None:
         self._kind: Final = kind
+        self._engine: Final = engine
         # one attempt: whoever connects decides when to try again
         self._options: Final = {
             **options,
@@ -30,8 +33,8 @@ class Address:
             "protocol": 2,
         }
         self.host: Final[str] = options.get("host", "localhost")
-        network = f"{self.host}:{options.get('port', 6379)}"
-        self.name: Final = f"Redis at {options.get('path', network)}"
+        self.place: Final[str] = options.get("path", f"{self.host}:{options.get('port', 6379)}")
+        self.name: Final = f"{engine} at {self.place}"
 
     def connection(self) -> AbstractConnection:
         """A connection that is not yet open."""
@@ -39,7 +42,7 @@ class Address:
 
     def at(self, host: str, port: int) -> Address:
         """Another node of the same cluster: same user, password and TLS."""
-        return Address(self._kind, {**self._options, "host": host, "port": port})
+        return Address(self._kind, {**self._options, "host": host, "port": port}, engine=self._engine)
 
 
 def addresses(url: str) -> list[Address]:
@@ -51,13 +54,16 @@ def addresses(url: str) -> list[Address]:
 
 
 def _address(url: str) -> Address:
+    scheme, mark, rest = url.partition("://")
     try:
-        options: dict[str, Any] = {**parse_url(url)}
-        address = Address(options.pop("connection_class", Connection), options)
+        options: dict[str, Any] = {**parse_url(f"{_SAME_AS.get(scheme, scheme)}{mark}{rest}")}
+        engine = "Valkey" if scheme in _SAME_AS else "Redis"
+        address = Address(options.pop("connection_class", Connection), options, engine=engine)
         address.connection()
     except (ValueError, TypeError):
         raise StoreUnavailable(
-            "transient_url is not an address of Redis: write redis://HOST:PORT/0, or rediss:// for TLS, "
-            "with USER:PASSWORD@ before HOST where needed (special characters percent-encoded)"
+            "transient_url is not an address of Redis or Valkey: write redis://HOST:PORT/0 or valkey://HOST:PORT/0, "
+            "or rediss:// or valkeys:// for TLS, with USER:PASSWORD@ before HOST where needed (special characters "
+            "percent-encoded)"
         ) from None
     return address

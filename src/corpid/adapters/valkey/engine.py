@@ -1,4 +1,4 @@
-"""What a run of Redis says of itself, and whether CorpID can use it."""
+"""What a run of Redis or Valkey says of itself, and whether CorpID can use it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _OLDEST: Final = 7
-"""the version that brought PEXPIRE NX and SET NX GET"""
+"""the version of Redis that brought PEXPIRE NX and SET NX GET; Valkey says 7.2.4 here, whatever its own"""
 _NO_EVICTION: Final = "noeviction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """One run of Redis, which CorpID can use."""
+    """One run of an engine, which CorpID can use."""
 
     run_id: str
     """differs after every start, and after a replica was promoted"""
     clustered: bool
-    """it is a node of a Redis Cluster, and holds the slots that the cluster gave it"""
+    """it is a node of a cluster, and holds the slots that the cluster gave it"""
     said: Mapping[str, str]
     """everything in its answer to INFO"""
 

@@ -1,4 +1,4 @@
-"""A look at Redis for whoever operates it. Nothing is changed."""
+"""A look at Redis or Valkey for whoever operates it. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class ExaminedValkey(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen of an engine that can be used. Sizes in bytes."""
 
     place: str
+    engine: str
+    """Redis or Valkey, as it says itself"""
     version: str
     used: int
     most: int
@@ -38,7 +40,7 @@ class ExaminedValkey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def examine(url: str) -> list[ExaminedValkey | StoreUnavailable]:
-    """Look at the engine of a setting's `redis://…`, or at every primary of its cluster: each, or why it cannot be used.
+    """Look at the engine that `transient_url` names, or at every primary of its cluster: each, or why it cannot be used.
 
     Raises StoreUnavailable where no address of the setting answers.
     """
@@ -78,7 +80,8 @@ async def _examined(address: Address) -> ExaminedValkey:
         await link.close()
     said = link.engine.said
     return ExaminedValkey(
-        place=address.name,
+        place=address.place,
+        engine="Valkey" if "valkey_version" in said else "Redis",
         version=said.get("valkey_version") or said.get("redis_version", ""),
         used=int(said.get("used_memory", 0)),
         most=int(said.get("maxmemory", 0)),

@@ -1,4 +1,4 @@
-"""Which epoch all parts of the memory are in, on one node or in a Redis Cluster.
+"""Which epoch all parts of the memory are in, on one node or in a cluster.
 
 An engine may come back without what it knew (no persistence), with what it knew a while ago (a snapshot,
 in which a spent code is unspent), or as another node; in a cluster each part may do so for itself, and may
@@ -43,7 +43,7 @@ _EVERYWHERE_SECONDS: Final = max(_LOOK_SECONDS, _NEW_SECONDS) + ANSWER_SECONDS
 """after which nobody writes in an earlier epoch any more, and no part gets a mark; an epoch remembers from then on"""
 _FIRST: Final = 0
 """the part in which a line begins, so that of many that start at once one begins it"""
-_UNSERVED: Final = "Redis Cluster has slots that no node serves: `redis-cli --cluster check` says more"
+_UNSERVED: Final = "The cluster has slots that no node serves: `redis-cli --cluster check` says more"
 
 
 class Keyspace:
@@ -99,7 +99,7 @@ class Keyspace:
             if outcome is not None:
                 raise outcome
         if self._epoch.name != before:
-            raise StoreUnavailable("Redis has started anew, or another node took its place")
+            raise StoreUnavailable("The engine has started anew, or another node took its place")
         return self._epoch
 
     async def engine_time(self) -> float:
@@ -190,7 +190,7 @@ class Keyspace:
         self._marked = set() if began else None
         self._entered_at = asyncio.get_running_loop().time()
         self.remembers_since = max(self.remembers_since, epochs.remembers_since(name))
-        self._serving = [StoreUnavailable("Redis has forgotten something: try again")] * len(self._serving)
+        self._serving = [StoreUnavailable("The engine has forgotten something: try again")] * len(self._serving)
         self._epoch = Epoch(name, self._serving, fenced=self._topology.clustered)
         self.changed.set_result(None)
         self.changed = asyncio.get_running_loop().create_future()

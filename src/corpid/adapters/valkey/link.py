@@ -1,4 +1,4 @@
-"""One connection to one run of Redis, which all requests of a process share.
+"""One connection to one run of Redis or Valkey, which all requests of a process share.
 
 Of a cluster each node has such a link. What a node refuses, because it does not hold the key (any more), it has
 not executed; it is refused here too, and never sent on to another node.
@@ -167,5 +167,5 @@ _SENTENCES: Final[Sequence[tuple[type[BaseException], str]]] = (
     (TimeoutError, f"did not answer within {ANSWER_SECONDS:g} seconds"),
     (RedisError, "cannot be reached; is it running, and does transient_url name it? {error}"),
     (OSError, "cannot be reached; is it running, and does transient_url name it? {error}"),
-    (Exception, "gives answers that are not those of Redis: {error}"),
+    (Exception, "gives answers that are not those of Redis or Valkey: {error}"),
 )

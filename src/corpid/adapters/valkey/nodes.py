@@ -1,4 +1,4 @@
-"""One node of Redis: a link to it is kept open, and looked at again and again."""
+"""One node of Redis or Valkey: a link to it is kept open, and looked at again and again."""
 
 from __future__ import annotations
 

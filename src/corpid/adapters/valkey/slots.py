@@ -1,4 +1,4 @@
-"""Which node of a Redis Cluster serves which key, as one of its nodes says."""
+"""Which node of a cluster serves which key, as one of its nodes says."""
 
 from __future__ import annotations
 

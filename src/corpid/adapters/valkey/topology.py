@@ -1,4 +1,4 @@
-"""Which nodes there are, and which of them serves which part of the memory; one node, or a Redis Cluster."""
+"""Which nodes there are, and which of them serves which part of the memory; one node, or a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lives for minutes, on Redis: one node, a primary with replicas behind one address, or a cluster.
+"""What lives for minutes, on Redis or Valkey: one node, a primary with replicas behind one address, or a cluster.
 
 Each verb is one command on one key. The engine's clock decides expiry (D49), so the `now` that comes in
 decides nothing here, and there is nothing to sweep. What was written is there for all at once: other
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ValkeyTransientStore:
-    """A ports.TransientStore on Redis."""
+    """A ports.TransientStore on Redis or Valkey."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self.keyspace: Final = keyspace
@@ -147,9 +147,9 @@ def _lifetime(ttl: float) -> int:
 
 
 async def open_valkey(url: str, *, clock: Clock) -> ValkeyTransientStore:
-    """Connect to redis://, rediss:// (TLS) or unix://, in the event loop that will use it; each process for itself.
+    """Connect to redis:// or valkey://, with TLS rediss:// or valkeys://, or unix://, in the event loop that will use it; each process for itself.
 
-    The engine must be a primary of version 7 or later that evicts nothing, or nodes of a Redis Cluster, of
+    The engine must be a primary of version 7 or later (any Valkey) that evicts nothing, or nodes of a cluster, of
     which any one leads to all others; HOST:PORT,HOST:PORT names several. Until `use_since` is called, what was
     issued before the memory began is refused.
 

@@ -57,7 +57,9 @@ def _chosen(settings: Settings) -> Iterator[Finding]:
         found.append(warning("drain_delay_seconds", "It is 0: requests may fail while a node restarts.", change))
     if settings.transient_url and settings.sqlite_path is not None:
         change = "Change: set database_url to a PostgreSQL, or leave transient_url out."
-        found.append(warning("engines", "Redis beside SQLite: further nodes could not share the database.", change))
+        found.append(
+            warning("engines", "Redis or Valkey beside SQLite: further nodes could not share the database.", change)
+        )
     if settings.metrics_address.startswith(("0.0.0.0:", "[::]:")):
         change = "Change: name the address of the network in which Prometheus asks."
         found.append(warning("metrics_address", "Metrics are told on every address.", change))
@@ -124,17 +126,18 @@ def _keys(keys: list[tuple[str, int, int | None]]) -> Finding:
 
 
 def _redis(settings: Settings) -> Iterator[Finding]:
-    """One finding, or one for each primary of a cluster."""
+    """One finding, or one for each primary of a cluster; under the name that the setting uses."""
     # The driver is loaded by those who use it.
     from corpid.adapters.valkey import examination  # noqa: PLC0415
 
+    name = "Valkey" if settings.transient_url.startswith("valkey") else "Redis"
     try:
         engines_seen = asyncio.run(examination.examine(settings.transient_url))
     except StoreUnavailable as error:
-        yield problem("Redis", sentence(error))
+        yield problem(name, sentence(error))
         return
     for number, seen in enumerate(engines_seen, start=1):
-        about = "Redis" if len(engines_seen) == 1 else f"Redis, primary {number}"
+        about = name if len(engines_seen) == 1 else f"{name}, primary {number}"
         yield problem(about, sentence(seen)) if isinstance(seen, StoreUnavailable) else _judged(about, seen)
 
 
@@ -143,7 +146,7 @@ def _judged(about: str, found: ExaminedValkey) -> Finding:
         "appendonly file" if found.appends else f"snapshots (save {found.saves})" if found.saves else "no persistence"
     )
     seen = (
-        f"{found.version} at {found.place.removeprefix('Redis at ')}, noeviction, {kept}: when it restarts, sign-ins that "
+        f"{found.engine} {found.version} at {found.place}, noeviction, {kept}: when it restarts, sign-ins that "
         "are under way begin again, and for about 45 s callers make new proofs."
     )
     if found.last_save_failed:
