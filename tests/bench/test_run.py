@@ -41,6 +41,7 @@ def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
         assert f"| {name} |" in printed
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("servers")
 def test_two_workers_on_postgresql_and_redis_are_measured_together(tmp_path: Path) -> None:
     result, printed = measured(
@@ -53,6 +54,7 @@ def test_two_workers_on_postgresql_and_redis_are_measured_together(tmp_path: Pat
     assert "PostgreSQL and Redis, 2 workers" in printed
 
 
+@pytest.mark.full
 def test_a_person_with_many_entities_is_measured_at_every_step(tmp_path: Path) -> None:
     result, printed = measured(tmp_path, "--many-entities=30", "--flows=2")
     assert result["valid"]

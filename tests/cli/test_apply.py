@@ -41,9 +41,7 @@ users:
 async def credentials(stores: Stores) -> Credentials:
     user = await stores.registry.directory.user_by_name("rina")
     assert user is not None
-    held = await stores.registry.directory.credentials(user.user_id)
-    assert held is not None
-    return held
+    return await stores.registry.factors.credentials(user.user_id)
 
 
 async def entities(stores: Stores) -> list[str]:
@@ -163,6 +161,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(terminal: Terminal) -> None:
     assert "missing.yaml cannot be read" in terminal.refused("apply", "missing.yaml")
 
 
+@pytest.mark.full
 def test_a_large_file_is_applied_while_somebody_else_keeps_writing(terminal: Terminal) -> None:
     """20,000 rows in short transactions: another connection's small writes go through meanwhile."""
     rows = "".join(

@@ -9,9 +9,10 @@ import pytest
 from corpid.directory.access import Forbidden, Person
 from corpid.flows import key_rotation
 from corpid.flows.administration import applying, clients, entities, exporting, users
+from tests.cli.conftest import at
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from corpid.app import Stores
     from tests.cli.conftest import Terminal
@@ -52,8 +53,15 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_whoever_is_no_operator_is_refused_and_nothing_is_written(terminal: Terminal, command: str) -> None:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """A database with an entity, a person and a client; every test leaves it as it was."""
+    with at(tmp_path_factory.mktemp("authority")) as terminal:
+        fill(terminal)
+        yield terminal
+
+
+def fill(terminal: Terminal) -> None:
     terminal.done("entity", "add", "A1", "--name", "Alpha")
     terminal.done("user", "add", "rina", "--name", "Rina", "--with-factors")
     terminal.done(
@@ -67,12 +75,16 @@ def test_whoever_is_no_operator_is_refused_and_nothing_is_written(terminal: Term
         "--jwks-uri",
         "https://rp.example/j",
     )
-    before = terminal.done("export")
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_whoever_is_no_operator_is_refused_and_nothing_is_written(filled: Terminal, command: str) -> None:
+    before = filled.done("export")
 
     async def forbidden(stores: Stores) -> None:
         with pytest.raises(Forbidden):
             await COMMANDS[command](stores)
         assert len(await stores.registry.audit.entries()) == 3
 
-    terminal.look(forbidden)
-    assert terminal.done("export") == before
+    filled.look(forbidden)
+    assert filled.done("export") == before

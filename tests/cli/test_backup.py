@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.protocol.limits import CLOCK_AHEAD_SECONDS
+from tests.cli.conftest import at
 from tests.faults.serving import chosen, deployment, outside
 from tests.machine import key_file
 from tests.protocol.deployment import Clock
@@ -48,12 +49,21 @@ def database(terminal: Terminal) -> Path:
     return terminal.folder / "data" / "corpid.sqlite"
 
 
-@pytest.fixture
-def backed_up(terminal: Terminal) -> Terminal:
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with one person, a backup of it, and a second person who came later."""
-    terminal.done("user", "add", "first.person", "--name", "First Person", "--with-factors")
-    terminal.done("backup", "copy.corpid")
-    terminal.done("user", "add", "second.person", "--name", "Second Person", "--with-factors")
+    folder = tmp_path_factory.mktemp("originals")
+    with at(folder) as terminal:
+        terminal.done("user", "add", "first.person", "--name", "First Person", "--with-factors")
+        terminal.done("backup", "copy.corpid")
+        terminal.done("user", "add", "second.person", "--name", "Second Person", "--with-factors")
+    return folder
+
+
+@pytest.fixture
+def backed_up(originals: Path, terminal: Terminal) -> Terminal:
+    """The originals, copied for one test."""
+    shutil.copytree(originals, terminal.folder, dirs_exist_ok=True)
     return terminal
 
 
@@ -90,6 +100,7 @@ async def _back_up_under_load(made: Deployment, folder: Path) -> tuple[RelyingPa
     return late, code, during
 
 
+@pytest.mark.full
 def test_a_backup_taken_under_load_is_restored_and_people_sign_in_again(tmp_path: Path) -> None:
     """Nobody who signs in notices; afterwards nothing that was spent, and no session, is there again."""
     data = tmp_path / "data"
@@ -144,12 +155,13 @@ def test_a_backup_names_the_key_of_the_settings(terminal: Terminal, monkeypatch:
     assert "CORPID_KEY_ENCRYPTION_KEY" in terminal.run("backup", "two.corpid").stderr
 
 
-def test_a_backup_replaces_no_file_and_leaves_none_behind(backed_up: Terminal) -> None:
+def test_a_backup_replaces_no_file_and_leaves_none_behind(backed_up: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (backed_up.folder / "copy.corpid").read_bytes()
     assert "exists already" in backed_up.refused("backup", "copy.corpid")
     assert (backed_up.folder / "copy.corpid").read_bytes() == before
     assert "cannot be written" in backed_up.refused("backup", "nowhere/copy.corpid")
-    assert "there is no database" in Elsewhere(backed_up).refused("backup", "other.corpid")
+    monkeypatch.setenv("CORPID_DATA_DIR", str(backed_up.folder / "empty"))
+    assert "there is no database" in backed_up.refused("backup", "other.corpid")
     assert not (backed_up.folder / "other.corpid").exists()
 
 
@@ -249,18 +261,6 @@ def test_with_postgresql_both_point_to_its_own_programs(terminal: Terminal, monk
     monkeypatch.setenv("CORPID_DATABASE_URL", "postgresql://corpid@localhost/corpid")
     for name in ("backup", "restore"):
         assert "pg_dump and pg_restore" in terminal.refused(name, "copy.corpid")
-
-
-class Elsewhere:
-    """The same terminal, with a data directory that holds nothing."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        self.folder = terminal.folder
-
-    def refused(self, *arguments: str) -> str:
-        done = command(self.folder, *arguments, data_dir=str(self.folder / "empty"))
-        assert done.returncode == 1, done.stdout
-        return done.stderr
 
 
 def _damage(path: Path) -> None:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.test_backup import backed_up, database, sqlite
-from tests.web.processes import command
+from tests.cli.test_backup import backed_up, database, originals, sqlite
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Terminal
 
-__all__ = ["backed_up"]
+__all__ = ["backed_up", "originals"]
 
 
 def test_restored_by_root_a_database_belongs_to_the_service_again(backed_up: Terminal) -> None:
@@ -54,9 +53,10 @@ def test_restored_by_root_a_database_belongs_to_the_service_again(backed_up: Ter
 def test_a_backup_with_something_broken_inside_is_refused_in_a_sentence(backed_up: Terminal, statement: str) -> None:
     with suppress(sqlite3.OperationalError):
         sqlite(backed_up.folder / "copy.corpid", statement)
-    done = command(backed_up.folder, "restore", "copy.corpid")
-    if done.returncode:
-        assert (done.returncode, "Traceback" in done.stderr, done.stderr[:6]) == (1, False, "Error:")
+    done = backed_up.run("restore", "copy.corpid")
+    if done.exit_code:
+        assert isinstance(done.exception, SystemExit), done.exception
+        assert (done.exit_code, done.stderr[:6]) == (1, "Error:")
         assert sqlite(database(backed_up), "SELECT count(*) FROM users") == [(2,)]
 
 

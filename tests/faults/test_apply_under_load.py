@@ -9,12 +9,16 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.faults.serving import ROOT, deployment, outside
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.faults.serving import Deployment
+
+pytestmark = pytest.mark.full
 
 ENTITIES = 4000
 

@@ -10,6 +10,8 @@ from collections import Counter
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+import pytest
+
 from corpid.adapters.client_keys import WAITING
 from corpid.web import access_log
 from corpid.web.connection_limits import Limits
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from tests.adapters.rp_server import RelyingPartyServer
     from tests.faults.attempts import Attempt
     from tests.faults.standing import Standing
+
+pytestmark = pytest.mark.full
 
 HANGING = ("slow-1", "slow-2", "slow-3")
 EACH = 2 * WAITING

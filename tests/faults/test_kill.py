@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tests.faults.attempts import Attempt
     from tests.faults.serving import Deployment
 
+pytestmark = pytest.mark.full
+
 WORKERS = 8
 FLOWS = 40
 """how many whole flows there are before the process is killed"""

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import httpx
+import pytest
 
 from corpid.sandbox.browser import Browser
 from tests.faults.serving import Outside, Spread, deployment
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.faults.serving import Deployment
+
+pytestmark = pytest.mark.full
 
 ASKED_EVERY = 0.1
 FLOWS_AT_ONCE = 4

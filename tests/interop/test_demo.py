@@ -29,13 +29,18 @@ from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
 
 SECONDS = 120
 COMMAND = (str(Path(sys.executable).with_name("corpid")), "demo")
+OFTEN = {"legacy", "current"}
+"""what `make test` shows; the others are in `make test-full`"""
 SIGN_INS = ["one entity, every claim", "one of several entities", "third party"]
 OF_LEGACY = [
     "response mode fragment", "response mode form_post", "a proof beside a code",
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=INTERFACES)
+@pytest.fixture(
+    scope="module",
+    params=[each if each in OFTEN else pytest.param(each, marks=pytest.mark.full) for each in INTERFACES],
+)
 def interface(request: pytest.FixtureRequest) -> Interface:
     return INTERFACES[request.param]
 

@@ -50,7 +50,7 @@ def test_a_newcomer_follows_the_printed_command_and_a_person_signs_in(
     assert '"d"' not in (tmp_path / "keys.json.public").read_text()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", ["node", pytest.param("python", marks=pytest.mark.full)])
 def test_a_client_moves_from_legacy_to_current_as_it_stands(
     serving: Callable[..., Provider], tmp_path: Path, language: str
 ) -> None:

@@ -84,8 +84,11 @@ def test_it_goes_away_though_nobody_asks(kept: dict[str, Any]) -> None:
         world.run(gone(world))
 
 
-def test_a_sweep_that_fails_is_told_to_the_log_and_the_next_one_comes(kept: dict[str, Any]) -> None:
+def test_a_sweep_that_fails_is_told_to_the_log_and_the_next_one_comes(
+    kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where the engine says what nobody foresaw: here a table is away for a moment."""
+    monkeypatch.setattr(sweeping, "_SECONDS", 0.1)
 
     async def renamed(world: World, name: str, to: str) -> None:
         await database(world).row(database(world).prepare(sa.text(f"ALTER TABLE {name} RENAME TO {to}")), {})

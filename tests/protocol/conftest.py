@@ -6,13 +6,12 @@ They speak the current generation, or each of those that a module or a test name
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import pytest
-import structlog
 
 from corpid.web import access_log
+from tests.logs import log_left_alone
 from tests.protocol import refusals
 from tests.protocol.deployment import NOON
 from tests.protocol.provider import World, Worlds
@@ -27,14 +26,9 @@ __all__ = ["every_world", "log", "pytest_configure", "pytest_generate_tests", "s
 @pytest.fixture(scope="module", autouse=True)
 def log() -> Iterator[None]:
     """The lines that the provider logs, where refusals look for the reference that a caller was told."""
-    root, write = logging.getLogger(), access_log._request_lines.write
-    handlers, level = root.handlers[:], root.level
-    access_log.configure(clock=lambda: NOON, stream=refusals.LOG)
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    access_log._request_lines.write = write
-    structlog.reset_defaults()
+    with log_left_alone():
+        access_log.configure(clock=lambda: NOON, stream=refusals.LOG)
+        yield
     refusals.LOG.seek(0)
     refusals.LOG.truncate()
 

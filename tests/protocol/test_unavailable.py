@@ -6,9 +6,12 @@ import asyncio
 import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from corpid.adapters.sql import sqlite
+from corpid.sandbox.html_page import parse
 from tests.protocol.deployment import AUTHORIZE, EVENT, ISSUER, LIVE, PAR, TOKEN
 from tests.protocol.expectations import EVERY, PUSHED
 from tests.protocol.provider import World, Worlds, query
@@ -111,13 +114,19 @@ def test_under_maintenance_a_request_whose_client_is_known_is_answered_to_the_cl
 
 
 def test_under_maintenance_pages_say_so(world: World) -> None:
-    """Spec 7: whoever is in the middle of a sign-in, and a POST at authorize."""
+    """Spec 7: whoever is in the middle of a sign-in, in the language of it, and a POST at authorize."""
+    world.rp = world.party(parameters={"ui_locales": "en"})
     url = begun(world)
     browser = world.new_browser()
     at = f"{ISSUER}{world.get(url, browser).headers['location']}"
     maintenance(world, on=True)
     with world.nothing_spent():
-        page(world.get(at, browser), "60")
+        answer = world.get(at, browser, accept_language="ms")
+        page(answer, "60")
+        assert answer.headers["content-language"] == "en"
+        assert "Your sign-in is not lost." in answer.text
+        assert "start again" not in answer.text
+        assert (urlsplit(at).path, "Open the page again") in parse(answer.text).links
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         page(world.run(world.http.post(AUTHORIZE, content="client_id=rp-1", headers=form)), "60")
     maintenance(world, on=False)
@@ -131,7 +140,9 @@ def test_under_maintenance_metadata_and_health_are_answered(world: World) -> Non
         assert world.run(world.http.get(f"{ISSUER}{path}")).status_code == 200
 
 
-def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_try_again(world: World) -> None:
+def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_try_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Spec 7: high load. In JSON, as a challenge's body, in the callback and on the page, with nothing spent."""
     token, key = world.tokens().access_token, world.rp.sign_in.dpop_key
     code = world.code()
@@ -159,6 +170,7 @@ def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_tr
             )
         )
 
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.2)
     with locked(world), world.nothing_spent():
         *pushes, exchange, resource, fresh, known, posted, keys = world.run(everything())
     for push in pushes:
@@ -168,6 +180,7 @@ def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_tr
     callback(world, fresh)
     callback(world, known)
     page(posted, "5")
+    assert "Your sign-in is not lost." in posted.text
     assert [answer.headers["retry-after"] for answer in (*pushes, exchange, resource)] == ["5"] * (len(pushes) + 2)
     assert keys.status_code == 200
     assert world.redeem(code).status_code == 200

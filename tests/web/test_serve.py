@@ -3,36 +3,50 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 import socket
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
 from corpid.sandbox import walk
+from tests.cli.conftest import terminal
+from tests.logs import log_left_alone
 from tests.machine import free_port, key_file
 from tests.web.processes import DIRECTORY, RINA, Running, command, serving
 from tests.web.test_tls import trusting, write_pair
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from corpid.sandbox.browser import Browser
     from corpid.sandbox.html_page import Page
     from corpid.sandbox.relying_party import RelyingParty
+    from tests.cli.conftest import Terminal
+
+__all__ = ["terminal"]
 
 
 @pytest.fixture
-def filled(tmp_path: Path) -> Path:
+def filled(terminal: Terminal) -> Path:
     """A directory whose `data` knows a person with two entities and a relying party."""
-    (tmp_path / "directory.yaml").write_text(json.dumps(DIRECTORY), encoding="utf-8")
-    done = command(tmp_path, "apply", "--development", "directory.yaml")
-    assert done.returncode == 0, done.stderr
-    return tmp_path
+    terminal.done("apply", "--development", terminal.file(json.dumps(DIRECTORY)))
+    return terminal.folder
+
+
+@pytest.fixture
+def in_this_process() -> Iterator[None]:
+    """For a server that does not start: it leaves the log to others, and the port that it had bound."""
+    with log_left_alone():
+        yield
+    gc.collect()
 
 
 # --- what settings do --------------------------------------------------------------------------
@@ -54,13 +68,14 @@ def test_under_a_path_every_page_and_every_endpoint_works(filled: Path) -> None:
             where = await rp.begin()
             assert where.startswith(f"{running.base_url}/mga/sps/oauth/oauth20/authorize?")
             await browser.open(where)
+            person = replace(RINA)
             for _ in range(6):
                 if browser.left is not None:
                     break
                 assert browser.response is not None
                 assert all(address.startswith("/idp/") for address in addresses(browser.page)), addresses(browser.page)
                 await everything_loads(running, browser)
-                await walk.answer_page(browser, RINA, "A1")
+                await walk.answer_page(browser, person, "A1")
             assert browser.left is not None
             tokens = await rp.redeem(browser.left)
             assert (await rp.userinfo("POST"))["sub"] == tokens.id_token["sub"]
@@ -136,7 +151,7 @@ async def push(rp: RelyingParty) -> str:
 
 
 async def sign_in(rp: RelyingParty, browser: Browser) -> str:
-    return await walk.sign_in(browser, await push(rp), RINA, "A1")
+    return await walk.sign_in(browser, await push(rp), replace(RINA), "A1")
 
 
 def test_the_log_holds_no_lines_below_its_level(tmp_path: Path) -> None:
@@ -155,13 +170,15 @@ def test_it_speaks_tls_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["file", "variable"])
-def test_a_database_of_ones_own_is_migrated_by_hand_and_opened_with_ones_own_key(tmp_path: Path, way: str) -> None:
+def test_a_database_of_ones_own_is_migrated_by_hand_and_opened_with_ones_own_key(terminal: Terminal, way: str) -> None:
     """D43."""
+    tmp_path = terminal.folder
     file = key_file(tmp_path / "sealing")
     text = (tmp_path / "sealing").read_text(encoding="ascii")
     key = {"key_encryption_key_file": file} if way == "file" else {"key_encryption_key": text}
     own = {"database_url": f"sqlite:///{tmp_path / 'own.db'}", **key}
-    assert command(tmp_path, "migrate", **own).returncode == 0
+    with terminal.given(own):
+        terminal.done("migrate")
     with serving(tmp_path, **own) as running:
         assert httpx.get(f"{running.base_url}/readyz", trust_env=False).status_code == 200
     assert not (tmp_path / "data" / "sealing.key").exists()
@@ -176,9 +193,9 @@ def test_the_file_is_read_and_the_environment_wins(tmp_path: Path) -> None:
 # --- what it refuses ---------------------------------------------------------------------------
 
 
-def newer_database(path: Path) -> None:
-    assert command(path, "migrate").returncode == 0
-    with closing(sqlite3.connect(path / "data" / "corpid.sqlite", isolation_level=None)) as database:
+def newer_database(terminal: Terminal) -> None:
+    terminal.done("migrate")
+    with closing(sqlite3.connect(terminal.folder / "data" / "corpid.sqlite", isolation_level=None)) as database:
         database.execute("UPDATE alembic_version SET version_num = 'later'")
         database.execute("UPDATE deployment SET value = 'later' WHERE name = 'schema_serves_since'")
 
@@ -198,19 +215,25 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
         {"database_url": OWN, "key_encryption_key_file": "key"}, "does not exist: run `corpid migrate`",
     ),
     "a database that is none": ({"data_dir": "broken"}, "cannot be opened: file is not a database"),
+    "an address that is another machine's": ({"host": "192.0.2.1"}, "cannot listen on 192.0.2.1"),
+    "a folder that cannot be made": ({"data_dir": "/proc/nowhere"}, "/proc/nowhere"),
     "a newer database": ({"data_dir": "data"}, "was migrated by a newer CorpID"),
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.parametrize(("settings", "says"), REFUSED.values(), ids=REFUSED)
-def test_it_refuses_to_start_in_one_sentence(tmp_path: Path, settings: dict[str, str], says: str) -> None:
+def test_it_refuses_to_start_in_one_sentence(terminal: Terminal, settings: dict[str, str], says: str) -> None:
     if settings.get("data_dir") == "data":
-        newer_database(tmp_path)
-    key_file(tmp_path / "key")
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "corpid.sqlite").write_text("this is a letter to my aunt\n" * 200, encoding="utf-8")
-    refused = command(tmp_path, "serve", **{"port": str(free_port()), **settings})
-    assert (refused.returncode, refused.stdout) == (1, "")
+        newer_database(terminal)
+    key_file(terminal.folder / "key")
+    (terminal.folder / "broken").mkdir()
+    (terminal.folder / "broken" / "corpid.sqlite").write_text("this is a letter to my aunt\n" * 200, encoding="utf-8")
+    with terminal.given({"port": str(free_port()), **settings}):
+        refused = terminal.run("serve")
+    assert isinstance(refused.exception, SystemExit), refused.exception
+    assert (refused.exit_code, refused.stdout) == (1, "")
     assert says in refused.stderr
     assert refused.stderr.count("\n") == 1
 

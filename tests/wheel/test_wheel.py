@@ -72,6 +72,7 @@ def test_the_locked_packages_are_all_that_the_wheel_asks_for(environment: Path) 
     run(UV, "pip", "check", "--python", environment / "venv" / "bin" / "python", cwd=environment)
 
 
+@pytest.mark.full
 def test_the_demo_check_passes_from_the_installed_wheel(environment: Path) -> None:
     imported = run(
         environment / "venv" / "bin" / "python", "-c", "import corpid; print(corpid.__file__)", cwd=environment
