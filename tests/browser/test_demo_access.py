@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser.demo_tour import stops
 from tests.browser.gallery import AXE
 from tests.browser.test_access import complaints
-from tests.browser.test_demo import PERSON, demonstrated, link, sign_in
+from tests.browser.test_demo import demonstrated, link
 from tests.house.source import listed
 
 if TYPE_CHECKING:
@@ -36,23 +37,12 @@ def holds(page: Page) -> None:
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.full
 def test_axe_finds_nothing_on_the_pages_of_the_demo(demo: str, chromium: Browser) -> None:
     """WCAG 2.2 AA."""
     with chromium.new_context() as context:
         context.set_default_timeout(15_000)
         context.add_init_script(path=AXE)
         page = context.new_page()
-        page.goto(demo)
-        holds(page)
-        page.get_by_role("button", name=f"Set up a passkey for {PERSON}").click()
-        page.goto(f"{demo}/mail")
-        holds(page)
-        page.goto(f"{demo}/callback?state=nobody")
-        holds(page)
-        page.goto(demo)
-        sign_in(page, "Rina Example")
-        page.get_by_role("button", name="Agree and continue").click()
-        page.get_by_role("heading", name="You are signed in").wait_for()
-        for fold in page.locator("summary").all():
-            fold.click()
-        holds(page)
+        for _ in stops(page, demo):
+            holds(page)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.browser.enrolment_states import CODES
 from tests.browser.gallery import Appearance, Beholder, served
-from tests.browser.states import CODES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from corpid import app, settings
+from corpid.app import new_user_id
 from corpid.directory.access import OPERATOR
 from corpid.flows import links
 from corpid.flows.administration.applying import apply
@@ -160,7 +160,7 @@ async def _apply(provider: Provider, rules: Rules, registration: Registration, d
             content,
             file=name,
             actor=OPERATOR,
-            new_user_id=lambda: str(uuid.uuid4()),
+            new_user_id=new_user_id,
             rules=rules,
             plain_passwords=True,
         )

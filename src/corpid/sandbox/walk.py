@@ -86,11 +86,11 @@ def step_of(browser: Browser) -> str:
     known = {"sign_in": ("user_name", "password"), "code": ("code",), "decision": ("decision",), "entity": ("entity",)}
     if page.form_with("entity"):
         return "entity"
+    if any(button.label.startswith("Return to") for form in page.forms for button in form.buttons):
+        return "return"
     found = [name for name, fields in known.items() if page.form_with(*fields)]
     if found:
         return found[0]
-    if any(button.label.startswith("Return to") for form in page.forms for button in form.buttons):
-        return "return"
     raise browser.stranded("this is no page of the sign-in")
 
 

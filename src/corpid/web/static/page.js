@@ -19,7 +19,7 @@ document.addEventListener("submit", (event) => {
   addEventListener("pageshow", again, { once: true });
 });
 
-// Two minutes before the end: say so, and offer more time without losing what was typed.
+// In the last two minutes: say so, and offer more time without losing what was typed.
 const region = document.getElementById("time-warning");
 let deadline = 0;
 let silent = false;
@@ -28,6 +28,7 @@ const limit = () => document.getElementById("time-limit");
 const warning = () => document.getElementById("time-warning-text");
 const start = () => {
   deadline = Date.now() + Number(limit().dataset.seconds) * 1000;
+  limit().dataset.until = deadline; // for a passkey's prompt, which goes when the page does
   silent = false;
   region.replaceChildren();
 };
@@ -39,6 +40,7 @@ const show = (id) => {
     silent = true;
     region.replaceChildren();
   });
+  document.querySelector("main :focus")?.scrollIntoView({ block: "nearest" }); // the note may have come to lie over it
 };
 const look = () => {
   const left = (deadline - Date.now()) / 1000;
@@ -79,3 +81,17 @@ const lookAgain = async () => {
   else location.replace(again().href);
 };
 if (again()) setTimeout(lookAgain, 1000);
+
+// Another language leaves the user name that was typed.
+const named = document.getElementById("user_name");
+const KEPT = "typed-user-name";
+try {
+  const typed = sessionStorage.getItem(KEPT);
+  sessionStorage.removeItem(KEPT);
+  if (typed && named && !named.value) named.value = typed;
+  document.querySelector(".languages")?.addEventListener("click", () => {
+    if (named?.value) sessionStorage.setItem(KEPT, named.value);
+  });
+} catch {
+  // this browser keeps nothing
+}

@@ -17,6 +17,8 @@
 
   const asked = () => {
     const options = JSON.parse(form.dataset.options);
+    const until = document.getElementById("time-limit")?.dataset.until;
+    if (until) options.timeout = Math.min(options.timeout ?? Infinity, Math.max(0, until - Date.now()));
     options.challenge = bytes(options.challenge);
     if (options.user) options.user.id = bytes(options.user.id);
     for (const known of [...(options.allowCredentials ?? []), ...(options.excludeCredentials ?? [])]) {
@@ -43,9 +45,10 @@
     form.submit();
   };
 
-  // Passkeys stand among what the browser offers for the user name, too.
+  // Passkeys stand among what the browser offers for the user name, too; without such a field nobody would see them.
+  const field = document.querySelector("input[autocomplete~=webauthn]");
   const offer = async () => {
-    if (form.dataset.passkey !== "get" || !(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
+    if (!field || !(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
     await ask({ mediation: "conditional" });
   };
   const press = async () => {
