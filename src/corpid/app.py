@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
+import uuid
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -81,6 +82,11 @@ def new_id() -> str:
     return base64url(secrets.token_bytes(32))
 
 
+def new_user_id() -> str:
+    """A random UUID (RFC 9562 §5.4)."""
+    return str(uuid.uuid4())
+
+
 @asynccontextmanager
 async def open_registry(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Stores]:
     """The stores for a command. Raises StartError."""
@@ -141,6 +147,7 @@ def _rates(settings: Settings, transient: TransientStore) -> Rates:
         rates.PAR: Rate(per_client=settings.par_per_client, per_address=settings.par_per_address),
         rates.TOKEN: Rate(per_client=settings.token_per_client, per_address=settings.token_per_address),
         rates.SIGN_IN: Rate(per_address=settings.sign_in_per_address),
+        rates.ACCOUNT: Rate(per_address=settings.account_per_address),
     }
     return Rates(transient, settings.base_url, limits, spare_loopback=settings.developer_mode)
 

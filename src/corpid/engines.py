@@ -167,9 +167,10 @@ async def open_mail(settings: Settings, *, clock: Clock) -> AsyncIterator[Mail]:
         await mail.close(_LAST_LETTERS_SECONDS)
 
 
-def said(phrase: Phrase, tag: str) -> str:
-    """A phrase in the language of a tag, else in English."""
-    return voice(lookup((tag,), LANGUAGES) or ENGLISH).say(phrase)
+def said(phrase: Phrase, tag: str) -> tuple[str, str]:
+    """A phrase in the language of a tag, else in English; with the tag of what it became."""
+    language = lookup((tag,), LANGUAGES) or ENGLISH
+    return voice(language).say(phrase), language.tag
 
 
 def sealer(settings: Settings) -> sealing.Sealer:

@@ -29,7 +29,7 @@ class Phrase(str):
     def __new__(cls, message: str, many: str, values: Mapping[str, object]) -> Self:
         """Beside its parts, the English text."""
         wording = many if many and values["count"] != 1 else message
-        shown = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
+        shown = {name: _in_english(value) for name, value in values.items()}
         made = super().__new__(cls, wording.format_map(shown) if values else wording)
         made.message = message
         made.many = many
@@ -37,10 +37,16 @@ class Phrase(str):
         return made
 
 
+def _in_english(value: object) -> object:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return ", ".join(value) if isinstance(value, tuple) else value
+
+
 def phrase(message: str, /, **values: object) -> Phrase:
     """A text for a person, e.g. `phrase("Return to {name}", name=client.name)`.
 
-    A value is a name that stands as it is, a whole number, or another phrase.
+    A value is a name that stands as it is, a tuple of names, a whole number, or another phrase.
     """
     return Phrase(message, "", values)
 

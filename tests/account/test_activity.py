@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import httpx
@@ -9,9 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from corpid import app, settings
+from corpid.directory.records import Entity, Membership
+from corpid.flows import browsers
+from corpid.ports import AuditEvent, Delete
+from corpid.protocol.limits import ACCOUNT_IDLE_SECONDS
 from tests.account.scene import AGENT, account, at_account, go, hidden, send, sessions
 from tests.postbox import Postbox
-from tests.sign_in.factors import ALICE
+from tests.sign_in.factors import ALICE, CODES, recovery
 from tests.sign_in.world import EVERY_SCOPE, run, walk_to
 
 if TYPE_CHECKING:
@@ -127,8 +132,38 @@ def test_the_last_sign_ins_say_where_when_and_how() -> None:
         text = browser.page.text
         assert "Relying Party 1 15 Jan 2027" in text
         assert "For Acme Pte. Ltd." in text.replace(" .", ".")
-        assert "Password and code · Firefox on Linux" in text
+        assert "Password and authenticator app · Firefox on Linux" in text
         assert "iPhone" not in text
+
+    run(story)
+
+
+def test_a_sign_in_in_which_nothing_was_asked_for_says_so_and_names_no_code() -> None:
+    """D30: the session tells that a code was shown, not which; where it was shown, the entry before says that."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+        await browser.open(await (await made.relying_party()).begin())
+        assert [each.detail.get("way", "") for each in await made.audit("sign_in.complete")] == ["app", "session"]
+        made.clock.pass_(60)
+        await browser.open(account(made, "sign-ins"))
+        await made.factors(browser, made.people["alice"])
+        assert browser.page.text.count("You were already signed in") == 1
+        assert "Password and code " not in browser.page.text
+
+    run(story, session_seconds=3600, entities=1)
+
+
+def test_a_page_without_a_change_says_how_long_one_stays_signed_in_and_asks_for_no_haste() -> None:
+    """WCAG 2.2.1."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made)
+        for page, said in (("sign-ins", "You stay signed in here until"), ("password", "Please finish by")):
+            await go(made, browser, page)
+            assert said in browser.page.text
+        assert "You stay signed in" not in browser.page.text
 
     run(story)
 
@@ -209,3 +244,68 @@ def test_a_browser_that_names_no_device_is_another_browser(agent: str) -> None:
         assert "Another browser This browser" in browser.page.text
 
     run(story)
+
+
+def test_the_last_sign_ins_tell_the_ways_of_the_second_factor_apart() -> None:
+    """D45: an app, a code by e-mail, a recovery code."""
+    postbox = Postbox()
+
+    async def story(made: World) -> None:
+        await reachable(made)
+        await recovery(made)
+        for way in ("email", "recovery"):
+            made.clock.pass_(60)
+            browser = await made.browser()
+            await browser.open(account(made))
+            await made.password(browser, made.people["alice"])
+            await browser.fill_and_submit("decision", button=way)
+            await browser.fill_and_submit(code=postbox.code() if way == "email" else CODES[0])
+        browser = await at_account(made, "sign-ins")
+        for way in ("authenticator app", "recovery code", "code by e-mail"):
+            assert browser.page.text.count(f"Password and {way}") == 1
+
+    run(story, postbox=postbox, email_codes=True)
+
+
+def test_a_sign_in_with_what_is_gone_names_no_identifier() -> None:
+    """Who is no longer there is said to be so; who was renamed has the name of today."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ("password", "code", "entity"))
+        acme = next(iter((await made.provider.registry.directory.read(Entity, [("200000001A",)])).values()))
+        await made.write(replace(acme, name="Acme Holdings"))
+        assert "For Acme Holdings" in (await at_account(made, "sign-ins")).page.text
+        client = await made.provider.registry.clients.get("rp1")
+        event = AuditEvent(actor="operator", action="test.remove")
+        await made.provider.registry.directory.write(
+            [Delete(Membership(user_id=ALICE, entity_id="200000001A")), Delete(acme), Delete(client)], event
+        )
+        text = (await at_account(made, "sign-ins")).page.text
+        assert "A service that is no longer available" in text
+        assert "For an organisation that is no longer available" in text
+        assert "rp1" not in text
+        assert "200000001A" not in text
+
+    run(story)
+
+
+def test_only_browsers_that_are_still_signed_in_are_listed() -> None:
+    """D30: the same rule as for opening a page; neither an account nobody used, nor single sign-on once it is off."""
+
+    async def story(made: World) -> None:
+        await at_account(made, agent=PHONE)
+        other = await made.browser()
+        made.clock.pass_(60)
+        await walk_to(made, other, await made.relying_party(), ("password", "code", "entity"))
+        made.clock.pass_(ACCOUNT_IDLE_SECONDS)
+        browser = await at_account(made, "browsers")
+        assert "iPhone" not in browser.page.text
+        assert browser.page.text.count("Last used") == 1
+        provider = made.provider
+        off = dataclasses.replace(provider, policy=dataclasses.replace(provider.policy, session_seconds=0))
+        single = next(each for each in await sessions(made) if each.purpose == "sign_in")
+        assert browsers.ends_at(provider, single) > made.clock()
+        assert browsers.ends_at(off, single) == 0
+
+    run(story, session_seconds=3600)

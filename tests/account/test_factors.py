@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from corpid.directory.records import Credentials
 from corpid.jose.encoding import base64url
-from corpid.protocol.limits import ACCOUNT_FRESH_SECONDS
+from corpid.protocol.limits import PASSKEYS_PER_PERSON
 from tests.account.scene import account, at_account, go, hidden, send, sessions
 from tests.authenticator import Authenticator
+from tests.enrolment import newcomer
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, change, options_of, passkey, recovery
 from tests.sign_in.world import BASE, run
@@ -34,7 +35,7 @@ async def reachable(made: World) -> None:
 
 
 async def credentials(made: World) -> Credentials:
-    stored: Credentials = await made.provider.registry.directory.credentials(ALICE)
+    stored: Credentials = await made.provider.registry.factors.credentials(ALICE)
     return stored
 
 
@@ -110,7 +111,24 @@ def test_an_app_is_set_up_anew_by_its_first_code() -> None:
         assert stored.totp_last_step == int(made.clock()) // 30
         await go(made, browser, "app")
         assert found[1] not in browser.page.text
-        assert told(postbox)[-1] == "Your second factor was changed"
+        assert told(postbox)[-1] == "Your authenticator app was changed"
+
+    run(story, postbox=postbox)
+
+
+def test_a_first_app_is_told_as_one_and_never_as_the_end_of_another() -> None:
+    """D45: who has signed in with a passkey so far."""
+    postbox = Postbox()
+
+    async def story(made: World) -> None:
+        await reachable(made)
+        key = await passkey(made)
+        await change(made, after=replace(await credentials(made), totp_secret=None))
+        browser = await at_account(made, "app", key=key)
+        await browser.fill_and_submit(code=pyotp.TOTP(newcomer.secret(browser)).at(int(made.clock())))
+        letter = postbox.letters[-1]
+        assert letter.subject == "An authenticator app was added"
+        assert "the one before" not in letter.text
 
     run(story, postbox=postbox)
 
@@ -134,7 +152,7 @@ def test_new_recovery_codes_replace_those_before_once_they_are_kept() -> None:
         await browser.fill_and_submit(kept="yes")
         assert "10 codes left" in browser.page.text
         answer = await send(made, browser, "codes", **form, kept="yes")
-        assert answer.headers["location"] == "/account/codes"
+        assert answer.headers["location"] == "/account"
         assert len(await made.audit("factors.recovery_codes")) == 1
         assert told(postbox)[-1] == "You have new recovery codes"
         assert await go(made, other) == "Sign in"
@@ -170,24 +188,7 @@ def test_a_passkey_is_added_renamed_and_removed() -> None:
     run(story, postbox=postbox)
 
 
-@pytest.mark.parametrize("decision", ["rename", "remove"])
-def test_a_page_that_was_open_for_long_changes_no_passkey(decision: str) -> None:
-    """DESIGN, Security: a change of factors needs a fresh sign-in when it is sent, not only when it is shown."""
-
-    async def story(made: World) -> None:
-        await passkey(made)
-        browser = await at_account(made, "passkeys")
-        page = page_of(browser, "A key")
-        await browser.open(account(made, page))
-        made.clock.pass_(ACCOUNT_FRESH_SECONDS)
-        answer = await send(made, browser, page, **hidden(browser), name="Other", decision=decision)
-        assert "/sign-in/" in answer.headers["location"]
-        assert [each.name for each in await keys(made)] == ["A key"]
-
-    run(story)
-
-
-@pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\x07b"])
+@pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\x07b", "a\u202eb", "a\u200bb"])
 def test_a_passkey_gets_no_name_that_cannot_be_read(name: str) -> None:
     async def story(made: World) -> None:
         await passkey(made)
@@ -196,6 +197,52 @@ def test_a_passkey_gets_no_name_that_cannot_be_read(name: str) -> None:
         await browser.fill_and_submit(name=name)
         assert "Type a name of at most 60 characters." in browser.page.text
         assert [each.name for each in await keys(made)] == ["A key"]
+
+    run(story)
+
+
+def test_a_name_is_kept_in_its_one_form() -> None:
+    """D51: NFC; sixty characters are counted in it."""
+
+    async def story(made: World) -> None:
+        await passkey(made)
+        browser = await at_account(made, "passkeys")
+        await browser.open(account(made, page_of(browser, "A key")))
+        await browser.fill_and_submit(name="e\u0301" * 60)
+        assert [each.name for each in await keys(made)] == ["\u00e9" * 60]
+
+    run(story)
+
+
+def test_a_browser_that_names_no_device_gives_a_passkey_the_name_of_the_provider() -> None:
+    """D51: a name that is kept is in no language."""
+
+    async def story(made: World) -> None:
+        browser, key = await at_account(made, "new-passkey", agent="curl/8"), Authenticator(user_handle=ALICE.encode())
+        await browser.fill_and_submit(passkey=key.make(options_of(browser), BASE))
+        assert [each.name for each in await keys(made)] == ["CorpID, 2027-01-15"]
+
+    run(story)
+
+
+def test_there_are_as_many_passkeys_as_anybody_needs_and_no_more() -> None:
+    """The page says so; of two that would be the last one, made at once, one is kept."""
+
+    async def story(made: World) -> None:
+        for _ in range(PASSKEYS_PER_PERSON - 1):
+            await passkey(made)
+        browsers = [await at_account(made, "new-passkey") for _ in range(2)]
+        sent = []
+        for browser in browsers:
+            key = Authenticator(user_handle=ALICE.encode())
+            answer = key.make(options_of(browser), BASE)
+            sent.append(send(made, browser, "new-passkey", **hidden(browser), passkey=answer))
+        await asyncio.gather(*sent)
+        assert len(await keys(made)) == PASSKEYS_PER_PERSON
+        assert await go(made, browsers[0], "passkeys") == "Your passkeys"
+        assert "You have 20 passkeys, which is as many as there can be." in browsers[0].page.text
+        assert "Add a passkey" not in browsers[0].page.text
+        assert await go(made, await at_account(made), "new-passkey") == "Your passkeys"
 
     run(story)
 

@@ -37,6 +37,21 @@ def test_of_several_removals_at_once_the_last_passkey_is_left(place: Place) -> N
     place.run(scenario)
 
 
+def test_of_several_additions_at_once_no_more_are_kept_than_there_may_be(place: Place) -> None:
+    """D46: also of a person whose credentials have no row yet."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN)
+        factors = stores.registry.factors
+        additions = [replace(add(replace(KEY, credential_id=each)), passkeys_at_most=2) for each in "ABCD"]
+        done = await asyncio.gather(*(factors.change(each, EVENT) for each in additions))
+        assert sum(done) == 2
+        assert len(await factors.passkeys(TAN.user_id)) == 2
+        assert await factors.change(add(replace(KEY, credential_id="E")), EVENT)
+
+    place.run(scenario)
+
+
 def test_a_use_is_noted_of_a_session_that_lives_and_of_no_other(place: Place) -> None:
     """D30: what has ended does not come back; the other browsers of a person end together."""
 

@@ -1,4 +1,4 @@
-"""Passkeys and recovery codes, on each engine (D45, D46)."""
+"""Passwords, apps, passkeys and recovery codes, on each engine (D44, D45, D46)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.directory.records import Credentials
-from corpid.ports import FactorChange, Passkey
-from tests.adapters.kept_records import LIM, TAN, remove, write
+from corpid.directory.records import Credentials, Passkey
+from corpid.ports import FactorChange
+from tests.adapters.kept_records import FACTORS, LIM, TAN, remove, write
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
@@ -100,17 +100,67 @@ def test_a_change_is_written_whole_from_what_was_looked_at_or_not_at_all(place: 
     """DESIGN "One-time means one statement": of two changes at once the second is told."""
 
     async def scenario(stores: SqlStores) -> None:
-        factors, directory = stores.registry.factors, stores.registry.directory
+        factors = stores.registry.factors
         await write(stores, TAN)
         first = FactorChange(before=NOBODY, after=WITH, add_passkey=KEY, recovery_codes=("a" * 64,))
         second = replace(first, add_passkey=replace(KEY, credential_id="B"))
         assert await factors.change(first, EVENT)
         assert not await factors.change(second, EVENT)
-        assert await directory.credentials(TAN.user_id) == WITH
+        assert await factors.credentials(TAN.user_id) == WITH
         assert [each.credential_id for each in await factors.passkeys(TAN.user_id)] == [KEY.credential_id]
         known = FactorChange(before=WITH, after=NOBODY, add_passkey=KEY, recovery_codes=())
         assert not await factors.change(known, EVENT)
         assert await factors.recovery_codes_left(TAN.user_id) == 1
-        assert await directory.credentials(TAN.user_id) == WITH
+        assert await factors.credentials(TAN.user_id) == WITH
+
+    place.run(scenario)
+
+
+def test_of_many_uses_of_one_totp_step_one_is_accepted(place: Place) -> None:
+    """D45: a step works once."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN, FACTORS)
+        raised = await asyncio.gather(*(stores.registry.factors.raise_totp_step("u1", 6, EVENT) for _ in range(20)))
+        assert raised.count(True) == 1
+        assert not await stores.registry.factors.raise_totp_step("u1", 5, EVENT)
+        assert await stores.registry.factors.raise_totp_step("u1", 7, EVENT)
+        assert not await stores.registry.factors.raise_totp_step("nobody", 7, EVENT)
+        assert len(await stores.registry.audit.entries()) == 3
+
+    place.run(scenario)
+
+
+def test_writing_a_persons_factors_never_makes_a_spent_code_good(place: Place) -> None:
+    """D45: what `corpid apply` read before a sign-in must not lower the step that the sign-in raised."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN, FACTORS)
+        await stores.registry.factors.raise_totp_step("u1", 9, EVENT)
+        await write(stores, FACTORS)
+        assert not await stores.registry.factors.raise_totp_step("u1", 9, EVENT)
+
+    place.run(scenario)
+
+
+def test_a_rehash_replaces_only_the_hash_it_was_made_from(place: Place) -> None:
+    """D44: a password that was changed meanwhile stays changed."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN, FACTORS)
+        factors = stores.registry.factors
+        await factors.rehash("u1", "$argon2id$other", "$argon2id$wrong")
+        assert await factors.credentials("u1") == FACTORS
+        await factors.rehash("u1", "$argon2id$old", "$argon2id$new")
+        assert await factors.credentials("u1") == replace(FACTORS, password_hash="$argon2id$new")
+
+    place.run(scenario)
+
+
+def test_a_person_may_have_no_factor_yet(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, LIM)
+        for user_id in (LIM.user_id, "nobody"):
+            assert await stores.registry.factors.credentials(user_id) == Credentials(user_id=user_id)
 
     place.run(scenario)

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from corpid.adapters.sql import lookups
-from corpid.directory.records import Acting, Credentials, Membership, ThirdPartyRow
+from corpid.directory.records import Acting, Membership, ThirdPartyRow
 from tests.adapters.kept_records import (
     ACME,
     ASSIGNED,
     BOOKS,
     EVERYTHING,
-    FACTORS,
     FOR_BOOKS,
     GRANTED,
     LEVY,
-    LIM,
     MEMBER,
     TAN,
     TRADE,
     write,
 )
-from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
     from corpid.adapters.sql.stores import SqlStores
@@ -113,56 +109,5 @@ def test_a_statement_by_number_of_services_is_prepared_once(place: Place) -> Non
         prepared = lookups.by_count(stores.database, lookups.services_of)
         assert prepared(2) is prepared(2)
         assert prepared(2).text != prepared(3).text
-
-    place.run(scenario)
-
-
-def test_of_many_uses_of_one_totp_step_one_is_accepted(place: Place) -> None:
-    """D45: a step works once."""
-
-    async def scenario(stores: SqlStores) -> None:
-        await write(stores, TAN, FACTORS)
-        raised = await asyncio.gather(*(stores.registry.directory.raise_totp_step("u1", 6, EVENT) for _ in range(20)))
-        assert raised.count(True) == 1
-        assert not await stores.registry.directory.raise_totp_step("u1", 5, EVENT)
-        assert await stores.registry.directory.raise_totp_step("u1", 7, EVENT)
-        assert not await stores.registry.directory.raise_totp_step("nobody", 7, EVENT)
-        assert len(await stores.registry.audit.entries()) == 3
-
-    place.run(scenario)
-
-
-def test_writing_a_persons_factors_never_makes_a_spent_code_good(place: Place) -> None:
-    """D45: what `corpid apply` read before a sign-in must not lower the step that the sign-in raised."""
-
-    async def scenario(stores: SqlStores) -> None:
-        await write(stores, TAN, FACTORS)
-        await stores.registry.directory.raise_totp_step("u1", 9, EVENT)
-        await write(stores, FACTORS)
-        assert not await stores.registry.directory.raise_totp_step("u1", 9, EVENT)
-
-    place.run(scenario)
-
-
-def test_a_rehash_replaces_only_the_hash_it_was_made_from(place: Place) -> None:
-    """D44: a password that was changed meanwhile stays changed."""
-
-    async def scenario(stores: SqlStores) -> None:
-        await write(stores, TAN, FACTORS)
-        directory = stores.registry.directory
-        await directory.rehash("u1", "$argon2id$other", "$argon2id$wrong")
-        assert await directory.credentials("u1") == FACTORS
-        await directory.rehash("u1", "$argon2id$old", "$argon2id$new")
-        assert await directory.credentials("u1") == msgspec.structs.replace(FACTORS, password_hash="$argon2id$new")
-
-    place.run(scenario)
-
-
-def test_a_person_may_have_no_factor_yet(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
-        await write(stores, LIM)
-        assert await stores.registry.directory.credentials("u2") is None
-        await write(stores, Credentials(user_id="u2"))
-        assert await stores.registry.directory.credentials("u2") == Credentials(user_id="u2")
 
     place.run(scenario)

@@ -59,7 +59,7 @@ def test_writing_a_record_again_replaces_it_and_keeps_what_refers_to_it(place: P
         assert await stores.registry.directory.user_by_name("tan.w") == changed
         assert await stores.registry.directory.user_by_name("Tan.WeiMing") is None
         assert await stores.registry.directory.assignments("u1", "E1", ["s1"]) == [ASSIGNED]
-        assert await stores.registry.directory.credentials("u1") == FACTORS
+        assert await stores.registry.factors.credentials("u1") == FACTORS
 
     place.run(scenario)
 

@@ -134,7 +134,7 @@ def test_secrets_never_stand_in_the_database_file(tmp_path: Path) -> None:
         async with sqlite(tmp_path) as stores:
             await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
             await stores.registry.keys.add(SIGNING, EVENT)
-            assert await stores.registry.directory.credentials("u1") == FACTORS
+            assert await stores.registry.factors.credentials("u1") == FACTORS
             assert await stores.registry.keys.all() == [SIGNING]
 
     asyncio.run(write())
@@ -170,7 +170,7 @@ def test_after_a_rewrap_the_older_key_is_not_needed(place: Place) -> None:
             assert await rewrap(stores.database, both, stores.registry.audit, event) == 0
         async with place.opened(sealer=Sealer(NEW_KEY)) as stores:
             assert await stores.registry.keys.all() == [SIGNING]
-            assert await stores.registry.directory.credentials("u1") == FACTORS
+            assert await stores.registry.factors.credentials("u1") == FACTORS
             assert [entry.action for entry in await stores.registry.audit.entries()][-1] == "key.rewrap"
 
     asyncio.run(scenario())

@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from corpid.adapters.mail_server import MailServer, mail_server
 from corpid.adapters.smtp import SmtpMail
+from corpid.directory import values
+from corpid.directory.nodes import Scalar
 from corpid.engines import said
 from corpid.ports import Letter
 from corpid.texts import phrase
@@ -120,14 +122,14 @@ def test_a_letter_arrives_as_it_was_written() -> None:
 def test_a_letter_speaks_its_readers_language_and_english_where_there_is_none() -> None:
     async def test() -> None:
         async with post_office() as office:
-            async with mail(here(office), say=lambda phrase, tag: f"{phrase} in {tag}") as opened:
+            async with mail(here(office), say=lambda phrase, tag: (f"{phrase} in {tag}", tag)) as opened:
                 opened.post(letter(subject=phrase("Sign in"), language="ms"))
             [(_, message)] = office.taken
             assert (message["Content-Language"], message["Subject"]) == ("ms", "Sign in in ms")
             assert message.get_content().rstrip().endswith("in ms")
 
     run(test)
-    assert said(phrase("Sign in"), "no such tag") == "Sign in"
+    assert said(phrase("Sign in"), "no such tag") == ("Sign in", "en")
 
 
 @pytest.mark.parametrize(
@@ -153,6 +155,30 @@ def test_an_address_that_is_more_than_one_address_gets_nothing(address: str) -> 
     [entry] = run(test)
     assert entry["event"] == "mail_failed"
     assert "example.org" not in str(entry)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "o'neil+sign-in@b",
+        "!#$%&'*+-/=.?^_`{|}~@xn--bcher-kva.example",
+        f"{'a' * 64}@{'.'.join(['c' * 63] * 2)}.{'d' * 61}",
+        ".".join("ab" * 16) + "@127.0.0.1",
+    ],
+)
+def test_whatever_a_directory_takes_for_an_address_is_sent_to(address: str) -> None:
+    """RFC 5321 §4.1.2: nobody's letters are lost with a line of the log alone."""
+    assert values.email(Scalar(line=1, text=address, plain=False)) == address
+
+    async def test() -> None:
+        async with post_office() as office:
+            async with mail(here(office)) as opened:
+                opened.post(letter(address))
+            [(recipients, message)] = office.taken
+            assert recipients == [address]
+            assert message["To"].addresses[0].addr_spec == address
+
+    assert run(test) == []
 
 
 def test_a_subject_keeps_to_its_line() -> None:
@@ -221,6 +247,27 @@ def test_what_waits_when_corpid_stops_is_dropped_after_a_moment() -> None:
         await opened.close(0.2)
 
     assert run(test)[-1]["detail"] == "6 letters were waiting when CorpID stopped"
+
+
+def test_stopping_takes_a_moment_whatever_the_senders_are_at() -> None:
+    """Also while a connection is made or refused: a cancellation that is lost there is made again."""
+
+    async def stop(server: MailServer, after: float) -> None:
+        opened = SmtpMail(
+            server, sender="a@corp.example", name="CorpID", say=said, clock=lambda: NOON, pauses=(3600.0,)
+        )
+        for _ in range(20):
+            opened.post(letter())
+        await opened.close(after)
+
+    async def test() -> None:
+        async with post_office() as office:
+            server = here(office)
+        async with asyncio.timeout(30):
+            for number in range(40):
+                await stop(server, number * 0.00015)
+
+    run(test)
 
 
 def test_a_full_bag_drops_what_comes_then() -> None:

@@ -6,19 +6,40 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from corpid.texts import phrase
+from corpid.texts import counted, phrase
 from corpid.web.account import views
-from corpid.web.frame import Frame
-from corpid.web.signin.factor_fields import AskPasskey
+from corpid.web.factors.fields import AskPasskey
+from corpid.web.factors.views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.frame import Form, Frame, Link, TimeLimit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.web.views import View
 
-FRAME: Final = Frame(form_token="t0ken", step_name="account")
 THEN: Final = datetime(2026, 3, 2, 9, 5, tzinfo=UTC)
 NOW: Final = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
+UP: Final = Link(url="/account", text=phrase("Your account"))
+LIMIT: Final = TimeLimit(at=NOW, seconds=600, extend=Form(action="/account/extend"))
+FRAME: Final = Frame(
+    form_token="t0ken",
+    step_name="account",
+    up=UP,
+    limit=LIMIT,
+)
+SIGNED_IN: Final = replace(FRAME, limit=replace(LIMIT, of_session=True))
+"""around a page on which no factor is changed"""
+LAST: Final = replace(
+    FRAME,
+    limit=replace(
+        LIMIT,
+        extend=None,
+        last_time=phrase(
+            "There is no more time after that, but you can sign in again: what is shown here stays the same until you use it."
+        ),
+    ),
+)
+AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: go on here.")
 LONG: Final = "Ein Telefon mit einem unnötig langen, aber erlaubten und vielleicht sogar hilfreichen Namen"
 LAPTOP: Final = views.PasskeyLine(url="/account/passkeys/1", name="Laptop", made=THEN, used=NOW, synced=True)
 PHONE: Final = views.PasskeyLine(url="/account/passkeys/2", name=LONG, made=THEN, used=None, synced=False)
@@ -26,25 +47,53 @@ PASSKEY: Final = views.Passkey(
     frame=FRAME, action="/account/passkeys/1", passkey=LAPTOP, heading=phrase("{name}", name="Laptop"), typed="Laptop"
 )
 ADD: Final = views.AddPasskey(frame=FRAME, passkey=AskPasskey(action="/account/add", options='{"challenge": "AAAA"}'))
-LANGUAGE: Final = views.ChooseLanguage(frame=FRAME, action="/account/language", chosen="en")
+REMOVE: Final = views.Remove(
+    frame=FRAME,
+    action="/account/remove-app",
+    heading=phrase("Remove the authenticator app?"),
+    told=phrase("Its codes no longer work then, and you are signed out everywhere else."),
+    used=NOW,
+    button=phrase("Remove the app"),
+)
+LANGUAGE: Final = views.ChooseLanguage(frame=SIGNED_IN, action="/account/language", chosen="en")
 
 STATES: Final[Mapping[str, View]] = {
     "account": views.Overview(
-        frame=FRAME,
+        frame=replace(SIGNED_IN, up=None),
         name="Tan Wei Ling",
         user_name="wei.ling@harbour.example",
         sections=(
-            views.Section(url="/account/passkeys", name=phrase("Your passkeys"), state=phrase("{count}", count=2)),
             views.Section(
-                url="/account/browsers", name=phrase("Where you are signed in"), state=phrase("This browser")
+                url="/account/passkeys",
+                name=phrase("Passkeys"),
+                state=counted(2, "{count} passkey", "{count} passkeys"),
             ),
-            views.Section(url="/account/language", name=phrase("Your language"), state=phrase("English")),
+            views.Section(
+                url="/account/password", name=phrase("Password"), state=phrase("Works once you have a second factor")
+            ),
+            views.Section(url="/account/app", name=phrase("Authenticator app"), state=phrase("In use"), used=NOW),
+            views.Section(
+                url="/account/browsers",
+                name=phrase("Where you are signed in"),
+                state=counted(3, "{count} browser", "{count} browsers"),
+            ),
+            views.Section(
+                url="/account/language", name=phrase("Language"), state=phrase("{language}", language="English")
+            ),
         ),
         sign_out="/sign-out",
         saved=True,
     ),
-    "account-passkeys": views.Passkeys(frame=FRAME, passkeys=(LAPTOP, PHONE), add="/account/passkeys/new", saved=True),
-    "account-no-passkeys": views.Passkeys(frame=FRAME, passkeys=(), add="/account/passkeys/new"),
+    "account-passkeys": views.Passkeys(
+        frame=SIGNED_IN, passkeys=(LAPTOP, PHONE), add="/account/passkeys/new", saved=True
+    ),
+    "account-no-passkeys": views.Passkeys(frame=SIGNED_IN, passkeys=(), add="/account/passkeys/new"),
+    "account-enough-passkeys": views.Passkeys(
+        frame=SIGNED_IN,
+        passkeys=(LAPTOP,) * 20,
+        add="",
+        full=phrase("You have {passkeys} passkeys, which is as many as there can be.", passkeys=20),
+    ),
     "account-passkey": PASSKEY,
     "account-passkey-refused": replace(
         PASSKEY,
@@ -57,8 +106,42 @@ STATES: Final[Mapping[str, View]] = {
     "account-add-passkey-refused": replace(
         ADD, errors=(("passkey", phrase("The passkey could not be set up. Try again, or choose another way.")),)
     ),
-    "account-browsers": views.Browsers(
+    "account-app": SetUpApp(
         frame=FRAME,
+        action="/account/app",
+        picture="/qr.svg",
+        app_link="otpauth://totp/CorpID:wei.ling",
+        secret="JBSW Y3DP EHPK 3PXP JBSW Y3DP EHPK 3PXP",
+        notes=(
+            phrase("An app works together with a password, and you have none yet. Choose one as well."),
+            phrase("The app you have now stops working once the new one is set up."),
+        ),
+        remove=Link(url="/account/remove-app", text=phrase("Remove the app you have now")),
+    ),
+    "account-codes": KeepCodes(
+        frame=LAST,
+        action="/account/codes",
+        codes=("kyh7-n2ft-qwe3-x4sd",) * 10,
+        replaces=True,
+        notes=(AGAIN,),
+        remove=Link(url="/account/remove-codes", text=phrase("Remove the codes you have now")),
+    ),
+    "account-password": ChoosePassword(
+        frame=FRAME,
+        action="/account/password",
+        heading=phrase("Choose a password"),
+        user_name="wei.ling@harbour.example",
+        hint=phrase("At least {shortest} characters.", shortest=12),
+        notes=(
+            phrase("A password works together with a second factor, and you have none yet. Set up an app as well."),
+        ),
+    ),
+    "account-remove-app": REMOVE,
+    "account-remove-app-refused": replace(
+        REMOVE, errors=(("", phrase("The app is part of your only way in. Add a passkey first.")),)
+    ),
+    "account-browsers": views.Browsers(
+        frame=SIGNED_IN,
         action="/account/browsers",
         browsers=(
             views.BrowserLine(name="b1", device="Firefox on Linux", since=THEN, seen=NOW, this=True),
@@ -68,7 +151,7 @@ STATES: Final[Mapping[str, View]] = {
         saved=True,
     ),
     "account-sign-ins": views.SignIns(
-        frame=FRAME,
+        frame=SIGNED_IN,
         sign_ins=(
             views.SignInLine(
                 at=NOW,
@@ -77,7 +160,23 @@ STATES: Final[Mapping[str, View]] = {
                 factors=phrase("Passkey"),
                 device="Firefox on Linux",
             ),
-            views.SignInLine(at=THEN, client="", entity="", factors=phrase("Password"), device=""),
+            views.SignInLine(
+                at=THEN,
+                client=phrase("A service that is no longer available"),
+                entity=phrase("an organisation that is no longer available"),
+                factors=phrase("Password and recovery code"),
+                device="",
+            ),
+            views.SignInLine(
+                at=THEN,
+                client="Harbour Board",
+                entity="Acme Pte. Ltd.",
+                factors=phrase("You were already signed in"),
+                device="Firefox on Linux",
+            ),
+            views.SignInLine(
+                at=THEN, client="", entity="", factors=phrase("Password and authenticator app"), device=""
+            ),
         ),
     ),
     "account-language": LANGUAGE,

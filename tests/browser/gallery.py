@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from corpid.web.languages import Language
 
 AXE: Final = ROOT / "tests" / "browser" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+WARN_SECONDS: Final = 120
+"""before the end, as page.js has it"""
 SPOKEN: Final = {language.tag: language for language in (*LANGUAGES, PSEUDO)}
 
 
@@ -142,6 +144,9 @@ class Beholder:
         """The page of a state, as it is seen before anybody touches it."""
         page = self._tabs.get(appearance) or self._tab(appearance)
         page.goto(f"{self.address}/{appearance.language.tag}/{state}")
+        limit = STATES[state].frame.limit
+        if limit is not None and limit.seconds <= WARN_SECONDS:
+            page.locator("#time-warning > *").first.wait_for()
         return page
 
     def _tab(self, appearance: Appearance) -> Page:

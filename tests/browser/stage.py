@@ -62,6 +62,13 @@ class Stage:
         """Redeems the code of a callback; the entity that was chosen."""
         return str(self.wait_for(rp.redeem(url)).id_token["entity"]["sub"])
 
+    def somebody(self, **more: Any) -> str:
+        """A new person with password and app, who acts for one entity; their user name."""
+        user_name = f"bob{len(self.world.people)}"
+        own = entity("200000003A", "Bobs Bakery")
+        self.wait_for(self.world.person(user_name, own, name="Bob Lim", **more))
+        return user_name
+
     def code(self) -> str:
         """The code of a moment at which none has been used yet."""
         self.world.clock.pass_(60)
@@ -99,10 +106,10 @@ def relying_party_site() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def _served(callback: str, postbox: Postbox) -> AsyncIterator[World]:
+async def _served(callback: str, postbox: Postbox, options: dict[str, Any]) -> AsyncIterator[World]:
     port, sockets = next_free("localhost", 0)
     async with AsyncExitStack() as stack:
-        made = await stack.enter_async_context(world(base=f"http://localhost:{port}", postbox=postbox))
+        made = await stack.enter_async_context(world(base=f"http://localhost:{port}", postbox=postbox, **options))
         for client_id, name in (("rp1", "Harbour Board"), ("rp2", "Ministry of Trade")):
             await made.client(client_id, name=name, redirect_uris=(callback,), sector="private")
         await made.person(
@@ -119,14 +126,14 @@ async def _served(callback: str, postbox: Postbox) -> AsyncIterator[World]:
 
 
 @contextmanager
-def staged() -> Iterator[Stage]:
-    """Alice may act for thirteen entities; rp1 and rp2 are private and ask for everything."""
+def staged(**options: Any) -> Iterator[Stage]:
+    """Alice may act for thirteen entities; rp1 and rp2 are private and ask for everything. `options` are settings."""
     with relying_party_site() as callback:
         ready, found = threading.Event(), []
 
         async def main() -> None:
             postbox = Postbox()
-            async with _served(callback, postbox) as made:
+            async with _served(callback, postbox, options) as made:
                 stop = asyncio.Event()
                 loop = asyncio.get_running_loop()
                 found.append((Stage(loop=loop, world=made, callback=callback, postbox=postbox), stop))
@@ -162,8 +169,8 @@ class Visitor:
         if message.type in ("error", "warning") and not message.text.startswith(NOBODY_MINDS):
             self.complaints.append(message.text)
 
-    def password(self, page: Page, password: str = PASSWORD) -> None:
-        page.get_by_label("User name").fill("alice")
+    def password(self, page: Page, password: str = PASSWORD, *, user_name: str = "alice") -> None:
+        page.get_by_label("User name").fill(user_name)
         page.get_by_label("Password").fill(password)
         page.get_by_role("button", name="Continue").click()
 
@@ -189,4 +196,9 @@ def heading(page: Page) -> str:
     return page.locator("h1").inner_text()
 
 
-__all__ = ["CHROMIUM", "FLAGS", "MESSAGE", "Stage", "Visitor", "heading", "staged"]
+def shows(page: Page, text: str) -> None:
+    """Waits for the page with this heading."""
+    page.get_by_role("heading", level=1, name=text).wait_for()
+
+
+__all__ = ["CHROMIUM", "FLAGS", "MESSAGE", "Stage", "Visitor", "heading", "shows", "staged"]

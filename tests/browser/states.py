@@ -6,22 +6,24 @@ A house test holds that no view and no template is missing (tests/house/test_pag
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from corpid.directory.parties import what_is_told
+from corpid.protocol.errors import TemporarilyUnavailable, TooManyRequests
 from corpid.texts import phrase
-from corpid.web import views
-from corpid.web.enrolment import views as enrolment
-from corpid.web.enrolment.pages import gone, other_browser, stopped
+from corpid.web import errors, views
+from corpid.web.errors import Met
+from corpid.web.factors.fields import Asked
 from corpid.web.frame import Form, Frame, Link
-from corpid.web.signin.dead_ends import unknown
-from corpid.web.signin.factor_fields import Asked, AskPasskey
-from tests.browser import account_states
+from corpid.web.signin import dead_ends
+from corpid.web.signin.dead_ends import Ending
+from tests.browser import account_states, enrolment_states
+from tests.browser.pieces import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.views import FieldError, View
+    from corpid.web.views import View
 
 LONG: Final = "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesellschaft mbH"
 FRAME: Final = Frame(
@@ -31,12 +33,12 @@ FRAME: Final = Frame(
     step_name="1",
     form_token="t0ken",
     cancel=Form(action="/cancel"),
-    expires_at=datetime(2026, 11, 20, 14, 32, tzinfo=UTC),
-    expires_in=600,
-    extend=Form(action="/extend"),
+    limit=LIMIT,
     under_way=True,
 )
 KNOWN: Final = replace(FRAME, user_name="wei.ling@harbour.example", step=(2, 4))
+LAST_LIMIT: Final = replace(LIMIT, extend=None, last_time=phrase("This sign-in cannot be extended any more."))
+ENDING: Final = replace(KNOWN, step=(3, 4), limit=replace(LAST_LIMIT, seconds=90))
 CROWDED: Final = replace(
     KNOWN,
     client_name=f"Ministry of Trade, {LONG}",
@@ -45,35 +47,10 @@ CROWDED: Final = replace(
     entity=LONG,
 )
 GONE: Final = Frame(client_name="Harbour Board", message="Your yearly return for 2026")
-OWN: Final = Frame(
-    form_token="t0ken",
-    step=(1, 3),
-    step_name="1",
-    expires_at=FRAME.expires_at,
-    expires_in=3600,
-    extend=Form(action="/extend"),
-    under_way=True,
-)
-LAST: Final = replace(
-    OWN,
-    step=(1, 2),
-    extend=None,
-    last_time=phrase("There is no more time after that. If it is too short, ask for a new link."),
-)
 AGAIN: Final = phrase(
     "Sign in again to change how you sign in: your last sign-in was more than {minutes} minutes ago.", minutes=5
 )
-PASSKEY: Final = AskPasskey(action="/passkey", options='{"challenge": "AAAA", "rpId": "localhost"}')
 BACK: Final = Link(url="/leave", text=phrase("Return to {name}", name="Harbour Board"))
-WRONG: Final[FieldError] = (
-    "password",
-    phrase("The user name or password is not right. Check both and try again."),
-)
-WRONG_CODE: Final[FieldError] = (
-    "code",
-    phrase("This code is not right. Wait for the next one in your app and type it."),
-)
-NO_PASSKEY: Final[FieldError] = ("passkey", phrase("No passkey was used. Try again, or choose the other way."))
 CHOICES: Final = (
     views.Choice(id="1", name="Harbour Works Pte. Ltd.", number="200000001A", type="UEN", preselected=True),
     views.Choice(id="2", name=LONG, number="T00000000K", type="UEN", status=phrase("Registered")),
@@ -90,7 +67,8 @@ CHOICES: Final = (
     ),
 )
 MANY: Final = tuple(
-    views.Choice(id=f"m{n}", name=f"Harbour Works {n} Pte. Ltd.", number=f"2000{n:05}A", type="UEN") for n in range(60)
+    views.Choice(id=f"m{n}", name=f"Harbour Works {n} Pte. Ltd.", number=f"2000{n:05}A", type="UEN", preselected=not n)
+    for n in range(60)
 )
 CHOOSE: Final = views.ChooseEntity(
     frame=replace(KNOWN, step=(3, 4)), action="/entity", search_action="/entity", choices=CHOICES, total=5
@@ -118,11 +96,17 @@ BY_RECOVERY: Final = Asked(
     numeric=False,
     ways_action="/way",
 )
-TOLD: Final = (
-    phrase("Your name"),
-    phrase("That you signed in, the organisation that you act for, and what you may do for it"),
+BY_PASSKEY: Final = Asked(
+    hint=phrase("Your device asks for your fingerprint, your face or its PIN."),
+    label=None,
+    passkey=PASSKEY,
+    ways_action="/way",
+    ways=CODE.asked.ways[1:],
 )
-SIGN_IN: Final = views.SignIn(frame=FRAME, action="/password", passkey=PASSKEY, recover="/recover")
+TOLD: Final = what_is_told(("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name"))
+SIGN_IN: Final = views.SignIn(
+    frame=replace(FRAME, fewer_steps=True), action="/password", passkey=PASSKEY, recover="/recover"
+)
 CONSENT: Final = views.Consent(
     frame=replace(KNOWN, step=(4, 4), entity=CHOICES[0].name), action="/consent", items=TOLD, entity=CHOICES[0].name
 )
@@ -135,69 +119,63 @@ CONFIRM: Final = views.Confirm(
 EXPLAIN: Final = views.Explain(
     frame=replace(KNOWN, step=None, cancel=None), action="/cancel", choices=CHOICES[4:], total=1
 )
-PASSWORD: Final = enrolment.ChoosePassword(
-    frame=OWN,
-    action="/password",
-    heading=phrase("Set up your sign-in"),
-    user_name="wei.ling",
-    hint=phrase(
-        "At least {shortest} characters. Several words make a good one; no special characters are needed.", shortest=12
-    ),
-    passkey=PASSKEY,
+EXPIRED: Final = dead_ends.page(Ending.EXPIRED, "Harbour Board", GONE, BACK)
+ELSEWHERE: Final = Link(url="https://harbour.example/", text=phrase("Go to {name}", name="Harbour Board"))
+BUSY: Final = errors.problem(
+    TemporarilyUnavailable("the provider is busy or down: try again in a moment"),
+    Met(frame=replace(GONE, under_way=True), back=Link(url="", text=phrase("Open the page again")), goes_on=True),
+    "0123456789abcdef",
 )
-APP: Final = enrolment.SetUpApp(
-    frame=replace(OWN, step=(2, 3)),
-    action="/app",
-    picture="/qr.svg",
-    app_link="otpauth://totp/CorpID:wei.ling?secret=JBSWY3DPEHPK3PXP",
-    secret="JBSW Y3DP EHPK 3PXP JBSW Y3DP EHPK 3PXP",
-    passkey=PASSKEY,
-)
-CODES: Final = enrolment.KeepCodes(
-    frame=replace(OWN, step=(3, 3)),
-    action="/codes",
-    codes=tuple(f"{'abcdefghij'[n]}7kq-m2xw-r{n + 2 % 6}tz" for n in range(10)),
-    replaces=True,
-)
-SECOND: Final = enrolment.ProveSecondFactor(frame=LAST, action="/second", takes_codes=True, passkey=PASSKEY)
-EXPIRED: Final = views.Problem(
-    frame=GONE,
-    heading=phrase("This sign-in has expired"),
-    paragraphs=(
-        phrase("For your safety a sign-in has to be finished within a few minutes. Nothing was shared."),
-        phrase("Return to {name} and start again.", name="Harbour Board"),
-    ),
-    back=BACK,
+CROWD: Final = errors.problem(
+    TooManyRequests("too many requests by one address: at most 600 a minute", retry_after=42), Met(), "0123456789abcdef"
 )
 
 STATES: Final[Mapping[str, View]] = {
     "sign-in": SIGN_IN,
-    "sign-in-without-passkeys": replace(SIGN_IN, passkey=None, recover="", frame=replace(FRAME, extend=None)),
+    "sign-in-without-passkeys": replace(SIGN_IN, passkey=None, recover="", frame=replace(FRAME, limit=LAST_LIMIT)),
     "sign-in-again": replace(SIGN_IN, frame=replace(FRAME, client_name="CorpID", message=None, reason=AGAIN)),
     "sign-in-refused": replace(SIGN_IN, user_name="wei.ling", errors=(WRONG,)),
     "sign-in-passkey-refused": replace(SIGN_IN, errors=(NO_PASSKEY,)),
+    "sign-in-warned": replace(SIGN_IN, frame=replace(FRAME, limit=replace(LIMIT, seconds=90))),
+    "sign-in-over": replace(SIGN_IN, frame=replace(FRAME, limit=replace(LIMIT, seconds=0))),
     "sign-in-crowded": replace(SIGN_IN, frame=CROWDED, user_name="x" * 90, errors=(WRONG,)),
     "code": CODE,
     "code-refused": replace(CODE, errors=(WRONG_CODE,)),
     "code-by-mail": replace(CODE, heading=phrase("Get a code by e-mail"), asked=BY_MAIL),
     "code-recovery": replace(CODE, heading=phrase("Enter a recovery code"), asked=BY_RECOVERY),
+    "code-passkey": replace(CODE, heading=phrase("Sign in with your passkey"), asked=BY_PASSKEY),
+    "code-passkey-refused": replace(
+        CODE, heading=phrase("Sign in with your passkey"), asked=BY_PASSKEY, errors=(NO_PASSKEY,)
+    ),
     "choose": CHOOSE,
     "choose-refused": replace(
-        CHOOSE, errors=(("entity", phrase("Choose the organisation that you act for.")),), other_account=True
+        CHOOSE,
+        frame=replace(CHOOSE.frame, step=(1, 2)),
+        errors=(("entity", phrase("Choose the organisation that you act for.")),),
+        other_account=True,
     ),
     "choose-many": replace(CHOOSE, choices=MANY, total=5000),
+    "choose-warned": replace(CHOOSE, frame=ENDING, choices=MANY, total=60),
     "choose-found": replace(CHOOSE, query="works", choices=MANY[:3], total=3),
     "choose-nothing": replace(CHOOSE, query="zzz", choices=(), total=0),
     "choose-crowded": replace(CHOOSE, frame=CROWDED, choices=tuple(replace(one, name=LONG) for one in CHOICES)),
     "consent": CONSENT,
+    "consent-signed-in": replace(CONSENT, frame=replace(CONSENT.frame, step=(1, 1)), other_account=True),
     "consent-crowded": replace(CONSENT, frame=CROWDED, entity=LONG),
     "confirm": CONFIRM,
     "confirm-crowded": replace(CONFIRM, frame=CROWDED, user_name=LONG, entity=LONG),
     "explain": EXPLAIN,
+    "explain-signed-in": replace(EXPLAIN, other_account="/entity"),
     "explain-none": replace(EXPLAIN, choices=(), total=0),
-    "leave": views.Leave(frame=replace(GONE, entity=CHOICES[0].name), url="/leave", client_name="Harbour Board"),
-    "form-post": views.FormPost(frame=GONE, action="/callback", fields=(("code", "c0de"), ("state", "s"))),
-    "wait": views.Wait(frame=GONE, url="/wait"),
+    "leave": views.Leave(
+        frame=replace(GONE, entity=CHOICES[0].name, under_way=True), url="/leave", client_name="Harbour Board"
+    ),
+    "form-post": views.FormPost(
+        frame=replace(GONE, entity=CHOICES[0].name, under_way=True),
+        action="/callback",
+        fields=(("code", "c0de"), ("state", "s")),
+    ),
+    "wait": views.Wait(frame=replace(GONE, entity=CHOICES[0].name, under_way=True), url="/wait"),
     "expired": EXPIRED,
     "expired-crowded": replace(
         EXPIRED,
@@ -205,42 +183,15 @@ STATES: Final[Mapping[str, View]] = {
         reference="0123456789abcdef0123456789abcdef",
         for_developers="redirect_uri is not registered",
     ),
-    "unknown": unknown(),
+    "unknown": dead_ends.unknown(),
+    "claimed-elsewhere": dead_ends.page(Ending.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
+    "busy": BUSY,
+    "too-many": CROWD,
     "sign-out": views.SignOut(
-        frame=Frame(user_name="Tan Wei Ling", form_token="t0ken", step_name="x"), action="/sign-out"
+        frame=Frame(form_token="t0ken"), action="/sign-out", people=("Tan Wei Ling",), stay="/account"
     ),
     "signed-out": views.SignedOut(),
     "home": views.Home(discovery="/.well-known/openid-configuration", keys="/.well-known/keys"),
-    "enrol-begin": enrolment.Begin(
-        frame=Frame(form_token="t0ken"),
-        action="/begin",
-        heading=phrase("Set up your sign-in"),
-        told=phrase("{user}, here you set up how you sign in with {name}.", user="Tan Wei Ling", name="CorpID"),
-        user_name="wei.ling",
-        steps=3,
-    ),
-    "enrol-password": PASSWORD,
-    "enrol-password-refused": replace(
-        PASSWORD,
-        errors=(("password", phrase("Choose another password: this one is among those that attackers try first.")),),
-    ),
-    "enrol-app": APP,
-    "enrol-app-refused": replace(APP, errors=(WRONG_CODE,)),
-    "enrol-codes": CODES,
-    "enrol-codes-refused": replace(
-        CODES, errors=(("kept", phrase("Keep the codes first, then say that you have done so.")),)
-    ),
-    "enrol-prove-password": enrolment.ProvePassword(frame=OWN, action="/prove", user_name="wei.ling", errors=(WRONG,)),
-    "enrol-prove-second": SECOND,
-    "enrol-prove-second-refused": replace(SECOND, errors=(NO_PASSKEY,)),
-    "enrol-prove-passkey": replace(SECOND, takes_codes=False),
-    "enrol-save": enrolment.Save(frame=OWN, action="/save"),
-    "enrol-forgotten": enrolment.ForgottenPassword(frame=Frame(), action="/recover"),
-    "enrol-forgotten-refused": enrolment.ForgottenPassword(
-        frame=Frame(), action="/recover", errors=(("user_name", phrase("Enter your user name.")),)
-    ),
-    "enrol-gone": gone(),
-    "enrol-other-browser": other_browser(),
-    "enrol-stopped": stopped(),
+    **enrolment_states.STATES,
     **account_states.STATES,
 }

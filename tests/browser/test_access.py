@@ -2,7 +2,7 @@
 
 The pages are those of developer mode, which have everything that the others have.
 
-`make test` looks at each state in two appearances, `make test-full` at the whole matrix.
+Axe looks at each state in its plain appearance in `make test`, and in the whole matrix in `make test-full`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 
 from corpid.web.languages import ENGLISH, LANGUAGES, PSEUDO
 from corpid.web.rendering import Renderer
-from tests.browser.gallery import Appearance, Beholder, served
+from tests.browser.gallery import WARN_SECONDS, Appearance, Beholder, served
 from tests.browser.states import STATES
 from tests.house.source import listed
 
@@ -35,6 +35,8 @@ MATRIX: Final = [
 ]
 ZOOMED: Final = Appearance(width=320, height=256)
 """what is left of 1280 by 1024 pixels at 400 %"""
+WORDY: Final = Appearance(language=LANGUAGES[-1], width=320, height=640)
+"""the language with the longest words on a small screen"""
 FORCED: Final = Appearance(forced_colors="active")
 
 OUTSIDE: Final = """() => [...document.querySelectorAll("body *")].filter(each => {
@@ -92,7 +94,9 @@ def complaints(page: Page) -> list[Any]:
     return list(page.evaluate(AXE, RULES))
 
 
-@pytest.mark.parametrize("appearance", [PLAIN, MIRRORED], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "appearance", [PLAIN, pytest.param(MIRRORED, marks=pytest.mark.full)], ids=lambda each: each.name
+)
 @every_state
 def test_axe_finds_nothing(beholder: Beholder, state: str, appearance: Appearance) -> None:
     found = complaints(beholder.look(state, appearance))
@@ -126,7 +130,8 @@ def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(beh
     if getattr(STATES[state], "errors", ()):
         # autofocus comes with the first picture that the browser makes of the page
         expect(page.locator(".error-summary")).to_be_focused()
-    page.evaluate("document.activeElement.blur(); getSelection().setPosition(document.body, 0)")
+    # from the top of the page, also where its error summary had the focus
+    page.evaluate("document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')")
     expected, reached = page.evaluate(STOPS), []
     for _ in expected:
         page.keyboard.press("Tab")
@@ -138,6 +143,36 @@ def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(beh
     page.keyboard.press("Tab")
     after = page.evaluate(FOCUSED)
     assert after is None or after["html"] == expected[0]
+
+
+@pytest.mark.parametrize("appearance", [ZOOMED, WORDY], ids=lambda each: each.name)
+@pytest.mark.parametrize("state", ["sign-in-warned", "sign-in-over", "choose-warned"])
+def test_the_note_about_time_never_covers_what_has_the_focus(
+    beholder: Beholder, state: str, appearance: Appearance
+) -> None:
+    """WCAG 2.4.11: backwards, where the focus comes from below."""
+    page = beholder.look(state, appearance)
+    page.locator(".foot a").last.focus()
+    for _ in page.evaluate(STOPS)[1:]:
+        page.keyboard.press("Shift+Tab")
+        focused = page.evaluate(FOCUSED)
+        assert focused["seen"], f"something covers what has the focus: {focused['html']}"
+
+
+@pytest.mark.parametrize("appearance", [ZOOMED, WORDY], ids=lambda each: each.name)
+def test_the_note_about_time_does_not_come_to_lie_over_what_is_typed(
+    beholder: Beholder, appearance: Appearance
+) -> None:
+    """WCAG 2.4.11: the field has the focus before the note appears."""
+    page = beholder.look("sign-in-refused", appearance)
+    page.clock.install()
+    page.reload()
+    field = page.locator("#password")
+    field.focus()
+    field.evaluate("each => scrollBy(0, each.getBoundingClientRect().top - 20)")
+    page.clock.fast_forward((600 - WARN_SECONDS + 2) * 1000)
+    page.locator("#time-warning > *").first.wait_for()
+    assert page.evaluate(FOCUSED)["seen"]
 
 
 def test_the_languages_of_the_matrix_are_all_there_are() -> None:

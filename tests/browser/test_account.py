@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from tests.browser.stage import heading
+from tests.browser.stage import shows
 from tests.browser.test_passkeys import NO_AUTOFILL, Holder
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def test_a_passkey_is_made_in_the_account_used_at_once_renamed_and_removed(visit
     page.get_by_role("link", name="Add a passkey").click()
     page.get_by_role("button", name="Make a passkey").click()
     page.wait_for_url("**/account/passkeys?saved")
-    expect(page.get_by_role("status")).to_have_text("Your change is saved.")
+    expect(page.get_by_text("Your change is saved.")).to_be_visible()
     made = page.get_by_role("link", name=re.compile("Chrome on Linux"))
     page.goto(f"{stage.world.base}/sign-out")
     page.get_by_role("button", name="Sign out").click()
@@ -44,13 +44,45 @@ def test_a_passkey_is_made_in_the_account_used_at_once_renamed_and_removed(visit
     expect(page.get_by_text("You have no passkey yet.")).to_be_visible()
 
 
+def test_the_prompt_for_a_passkey_goes_when_the_page_does(visitor: Visitor, stage: Stage) -> None:
+    """D46: nobody answers it for nothing."""
+    page = visitor.tab()
+    page.add_init_script(
+        "navigator.credentials.create = ({publicKey}) => { window.asked = publicKey.timeout; return new Promise(() => {}) }"
+    )
+    page.goto(f"{stage.world.base}/account/new-passkey")
+    visitor.password(page)
+    visitor.code(page)
+    page.wait_for_url("**/account/new-passkey")
+    page.evaluate("document.getElementById('time-limit').dataset.until = Date.now() + 20000")
+    page.get_by_role("button", name="Make a passkey").click()
+    assert 0 < page.evaluate("window.asked") <= 20000
+
+
+def test_a_page_of_the_account_is_given_more_time_without_losing_what_is_on_it(visitor: Visitor, stage: Stage) -> None:
+    """WCAG 2.2.1: the same codes stand there, the box stays ticked, and the form is taken."""
+    page = visitor.tab()
+    page.goto(f"{stage.world.base}/account/codes")
+    visitor.password(page)
+    visitor.code(page)
+    page.wait_for_url("**/account/codes")
+    codes = page.locator("ol.codes").inner_text()
+    page.get_by_text("I have kept these codes.").click()
+    page.get_by_role("button", name="I need more time").click()
+    expect(page.locator("#time-limit")).to_be_focused()
+    assert page.locator("ol.codes").inner_text() == codes
+    expect(page.get_by_label("I have kept these codes.")).to_be_checked()
+    page.get_by_role("button", name="Finish").click()
+    expect(page.get_by_text("10 codes left")).to_be_visible()
+
+
 def test_entities_are_found_while_a_person_types(visitor: Visitor, stage: Stage) -> None:
     """D17: the number found is said to who cannot see it; the chosen one stays chosen; the field keeps the focus."""
     page = visitor.tab()
     page.goto(stage.begin()[0])
     visitor.password(page)
     visitor.code(page)
-    assert heading(page) == "Choose who you act for"
+    shows(page, "Choose who you act for")
     field = page.get_by_label("Search by name or number")
     field.press_sequentially("works 19")
     expect(page.locator("#results input[type=radio]")).to_have_count(1)
@@ -65,4 +97,4 @@ def test_entities_are_found_while_a_person_types(visitor: Visitor, stage: Stage)
     field.fill("")
     expect(page.locator("#results input[type=radio]")).not_to_have_count(0)
     visitor.entity(page, "200000012A")
-    assert heading(page) == "Do you agree to share this?"
+    shows(page, "Do you agree to share this?")

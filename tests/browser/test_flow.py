@@ -10,6 +10,8 @@ from playwright.sync_api import expect
 from tests.browser.stage import MESSAGE, heading
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from playwright.sync_api import Page
 
     from tests.browser.stage import Stage, Visitor
@@ -116,7 +118,8 @@ def test_no_page_scrolls_sideways_at_320_pixels(visitor: Visitor, stage: Stage) 
     visitor.password(page, "wrong horse battery")
     page.get_by_role("alert").wait_for()
     fits()
-    for answered, step in enumerate((visitor.password, visitor.code, visitor.entity, visitor.agree)):
+    steps: list[Callable[[Page], None]] = [visitor.password, visitor.code, visitor.entity, visitor.agree]
+    for answered, step in enumerate(steps):
         page.get_by_role("heading", level=1, name=PAGES[answered]).wait_for()
         fits()
         step(page)
@@ -164,7 +167,7 @@ def test_a_code_with_a_space_can_be_pasted(visitor: Visitor, stage: Stage) -> No
     page.evaluate("text => navigator.clipboard.writeText(text)", f"{code[:3]} {code[3:]}")
     page.locator("#code").focus()
     page.keyboard.press("Control+V")
-    assert page.locator("#code").input_value() == f"{code[:3]} {code[3:]}"
+    expect(page.locator("#code")).to_have_value(f"{code[:3]} {code[3:]}")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name=PAGES[2]).wait_for()
 
@@ -179,5 +182,5 @@ def test_an_error_is_announced_and_its_link_leads_to_the_field(visitor: Visitor,
     expect(page.locator(".error-summary")).to_be_focused()
     assert page.title().startswith("Error: ")
     summary.get_by_role("link").click()
-    assert page.evaluate("document.activeElement.name") == "password"
+    expect(page.locator("#password")).to_be_focused()
     assert page.get_by_text(MESSAGE).is_visible()

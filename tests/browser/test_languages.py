@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from corpid.web.languages import LANGUAGES, PSEUDO
 
@@ -27,12 +28,24 @@ def test_a_person_picks_a_language_at_the_foot_of_the_page_and_goes_on_in_it(vis
         page.get_by_role("link", name=language.name).click()
         page.locator(f"html[lang={language.tag}]").wait_for()
         assert page.url == where
-        assert page.locator(".languages [aria-current]").inner_text() == language.name
+        expect(page.locator(".languages [aria-current]")).to_have_text(language.name)
     page.get_by_role("link", name="Bahasa Melayu").click()
     page.get_by_label("Nama pengguna").fill("alice")
     page.get_by_label("Kata laluan").fill("correct horse battery")
     page.get_by_role("button", name="Teruskan").click()
     page.get_by_role("heading", name="Masukkan kod 6 digit anda").wait_for()
+
+
+def test_the_user_name_that_was_typed_stays_when_a_language_is_picked(visitor: Visitor, stage: Stage) -> None:
+    """And not beyond: the next sign-in in this tab begins with an empty field."""
+    page = visitor.tab()
+    page.goto(stage.begin()[0])
+    page.get_by_label("User name").fill("alice")
+    page.get_by_role("link", name="Bahasa Melayu").click()
+    page.locator("html[lang=ms]").wait_for()
+    expect(page.locator("#user_name")).to_have_value("alice")
+    page.goto(stage.begin()[0])
+    expect(page.locator("#user_name")).to_have_value("")
 
 
 @pytest.mark.parametrize("visitor", [{"locale": "ta-IN"}], indirect=True, ids=["ta-IN"])

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
+from corpid.directory.records import Credentials
 from tests.browser.stage import heading
 from tests.sign_in import factors
+from tests.sign_in.world import PASSWORD, entity
 
 if TYPE_CHECKING:
     from playwright.sync_api import CDPSession, Page
@@ -21,7 +24,17 @@ AUTHENTICATOR = {
 WITHOUT_SCRIPT = {"java_script_enabled": False}
 NO_AUTOFILL = "PublicKeyCredential.isConditionalMediationAvailable = () => Promise.resolve(false);"
 NO_PASSKEYS = "delete window.PublicKeyCredential;"
+NOTED = """
+  window.asked = [];
+  const get = navigator.credentials.get;
+  navigator.credentials.get = function (options) {
+    window.asked.push(options.mediation ?? "the button");
+    return get.call(this, options);
+  };
+"""
 BUTTON = "Sign in with a passkey"
+RINA = "id-rina"
+SECOND = "Sign in with your passkey"
 CHOICE = "Choose who you act for"
 
 
@@ -34,12 +47,12 @@ class Holder:
         added = self._cdp.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
         self._which = {"authenticatorId": added["authenticatorId"]}
 
-    def holds(self, stage: Stage, *, known: bool = True) -> None:
-        """A passkey of Alice's, which the provider knows, or knows no longer."""
-        key = stage.wait_for(factors.passkey(stage.world))
+    def holds(self, stage: Stage, user_id: str = factors.ALICE, *, known: bool = True) -> None:
+        """A passkey of Alice's or another person's, which the provider knows, or knows no longer."""
+        key = stage.wait_for(factors.passkey(stage.world, user_id))
         if not known:
             identifier = key.record("").credential_id
-            stage.wait_for(factors.change(stage.world, remove_passkey=identifier))
+            stage.wait_for(factors.change(stage.world, user_id, remove_passkey=identifier))
         self._cdp.send("WebAuthn.addCredential", {**self._which, "credential": key.for_chromium("localhost")})
 
     def is_somebody_else(self) -> None:
@@ -112,9 +125,70 @@ def test_a_passkey_that_is_not_known_here_leads_to_the_page_again(visitor: Visit
     page.get_by_role("button", name=BUTTON).click()
     page.get_by_role("link", name="This passkey was not accepted.").wait_for()
     page.get_by_role("link", name="This passkey was not accepted.").click()
-    assert page.evaluate("document.activeElement.id") == "passkey"
+    expect(page.locator("#passkey")).to_be_focused()
     visitor.password(page)
     page.get_by_role("heading", level=1, name="Enter your 6-digit code").wait_for()
+
+
+async def _rina(stage: Stage) -> None:
+    """A person with a password and recovery codes, and no app."""
+    made = stage.world
+    await made.person("rina", *(entity(f"2000000{n}A", f"Harbour Works {n} Pte. Ltd.") for n in (10, 11)))
+    await made.write(Credentials(user_id=RINA, password_hash=await made.passwords.hash(PASSWORD)))
+    await factors.recovery(made, RINA)
+
+
+def past_password(page: Page, url: str) -> None:
+    page.goto(url)
+    page.get_by_label("User name").fill("rina")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("heading", level=1, name=SECOND).wait_for()
+
+
+def test_a_passkey_is_the_second_factor_beside_a_password(visitor: Visitor, stage: Stage) -> None:
+    """D45, D46: by the button, which leads; the recovery codes stay as they are."""
+    page, device, url = opened(visitor, stage, NO_AUTOFILL)
+    stage.wait_for(_rina(stage))
+    device.holds(stage, RINA)
+    past_password(page, url)
+    expect(page.get_by_role("button", name="Use a recovery code")).to_be_visible()
+    device.is_somebody_else()
+    page.get_by_role("button", name="Use your passkey").click()
+    page.locator("[role=status]", has_text="No passkey was used.").wait_for()
+    device.is_the_owner()
+    page.get_by_role("button", name="Use your passkey").click()
+    page.get_by_role("heading", level=1, name=CHOICE).wait_for()
+    assert page.get_by_text("Step 3 of 4").is_visible()
+
+
+def test_where_no_field_shows_it_the_browser_is_asked_by_the_button_alone(visitor: Visitor, stage: Stage) -> None:
+    """D46: a request that waits is for a field whose suggestions it stands among."""
+    page, device, url = opened(visitor, stage, NOTED)
+    stage.wait_for(_rina(stage))
+    stage.wait_for(factors.passkey(stage.world, RINA))
+    past_password(page, url)
+    device.holds(stage, RINA)
+    device.is_somebody_else()
+    page.reload()
+    page.get_by_role("button", name="Use your passkey").click()
+    page.locator("[role=status]", has_text="No passkey was used.").wait_for()
+    assert page.evaluate("window.asked") == ["the button"]
+
+
+@pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["no WebAuthn", "no script"])
+def test_where_no_passkey_can_be_shown_a_recovery_code_is_the_way(visitor: Visitor, stage: Stage) -> None:
+    """D45: and the page says what would be asked for."""
+    page = visitor.tab()
+    page.add_init_script(NO_PASSKEYS)
+    stage.wait_for(_rina(stage))
+    stage.wait_for(factors.passkey(stage.world, RINA))
+    past_password(page, stage.begin()[0])
+    assert page.get_by_role("button", name="Use your passkey").count() == 0
+    page.get_by_role("button", name="Use a recovery code").click()
+    page.get_by_label("Recovery code").fill(factors.CODES[0])
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("heading", level=1, name=CHOICE).wait_for()
 
 
 def test_a_browser_without_passkeys_shows_no_button(visitor: Visitor, stage: Stage) -> None:

@@ -8,19 +8,13 @@ import pytest
 from playwright.sync_api import expect
 
 from corpid.protocol.limits import INTERACTION_SECONDS
-from tests.browser.stage import heading
+from tests.browser.stage import heading, shows
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
     from tests.browser.stage import Stage, Visitor
 
 WITHOUT_SCRIPT = {"java_script_enabled": False}
 BOTH = pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["script", "no script"])
-
-
-def shows(page: Page, text: str) -> None:
-    page.get_by_role("heading", level=1, name=text).wait_for()
 
 
 @BOTH

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -13,7 +14,7 @@ from corpid.app import open_registry
 from corpid.cli import app
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
 
     from corpid.app import Stores
@@ -27,6 +28,14 @@ class Terminal:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    @contextmanager
+    def given(self, settings: Mapping[str, str]) -> Iterator[Self]:
+        """What runs meanwhile finds these settings in its environment."""
+        with pytest.MonkeyPatch.context() as patched:
+            for name, value in settings.items():
+                patched.setenv(f"CORPID_{name.upper()}", value)
+            yield self
+
     def run(self, *arguments: str) -> Result:
         return CliRunner().invoke(app, list(arguments))
 
@@ -39,8 +48,8 @@ class Terminal:
     def refused(self, *arguments: str) -> str:
         """The standard error of a command that is refused."""
         result = self.run(*arguments)
+        assert isinstance(result.exception, SystemExit), result.exception
         assert result.exit_code == 1, result.output
-        assert "Traceback" not in result.output
         return result.stderr
 
     def file(self, text: str, name: str = "directory.yaml") -> str:
@@ -56,8 +65,16 @@ class Terminal:
         return asyncio.run(ask())
 
 
+@contextmanager
+def at(folder: Path) -> Iterator[Terminal]:
+    """A person at a terminal in this folder, whose database lies below it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        patched.setenv("CORPID_DATA_DIR", str(folder / "data"))
+        yield Terminal(folder)
+
+
 @pytest.fixture
-def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CORPID_DATA_DIR", str(tmp_path / "data"))
-    return Terminal(tmp_path)
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    with at(tmp_path) as made:
+        yield made

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
+    from tests.cli.conftest import Terminal
+
 ISSUER = "http://127.0.0.1:8000"
 LATER = 120
 """seconds after a restore in which proofs and authenticators are believed again"""
@@ -153,13 +155,12 @@ def test_after_restore_waits_until_every_server_is_stopped(tmp_path: Path) -> No
         assert number(url, "SELECT count(*) FROM deployment WHERE name = 'restored_at'") == 0
 
 
-def test_after_restore_is_for_postgresql(tmp_path: Path) -> None:
-    told = command(tmp_path, "maintenance", "after-restore", data_dir=str(tmp_path / "data"))
-    assert (told.returncode, "`corpid restore FILE` does it by itself" in told.stderr) == (1, True), told.stderr
+def test_after_restore_is_for_postgresql(terminal: Terminal) -> None:
+    assert "`corpid restore FILE` does it by itself" in terminal.refused("maintenance", "after-restore")
 
 
 @pytest.mark.parametrize("engine", ["postgresql", "sqlite"])
-def test_what_redis_holds_of_before_a_restore_is_never_used_again(tmp_path: Path, engine: str) -> None:
+def test_what_redis_holds_of_before_a_restore_is_never_used_again(terminal: Terminal, engine: str) -> None:
     """Redis went on while the database went back: its codes and pushed requests belong to what is no more."""
     key, restored_from = bytes(32), time.time()
 
@@ -173,17 +174,15 @@ def test_what_redis_holds_of_before_a_restore_is_never_used_again(tmp_path: Path
             return found, stores.transient.forgotten_at
 
     with postgresql() as url, redis() as transient_url:
-        options = chosen(tmp_path, url, transient_url=transient_url)
+        options = chosen(terminal.folder, url, transient_url=transient_url)
         if engine == "sqlite":
-            options["database_url"] = f"sqlite:///{tmp_path / 'own.db'}"
-            assert command(tmp_path, "migrate", **options).returncode == 0
-        assert asyncio.run(put_and_looked(options, put=True))[0] == b"value"
-        if engine == "sqlite":
-            assert command(tmp_path, "backup", "copy", **options).returncode == 0
-            told = command(tmp_path, "restore", "copy", **options)
-        else:
-            told = command(tmp_path, "maintenance", "after-restore", **options)
-        assert told.returncode == 0, told.stderr
+            options["database_url"] = f"sqlite:///{terminal.folder / 'own.db'}"
+        steps = {"postgresql": [("maintenance", "after-restore")], "sqlite": [("backup", "copy"), ("restore", "copy")]}
+        with terminal.given(options):
+            terminal.done("migrate")
+            assert asyncio.run(put_and_looked(options, put=True))[0] == b"value"
+            for step in steps[engine]:
+                terminal.done(*step)
         found, forgotten_at = asyncio.run(put_and_looked(options, put=False))
         assert found is None
         assert forgotten_at > restored_from

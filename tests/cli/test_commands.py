@@ -23,9 +23,7 @@ CLIENT = ("client", "add", "rp", "--name", "RP", "--redirect-uri", "https://rp.e
 async def person(stores: Stores) -> tuple[User, Credentials]:
     user = await stores.registry.directory.user_by_name("test.person")
     assert user is not None
-    held = await stores.registry.directory.credentials(user.user_id)
-    assert held is not None
-    return user, held
+    return user, await stores.registry.factors.credentials(user.user_id)
 
 
 async def events(stores: Stores) -> list[AuditEntry]:

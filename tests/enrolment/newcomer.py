@@ -114,8 +114,8 @@ def new_key(user_id: str = NINA) -> Authenticator:
 
 async def credentials(made: World, user_id: str = NINA) -> Credentials:
     """What is stored."""
-    found = await made.provider.registry.directory.credentials(user_id)
-    return found or Credentials(user_id=user_id)
+    found: Credentials = await made.provider.registry.factors.credentials(user_id)
+    return found
 
 
 def link_in(postbox: Postbox) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from corpid.flows import browsers, kinds, links
 from corpid.protocol import totp
 from corpid.protocol.limits import ENROLMENT_SECONDS, INVITATION_SECONDS, PASSWORD_LINK_SECONDS, TOTP_MISSES
 from corpid.web import access_log
@@ -16,7 +17,7 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NEW, NINA, SET_UP
 from tests.postbox import Postbox
 from tests.sign_in import factors
-from tests.sign_in.world import PASSWORD, SECRET, form_of, post, run, wear
+from tests.sign_in.world import PASSWORD, SECRET, cookies_of, form_of, post, run, wear
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,6 +47,31 @@ def test_a_link_ends_at_its_very_second(purpose: LinkPurpose, seconds: int) -> N
         assert (await heading(made, url))[0] == 200
         made.clock.pass_(1)
         assert await heading(made, url) == (404, GONE)
+
+    run(test)
+
+
+def test_an_end_between_two_writes_of_its_beginning_costs_a_browser_nothing() -> None:
+    """D34, D49: the claim of a link stands, the enrolment does not, as where Valkey keeps both."""
+
+    async def test(made: World) -> None:
+        await newcomer.nina(made)
+        url, provider = await newcomer.link(made), made.provider
+        browser = await made.browser()
+        await browser.open(url)
+        [cookie] = cookies_of(browser).values()
+        own = await browsers.recognise(provider, cookie, now=made.clock())
+        assert own is not None
+        claim = kinds.key(kinds.LINK_CLAIM, provider.policy.base_url, links.link_hash(url.rpartition("/")[2]))
+        mine = f"{own.browser_id} {provider.new_id()}".encode()
+        async with provider.transient.unit(made.clock()) as unit:
+            assert await unit.add(kinds.LINK_CLAIM.name, claim, kinds.LINK_CLAIM.seconds, mine)
+        await browser.submit(browser.page.forms[0])
+        assert newcomer.status(browser) == 200
+        assert (await newcomer.opened(made, url)).page.heading == ELSEWHERE
+        await newcomer.password(browser)
+        await newcomer.app(made, browser)
+        assert await newcomer.kept(browser) == SET_UP
 
     run(test)
 
@@ -351,7 +377,7 @@ def test_a_code_of_the_app_works_once() -> None:
 
 
 def test_another_persons_passkey_or_a_strangers_is_refused() -> None:
-    """D46"""
+    """D46: the audit says why, the page does not."""
 
     async def test(made: World) -> None:
         await made.person("nina")
@@ -362,6 +388,8 @@ def test_another_persons_passkey_or_a_strangers_is_refused() -> None:
             await browser.fill_and_submit(passkey=factors.answer_of(made, browser, key))
             assert "This passkey was not accepted" in browser.page.text
         assert browser.page.heading == "Show that it is you"
+        reasons = [entry.detail.get("reason", "") for entry in await made.audit("enrolment.passkey")]
+        assert ["not one of" in reasons[0], "no such passkey" in reasons[1]] == [True, True], reasons
 
     run(test)
 

@@ -10,14 +10,15 @@ from msgspec.structs import replace
 
 from corpid.flows import throttle
 from corpid.flows.caller import Caller
+from corpid.flows.errands import WAITING
 from corpid.protocol import totp
-from corpid.protocol.limits import RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS, TOTP_MISSES
+from corpid.protocol.limits import PASSWORD_LINK_SECONDS, RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS, TOTP_MISSES
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.postbox import Postbox
 from tests.sign_in import factors
 from tests.sign_in.test_choice import statements
-from tests.sign_in.world import FORM, SECRET, run
+from tests.sign_in.world import FORM, SECRET, entity, form_of, run
 
 if TYPE_CHECKING:
     import httpx
@@ -30,10 +31,22 @@ HEADERS: Final = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
 
 
 async def ask(made: World, user_name: str, address: str = "127.0.0.1") -> httpx.Response:
-    http = await made.http(address)
-    answer = await http.post(f"{made.base}/recover", content=urlencode({"user_name": user_name}), headers=HEADERS)
+    answer = await sent(made, await at_the_page(made, address), user_name)
     await made.provider.errands.settle()
     return answer
+
+
+async def at_the_page(made: World, address: str = "127.0.0.1") -> Browser:
+    """A new browser that was shown the page."""
+    browser = await made.browser(address)
+    await browser.open(f"{made.base}/recover")
+    return browser
+
+
+async def sent(made: World, browser: Browser, user_name: str, **headers: str) -> httpx.Response:
+    """What the form of a browser is answered with, which does the rest later."""
+    fields = {**form_of(browser, "user_name"), "user_name": user_name}
+    return await browser.http.post(f"{made.base}/recover", content=urlencode(fields), headers={**HEADERS, **headers})
 
 
 async def _bare(made: World) -> None:
@@ -97,9 +110,9 @@ def test_nothing_that_depends_on_the_account_is_done_within_the_request() -> Non
         await made.disable("petra")
         told = []
         for number, name in enumerate(("warms up", "nina", "petra", "nobody")):
-            http = await made.http(f"192.0.2.{number}")
+            browser = await at_the_page(made, f"192.0.2.{number}")
             with statements(made) as heard:
-                await http.post(f"{made.base}/recover", content=urlencode({"user_name": name}), headers=HEADERS)
+                await sent(made, browser, name)
             told.append([said.split("'")[0] for said in heard])
         assert told[1] == told[2] == told[3] != []
         assert not postbox.letters
@@ -142,7 +155,7 @@ def test_a_passkey_or_a_recovery_code_is_a_second_factor_too() -> None:
     run(test, postbox=postbox)
 
 
-def test_one_account_gets_a_few_letters_an_hour() -> None:
+def test_one_account_gets_a_few_letters_while_a_link_works_and_never_waits_without_one() -> None:
     """D47: silently, since a refusal would tell that there is such an account."""
     postbox = Postbox()
 
@@ -151,9 +164,51 @@ def test_one_account_gets_a_few_letters_an_hour() -> None:
         for number in range(RECOVERIES_PER_ACCOUNT + 2):
             assert (await ask(made, "nina", f"192.0.2.{number}")).status_code == 200
         assert len(postbox.letters) == RECOVERIES_PER_ACCOUNT
-        made.clock.pass_(3601)
+        made.clock.pass_(PASSWORD_LINK_SECONDS - 1)
+        await ask(made, "nina")
+        assert (len(postbox.letters), await _opens(made, newcomer.link_in(postbox))) == (RECOVERIES_PER_ACCOUNT, True)
+        made.clock.pass_(1)
         await ask(made, "nina")
         assert len(postbox.letters) == RECOVERIES_PER_ACCOUNT + 1
+
+    run(test, postbox=postbox)
+
+
+def test_a_crowd_of_requests_from_some_networks_keeps_the_letter_of_nobody_else() -> None:
+    """D47: what is left undone is theirs."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        for number in range(WAITING):
+            stranger = throttle.neighbourhood(f"2001:db8:{number // RECOVERIES_PER_ADDRESS:x}::1")
+            made.provider.errands.later(_nothing, place=stranger)
+        await ask(made, "nina", "203.0.113.5")
+        assert [letter.to for letter in postbox.letters] == [MAILBOX]
+
+    run(test, postbox=postbox)
+
+
+async def _nothing() -> None:
+    pass
+
+
+def test_strangers_never_use_up_the_letters_of_a_browser_that_is_known() -> None:
+    """D47: as with codes by e-mail."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        person = await made.person("nina", entity("200000009Z", "Nina's Own"), email=MAILBOX)
+        own = await factors.at_sign_in(made)
+        await made.factors(own, person)
+        for number in range(RECOVERIES_PER_ACCOUNT + 1):
+            await ask(made, "nina", f"192.0.2.{number}")
+        postbox.letters.clear()
+        for _ in range(RECOVERIES_PER_ACCOUNT + 1):
+            await own.open(f"{made.base}/recover")
+            await sent(made, own, "nina")
+            await made.provider.errands.settle()
+        assert len(postbox.letters) == RECOVERIES_PER_ACCOUNT
 
     run(test, postbox=postbox)
 
@@ -236,29 +291,30 @@ async def _opens(made: World, url: str) -> bool:
     return newcomer.status(browser) == 200
 
 
-async def _page(made: World) -> Browser:
-    browser = await made.browser()
-    await browser.open(f"{made.base}/recover")
-    return browser
-
-
 def test_without_mail_the_page_says_whom_to_ask() -> None:
     async def test(made: World) -> None:
-        assert (await _page(made)).page.heading == "Ask your administrator"
+        assert (await at_the_page(made)).page.heading == "Ask your administrator"
         assert "/recover" not in newcomer.shown(await factors.at_sign_in(made)).text
 
     run(test)
 
 
-def test_no_name_is_asked_for_again_and_another_sites_form_is_refused() -> None:
+def test_no_name_is_asked_for_again_and_another_sites_or_browsers_form_is_refused() -> None:
     """D35"""
+    postbox = Postbox()
 
     async def test(made: World) -> None:
-        browser = await _page(made)
+        await made.person("nina", email=MAILBOX)
+        browser = await at_the_page(made)
         await browser.fill_and_submit(user_name="  ")
         assert (newcomer.status(browser), "Enter your user name." in browser.page.text) == (422, True)
-        http = await made.http()
-        sent = {**HEADERS, "Sec-Fetch-Site": "cross-site"}
-        assert (await http.post(f"{made.base}/recover", content="user_name=nina", headers=sent)).status_code == 400
+        refused = [await sent(made, browser, "nina", **{"Sec-Fetch-Site": "cross-site"})]
+        own = form_of(browser, "user_name")
+        for token in ("", "x", own["form_token"]):
+            other = await made.browser() if token == own["form_token"] else browser
+            content = urlencode({**own, "form_token": token, "user_name": "nina"})
+            refused.append(await other.http.post(f"{made.base}/recover", content=content, headers=HEADERS))
+        await made.provider.errands.settle()
+        assert ([answer.status_code for answer in refused], postbox.letters) == ([400] * 4, [])
 
-    run(test, postbox=Postbox())
+    run(test, postbox=postbox)

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 import pytest
 
-from corpid.flows import notices
+from corpid import engines
+from corpid.flows import letters, links
+from corpid.texts import phrase
 from tests.adapters.test_smtp import post_office
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX
-from tests.enrolment.test_forgotten_password import HEADERS
+from tests.enrolment.test_forgotten_password import at_the_page, sent
 from tests.postbox import Postbox
-from tests.sign_in.world import run, world
+from tests.sign_in.world import PASSWORD, run, world
 
 if TYPE_CHECKING:
-    from corpid.flows.notices import Notice
+    from corpid.flows.letters import Notice
     from corpid.ports import LinkPurpose
     from tests.sign_in.world import World
 
 NOTICES = (
-    notices.SET_UP, notices.PASSWORD_CHANGED, notices.SECOND_FACTOR_CHANGED, notices.PASSKEY_ADDED,
-    notices.PASSKEY_REMOVED, notices.NEW_RECOVERY_CODES, notices.new_device("Firefox on Windows"), notices.new_device(""),
+    letters.SET_UP, letters.PASSWORD_CHANGED, letters.APP_ADDED, letters.APP_REPLACED, letters.APP_REMOVED,
+    letters.second_factor_set_anew(phrase("A new passkey was set up for your account.")),
+    letters.PASSKEY_ADDED, letters.PASSKEY_REMOVED, letters.NEW_RECOVERY_CODES, letters.RECOVERY_CODES_REMOVED,
+    letters.WRONG_CODES, letters.code_used(1), letters.new_device("Firefox on Windows"), letters.new_device(""),
 )  # fmt: skip
 
 
@@ -34,11 +37,36 @@ def test_a_notice_says_what_happened_to_whom_and_what_to_do(notice: Notice) -> N
     async def test(made: World) -> None:
         await made.person("nina", name="Nina Novak", email=MAILBOX, language="ms")
         user = await made.provider.registry.directory.user(newcomer.NINA)
-        notices.tell(made.provider, user, notice)
+        letters.tell(made.provider, user, notice)
         [letter] = postbox.letters
         assert (letter.to, letter.language, letter.subject) == (MAILBOX, "ms", notice.subject)
         for part in ("Nina Novak", notice.told, "Your user name is nina.", "tell the person who manages CorpID"):
             assert part in letter.text
+
+    run(test, postbox=postbox)
+
+
+@pytest.mark.parametrize("made_now", ["app", "passkey"])
+def test_a_second_factor_set_anew_is_told_with_everything_that_ended(made_now: str) -> None:
+    """D45, D46: the app, the recovery codes and the sessions from before."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        browser = await newcomer.opened(made, await newcomer.link(made, "second_factor"))
+        await newcomer.password(browser, PASSWORD)
+        if made_now == "app":
+            await newcomer.app(made, browser)
+        else:
+            await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, newcomer.new_key()))
+        await newcomer.kept(browser)
+        [letter] = postbox.letters
+        assert letter.subject == "Your second factor was changed"
+        assert {"app": "A new authenticator app was set up", "passkey": "A new passkey was set up"}[
+            made_now
+        ] in letter.text
+        for ended in ("An authenticator app or recovery codes that you had before no longer work", "sign in again"):
+            assert ended in letter.text
 
     run(test, postbox=postbox)
 
@@ -49,8 +77,8 @@ def test_nobody_is_written_to_who_has_no_address() -> None:
     async def test(made: World) -> None:
         await made.person("nina")
         user = await made.provider.registry.directory.user(newcomer.NINA)
-        notices.tell(made.provider, user, notices.PASSWORD_CHANGED)
-        notices.no_link(made.provider, user)
+        letters.tell(made.provider, user, letters.PASSWORD_CHANGED)
+        letters.no_link(made.provider, user)
         assert not postbox.letters
 
     run(test, postbox=postbox)
@@ -66,7 +94,7 @@ def test_a_letter_with_a_link_says_how_long_it_works(purpose: LinkPurpose, lasts
         await made.person("nina", email=MAILBOX)
         user = await made.provider.registry.directory.user(newcomer.NINA)
         url = await newcomer.link(made, purpose)
-        notices.link(made.provider.mail, user, purpose, url, provider="CorpID")
+        letters.link(made.provider.mail, user, links.PURPOSES[purpose], url, provider_name="CorpID")
         assert newcomer.link_in(postbox) == url
         assert f"within {lasts}" in postbox.letters[0].text
 
@@ -80,8 +108,7 @@ def test_what_waits_is_sent_before_corpid_stops() -> None:
         async with post_office() as office:
             async with world(mail_url=f"smtp://127.0.0.1:{office.port}", mail_from="sign-in@corp.example") as made:
                 await made.person("nina", email=MAILBOX)
-                http = await made.http()
-                await http.post(f"{made.base}/recover", content=urlencode({"user_name": "nina"}), headers=HEADERS)
+                await sent(made, await at_the_page(made), "nina")
             [(recipients, message)] = office.taken
             assert recipients == [MAILBOX]
             assert "/enrol/" in message.get_content()
@@ -91,7 +118,7 @@ def test_what_waits_is_sent_before_corpid_stops() -> None:
 
 @pytest.mark.parametrize(
     ("language", "subject"),
-    [("en", "Choose a new password"), ("zh-Hans", "选择新密码"), ("ms", "Pilih kata laluan baharu"), ("ta", "புதிய கடவுச்சொல்லைத் தேர்ந்தெடுங்கள்")],
+    [("en", "Choose a new password"), ("zh-Hans", "设置新密码"), ("ms", "Pilih kata laluan baharu"), ("ta", "புதிய கடவுச்சொல்லைத் தேர்ந்தெடுங்கள்")],
 )  # fmt: skip
 def test_a_letter_goes_out_in_the_language_of_its_reader_whatever_the_browser_asks_for(
     language: str, subject: str
@@ -102,9 +129,7 @@ def test_a_letter_goes_out_in_the_language_of_its_reader_whatever_the_browser_as
         async with post_office() as office:
             async with world(mail_url=f"smtp://127.0.0.1:{office.port}", mail_from="sign-in@corp.example") as made:
                 await made.person("nina", name="7", email=MAILBOX, language=language)
-                http = await made.http()
-                asked = {**HEADERS, "Accept-Language": "ms"}
-                await http.post(f"{made.base}/recover", content=urlencode({"user_name": "nina"}), headers=asked)
+                await sent(made, await at_the_page(made), "nina", **{"Accept-Language": "ms"})
             [(_, message)] = office.taken
             assert (message["Content-Language"], message["Subject"]) == (language, subject)
             for part in ("Hello", "Open this address", "Your user name is"):
@@ -113,7 +138,25 @@ def test_a_letter_goes_out_in_the_language_of_its_reader_whatever_the_browser_as
     asyncio.run(test())
 
 
-def test_a_mail_server_that_is_down_breaks_nothing() -> None:
+@pytest.mark.parametrize("language", ["fr", "", "zh-Hant-HK"])
+def test_a_letter_names_the_language_that_it_is_written_in(language: str) -> None:
+    """RFC 3282: whatever its reader would rather have."""
+
+    async def test() -> None:
+        async with post_office() as office:
+            async with world(mail_url=f"smtp://127.0.0.1:{office.port}", mail_from="sign-in@corp.example") as made:
+                await made.person("nina", email=MAILBOX, language=language)
+                await sent(made, await at_the_page(made), "nina")
+            [(_, message)] = office.taken
+            named = message["Content-Language"]
+            assert (named == "en", "Hello" in message.get_content()) == (not language.startswith("zh"),) * 2
+
+    asyncio.run(test())
+
+
+def test_a_mail_server_that_is_down_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_LAST_LETTERS_SECONDS", 0.1)
+
     async def test(made: World) -> None:
         await newcomer.nina(made)
         browser = await newcomer.opened(made, await newcomer.link(made))

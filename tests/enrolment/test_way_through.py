@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+
+import segno
 
 from corpid.ports import Session
 from corpid.protocol import recovery_codes, totp
@@ -30,6 +33,7 @@ def test_an_invitation_says_what_it_is_for_and_whose_it_is_and_spends_nothing() 
             assert "Nina Novak" in browser.page.text
             assert "nina" in browser.page.text
             assert "CorpID" in browser.page.text
+            assert "It takes one step with a passkey, 3 with a password." in browser.page.text
         await browser.submit(browser.page.forms[0])
         assert browser.page.heading == "Choose how you sign in"
         assert url.rpartition("/")[2] not in browser.url
@@ -44,7 +48,7 @@ def test_a_newcomer_chooses_a_password_sets_up_an_app_keeps_codes_and_signs_in()
     async def test(made: World) -> None:
         await newcomer.nina(made)
         browser = await newcomer.opened(made, await newcomer.link(made))
-        assert "Step 1 of 3" in browser.page.text
+        assert "Step 1 of at most 3" in browser.page.text
         assert await newcomer.password(browser) == "Set up your second factor"
         assert "Step 2 of 3" in browser.page.text
         key = await newcomer.app(made, browser)
@@ -110,10 +114,17 @@ def test_a_passkey_beside_a_password_comes_with_recovery_codes() -> None:
         await newcomer.nina(made)
         browser = await newcomer.opened(made, await newcomer.link(made))
         await newcomer.password(browser)
-        await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, newcomer.new_key()))
+        key = newcomer.new_key()
+        await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, key))
         assert browser.page.heading == "Keep these recovery codes"
         assert await newcomer.kept(browser) == SET_UP
         assert (await newcomer.credentials(made)).totp_secret is None
+        visitor = await factors.at_sign_in(made)
+        await visitor.fill_and_submit(user_name="nina", password=NEW)
+        assert visitor.page.heading == "Sign in with your passkey"
+        await visitor.fill_and_submit(passkey=factors.answer_of(made, visitor, key))
+        assert len(await made.audit("sign_in.complete")) == 1
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == recovery_codes.HOW_MANY
 
     run(test)
 
@@ -223,8 +234,21 @@ def test_who_has_lost_a_device_is_told_which_passkeys_are_left_and_led_to_them()
     run(test)
 
 
+def drawn(svg: str) -> set[tuple[int, int]]:
+    """The dark modules of a QR code, column and row: strokes of one unit's height."""
+    found = re.search(r'class="qrline"[^>]* d="([^"]*)"', svg)
+    assert found is not None, svg
+    dark, x, y = set(), 0.0, 0.0
+    for verb, numbers in re.findall(r"([Mmh])([-0-9. ]+)", found[1]):
+        across, down = (*map(float, numbers.split()), 0.0)[:2]
+        if verb == "h":
+            dark |= {(int(x) + step, int(y)) for step in range(int(across))}
+        x, y = (across, down) if verb == "M" else (x + across, y + down)
+    return dark
+
+
 def test_the_qr_code_says_what_the_link_says() -> None:
-    """D45: drawn here, for this browser alone."""
+    """D45, ISO/IEC 18004: drawn here, for this browser alone, with a quiet zone of four modules."""
 
     async def test(made: World) -> None:
         await newcomer.nina(made)
@@ -233,6 +257,11 @@ def test_the_qr_code_says_what_the_link_says() -> None:
         picture = await browser.http.get(f"{browser.url}/qr.svg")
         assert (picture.headers["content-type"], picture.headers["cache-control"]) == ("image/svg+xml", "no-store")
         assert "style" not in picture.text
+        [address] = [target for target, _ in browser.page.links if target.startswith("otpauth:")]
+        said = totp.otpauth_uri(newcomer.secret(browser), account="nina", issuer="CorpID")
+        assert address == said
+        rows = enumerate(segno.make_qr(said).matrix, start=4)
+        assert drawn(picture.text) == {(x, y) for y, row in rows for x, dark in enumerate(row, start=4) if dark}
         stranger = await made.browser()
         assert (await stranger.http.get(f"{browser.url}/qr.svg")).status_code == 403
         await newcomer.app(made, browser)

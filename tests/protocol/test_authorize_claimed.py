@@ -12,6 +12,7 @@ from corpid.flows.caller import Caller
 from corpid.ports import AuditEvent
 from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.sandbox import walk
+from corpid.sandbox.html_page import parse
 from corpid.sandbox.person import Person
 from tests.protocol import directory
 from tests.protocol.expectations import PUSHED
@@ -28,15 +29,18 @@ def test_a_signed_in_browser_meets_a_page_where_another_browser_has_claimed_the_
     world = worlds.fresh(session_seconds=3600)
     world.sign_in()
     world.clock.now += 30
-    world.rp.restart()
+    world.rp = world.party(parameters={"ui_locales": "ms"})
     where = world.run(world.rp.begin())
     other = world.new_browser()
     world.run(other.open(where))
     world.run(walk.answer_page(other, alice, now=world.clock))
     answer = world.get(where)
     assert answer.status_code == 400
-    assert "goes on in another browser" in answer.text
     assert "location" not in answer.headers
+    assert answer.headers["content-language"] == "ms"
+    page = parse(answer.text)
+    assert "https://rp.example/" in [target for target, _ in page.links]
+    assert world.client().name in page.text
     code = query(world.run(walk.finish(other, alice, now=world.clock)))["code"]
     assert world.redeem(code).status_code == 200
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from corpid.sandbox.html_page import parse
 from tests.protocol.deployment import AUTHORIZE, CALLBACK, ISSUER, LIVE
 from tests.protocol.expectations import EVERY, PUSHED
 from tests.protocol.provider import World, Worlds, query
@@ -94,6 +95,22 @@ def test_an_error_page_speaks_to_the_person_not_to_the_developer(shared: World) 
     for page in (unknown, expired, incomplete):
         assert "client_id" not in page.text
         assert "request_uri" not in page.text
+
+
+def test_an_error_page_names_the_client_once_it_is_known_and_leads_to_its_registered_site(shared: World) -> None:
+    """D16: to the origin of a registered redirect URI, whatever the query says."""
+    name = shared.client().name
+    for more in (
+        (),
+        (("request_uri", UNKNOWN),),
+        (("request_uri", UNKNOWN), ("redirect_uri", "https://evil.example/")),
+    ):
+        page = parse(error_page(shared, ("client_id", "rp-1"), *more).text)
+        assert f"Go back to {name} and start again from there." in page.text
+        assert ("https://rp.example/", f"Go to {name}") in page.links
+        assert "evil" not in page.text
+    unknown = parse(error_page(shared, ("client_id", "nobody"), ("request_uri", UNKNOWN)).text)
+    assert not [target for target, _ in unknown.links if target.startswith("https:")]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,10 @@ def test_one_address_too_many_arrivals_is_a_page_that_says_to_wait(generation: s
             assert world.get(url, world.new_browser(), x_forwarded_for=ELSEWHERE).status_code == 303
         answer = world.get(url, world.new_browser(), x_forwarded_for=ELSEWHERE)
         assert (answer.status_code, answer.headers["content-type"]) == (429, "text/html; charset=utf-8")
-        assert int(answer.headers["retry-after"]) > 0
+        seconds = int(answer.headers["retry-after"])
+        assert seconds > 0
+        assert re.search(rf"Wait {seconds} seconds?, then reload this page", answer.text)
+        assert "being worked on" not in answer.text
         assert world.get(url, world.new_browser(), x_forwarded_for="192.0.2.10").status_code == 303
 
 
@@ -93,7 +97,28 @@ def test_one_client_too_many_token_requests_is_429_and_the_others_go_on() -> Non
         assert world.redeem(code).status_code == 200
 
 
-LIMITS = ("par_per_client", "par_per_address", "token_per_client", "token_per_address", "sign_in_per_address")
+@pytest.mark.parametrize("page", ["account", "recover"])
+def test_one_address_too_many_arrivals_without_a_client_is_a_page_that_says_to_wait(page: str) -> None:
+    """D47: anybody can begin there, and it is kept for hours; whoever comes for a client goes on."""
+    with World(account_per_address=4) as world:
+        account = f"{world.issuer}/{page}"
+        for _ in range(4):
+            assert world.get(account, world.new_browser(), x_forwarded_for=ELSEWHERE).status_code != 429
+        answer = world.get(account, world.new_browser(), x_forwarded_for=ELSEWHERE)
+        assert answer.status_code == 429
+        assert re.search(r"Wait \d+ seconds?, then reload this page", answer.text)
+        assert world.get(account, world.new_browser(), x_forwarded_for="192.0.2.10").status_code != 429
+        assert world.get(world.asked(), world.new_browser(), x_forwarded_for=ELSEWHERE).status_code == 303
+
+
+LIMITS = (
+    "par_per_client",
+    "par_per_address",
+    "token_per_client",
+    "token_per_address",
+    "sign_in_per_address",
+    "account_per_address",
+)
 
 
 @pytest.mark.parametrize("limited", LIMITS)
@@ -107,9 +132,11 @@ def test_in_developer_mode_ones_own_machine_is_not_counted(limited: str) -> None
 
 
 def one_of_each(world: World) -> list[int]:
-    """A push, an arrival and a token request from this machine."""
+    """A push, a token request, an arrival, and one at the account, from this machine."""
     arrival = world.get(f"{world.issuer}/mga/sps/oauth/oauth20/authorize?client_id=nobody", world.new_browser())
-    return [world.push().status_code, world.redeem("c" + "A" * 43).status_code, arrival.status_code]
+    account = world.get(f"{world.issuer}/account", world.new_browser())
+    sent = world.push(), world.redeem("c" + "A" * 43), arrival, account
+    return [answer.status_code for answer in sent]
 
 
 @pytest.mark.parametrize(("limit", "processes"), [(40, 1), (40, 4), (100, 3), (5, 2)])

@@ -136,6 +136,21 @@ def test_the_completing_url_repeats_the_same_answer_for_sixty_seconds(world: Wor
 # The page of form_post
 
 
+def test_the_page_says_who_is_answered_in_the_language_that_they_asked_for(world: World) -> None:
+    """OpenID Connect Core §3.1.2.1: after a sign-in, by single sign-on, and with an error."""
+    asking(world, "form_post", ui_locales="ta")
+    world.run(world.browser.open(world.asked()))
+    where = world.browser.url
+    person = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
+    world.run(walk.finish(world.browser, person, now=world.clock))
+    addresses = (f"{where}/leave", world.asked(), world.asked(scope="openid nothing"))
+    answers = [world.get(address) for address in addresses]
+    for answer in answers:
+        assert answer.headers["content-language"] == "ta"
+        assert world.client().name in answer.text
+    assert ["Harbour Works Pte. Ltd." in answer.text for answer in answers] == [True, True, False]
+
+
 def form_post(world: World, **sent: Any) -> httpx.Response:
     """The page that a signed-in browser gets from authorize."""
     world.sign_in(world.party())

@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from corpid.directory.records import Credentials
 from corpid.ports import AuditEvent, FactorChange
 from corpid.protocol import recovery_codes
 from tests.authenticator import Authenticator
@@ -25,7 +24,7 @@ CODES = tuple(recovery_codes.code_from(bytes([number]) * recovery_codes.BYTES) f
 
 async def change(made: World, user_id: str = ALICE, **changes: Any) -> None:
     """Change somebody's factors, as the account pages do."""
-    stored = await made.provider.registry.directory.credentials(user_id) or Credentials(user_id=user_id)
+    stored = await made.provider.registry.factors.credentials(user_id)
     change = FactorChange(before=stored, after=changes.pop("after", stored), **changes)
     event = AuditEvent(actor="operator", action="test.change")
     assert await made.provider.registry.factors.change(change, event)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
+from corpid.ports import AuditEvent
 from tests import engines
+from tests.account.scene import sessions
 from tests.sign_in.factors import CODES, answer_of, at_sign_in, passkey, recovery
-from tests.sign_in.world import PASSWORD, form_of, post, run
+from tests.sign_in.world import FORM, PASSWORD, form_of, post, run, walk_to
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 SEALING: Final = b64encode(bytes(32)).decode()
 CHOICE: Final = "Choose who you act for"
 PATIENCE_SECONDS: Final = 30
+SAME_ORIGIN: Final = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
+EVENT: Final = AuditEvent(actor="operator", action="test.end")
 
 
 async def at_once(browser: Browser, action: str, fields: dict[str, str], times: int) -> list[int]:
@@ -58,3 +63,31 @@ def test_a_recovery_code_sent_several_times_signs_in_once() -> None:
 
     with engines.postgresql(migrated=True) as dsn:
         run(story, database_url=dsn, key_encryption_key=SEALING)
+
+
+def test_a_last_factor_and_a_sign_out_at_once_leave_one_cookie_value_and_say_which_it_was() -> None:
+    """D30, D34: who was too late to sign out is asked again, by the value that lives."""
+
+    async def story(made: World) -> None:
+        for _ in range(4):
+            browser, alice = await made.browser(), made.people["alice"]
+            made.clock.pass_(60)
+            await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+            made.clock.pass_(60)
+            await browser.open(await (await made.relying_party(prompt="login")).begin())
+            await made.password(browser, alice)
+            tab, code = browser.url, {**form_of(browser, "code"), "code": alice.fresh_code(made.clock())}
+            await browser.open(f"{made.base}/sign-out")
+            leaving = browser.http.post(browser.url, content=urlencode(form_of(browser)), headers=SAME_ORIGIN)
+            browser.url = tab
+            answers = await asyncio.gather(leaving, post(browser, "code", code))
+            assert [answer.status_code for answer in answers] == [303, 303]
+            assert sum("set-cookie" in answer.headers for answer in answers) == 1
+            await browser.open(f"{made.base}/sign-out")
+            signed_out = "set-cookie" in answers[0].headers
+            assert (browser.page.heading == "You are signed out") == signed_out
+            assert bool(await sessions(made)) != signed_out
+            await made.provider.registry.sessions.end_all("id-alice", EVENT)
+
+    with engines.postgresql(migrated=True) as dsn:
+        run(story, database_url=dsn, key_encryption_key=SEALING, session_seconds=3600)

@@ -124,6 +124,45 @@ def test_a_search_that_finds_nothing_says_so_and_leads_back_to_all(query: str) -
     run(story)
 
 
+def test_a_choice_that_was_missed_leaves_what_was_searched_for() -> None:
+    """DESIGN "Pages": what was typed is kept beside an error."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+        await with_many(made)
+        await browser.reload()
+        await browser.fill_and_submit(query="garden holdings")
+        form = browser.page.form_with("entity")
+        assert form is not None
+        fields = {control.name: control.value for control in form.controls if not control.choice}
+        assert fields["query"] == "garden holdings"
+        answer = await browser.http.post(form.action, data=fields, headers={"Sec-Fetch-Site": "same-origin"})
+        assert answer.status_code == 422
+        assert "Showing 50 of 1,000" in answer.text
+        assert 'value="garden holdings"' in answer.text
+
+    run(story)
+
+
+def test_the_only_match_that_can_be_used_is_preselected() -> None:
+    """DESIGN "Pages": a search for one leads on with one press."""
+
+    async def story(made: World) -> None:
+        await made.write(*(entity(f"T{n:05}K", f"Closed Works {n}", status="Deregistered") for n in range(9)))
+        await made.write(*(Membership(user_id="id-alice", entity_id=f"T{n:05}K") for n in range(9)))
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password", "code"))
+        await browser.fill_and_submit(query="works")
+        form = browser.page.form_with("entity")
+        assert form is not None
+        assert [(choice.value, choice.chosen) for choice in form.choices("entity")] == [("200000003A", True)]
+        await browser.submit(form)
+        assert (await rp.redeem(browser.left or "")).id_token["entity"]["sub"] == "200000003A"
+
+    run(story, entities=3)
+
+
 def test_usable_entities_stand_first_and_the_others_say_why_not() -> None:
     """R-19, D17: the others are shown, but cannot be pressed."""
 

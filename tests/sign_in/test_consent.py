@@ -13,6 +13,7 @@ from tests.sign_in.world import EVERY_SCOPE, IDENTITY, form_of, post, query_of, 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
 
+ROLES = "Your roles for the organisation, service by service"
 WITHOUT_IDENTITY = ("openid", "openid authinfo", "openid tpauthinfo", "openid authinfo tpauthinfo")
 
 
@@ -35,18 +36,24 @@ def test_a_private_client_that_asks_for_one_fact_has_the_person_agree_to_that_fa
     """D29: for each entity.* and user.* scope, in plain words."""
 
     async def story(made: World) -> None:
-        lines = await asked(made, "private", f"openid authinfo {scope}")
-        assert len(lines) == 1
-        assert lines[0].startswith("The organisation" if scope.startswith("entity") else "Your ")
+        first, told, last = await asked(made, "private", f"openid authinfo {scope}")
+        assert first.startswith("That you signed in")
+        assert told.startswith("The organisation" if scope.startswith("entity") else "Your ")
+        assert last == ROLES
 
     run(story, entities=1)
 
 
-def test_every_fact_that_is_asked_for_stands_on_the_page() -> None:
-    """D29."""
+def test_everything_that_is_asked_for_stands_on_the_page() -> None:
+    """D29, Spec 4.9: also the roles and the third parties, which are read at userinfo."""
 
     async def story(made: World) -> None:
-        assert len(await asked(made, "private", EVERY_SCOPE)) == len(IDENTITY.split())
+        lines = await asked(made, "private", EVERY_SCOPE)
+        assert len(lines) == len(EVERY_SCOPE.split())
+        assert lines[-2:] == [
+            ROLES,
+            "Other organisations that the organisation may act for, and your roles for each of them",
+        ]
 
     run(story, entities=1)
 
@@ -74,7 +81,7 @@ def test_a_client_of_the_government_may_have_consent_asked() -> None:
     """D40: prompt=consent."""
 
     async def story(made: World) -> None:
-        assert len(await asked(made, "government", EVERY_SCOPE, prompt="consent")) == len(IDENTITY.split())
+        assert len(await asked(made, "government", EVERY_SCOPE, prompt="consent")) == len(EVERY_SCOPE.split())
 
     run(story, entities=1)
 
@@ -85,9 +92,10 @@ def test_consent_that_is_asked_for_roles_alone_says_what_is_told(speaking: str) 
 
     async def story(made: World) -> None:
         lines = await asked(made, "government", "openid authinfo", prompt="consent")
-        told = {"current": "what you may do", "legacy": "Your name"}[speaking]
-        assert len(lines) == {"current": 1, "legacy": len(IDENTITY.split())}[speaking]
-        assert any(told in line for line in lines)
+        everything = IDENTITY.split() if speaking == "legacy" else []
+        assert len(lines) == len(["openid", "authinfo", *everything])
+        assert lines[-1] == ROLES
+        assert ("Your name" in lines) is (speaking == "legacy")
 
     run(story, generations=(speaking,), entities=1)
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyotp
 import pytest
+from argon2 import PasswordHasher
 
-from corpid.directory.records import Credentials
+from corpid.directory.records import Credentials, User
 from corpid.protocol.limits import TOTP_MISSES
+from tests.sign_in.test_choice import statements
 from tests.sign_in.world import PASSWORD, SECRET, form_of, post, query_of, run, walk_to, way_back
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 STEP = 30
+VERIFY = PasswordHasher.verify
 
 
 def code_at(now: float) -> str:
@@ -78,6 +81,37 @@ def test_an_unknown_user_gets_the_same_answer_as_a_wrong_password() -> None:
     run(story)
 
 
+def test_whoever_is_named_the_same_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D44: as many statements, and one password check; so nobody learns from the time it takes who exists."""
+    checks: list[str] = []
+
+    def counted(hasher: PasswordHasher, password_hash: str, password: bytes) -> bool:
+        checks.append(password_hash)
+        return VERIFY(hasher, password_hash, password)
+
+    monkeypatch.setattr(PasswordHasher, "verify", counted)
+
+    async def story(made: World) -> None:
+        await made.person("gone", enabled=False)
+        await made.person("keyed")
+        await made.write(Credentials(user_id="id-keyed"))
+        await made.write(User(user_id="id-new", user_name="new", name="Nobody Yet"))
+        told = {}
+        for user_name in ("first", "alice", "nobody", "gone", "keyed", "new"):
+            browser = await at_password(made)
+            fields = {**form_of(browser, "password"), "user_name": user_name, "password": "wrong horse battery"}
+            checks.clear()
+            with statements(made) as heard:
+                assert (await post(browser, "password", fields)).status_code == 422
+            told[user_name] = ([said.split("'")[0] for said in heard], len(checks))
+        del told["first"]  # which warms up
+        assert told["alice"][1] == 1
+        for each in told.values():
+            assert each == told["alice"]
+
+    run(story)
+
+
 def test_a_disabled_person_cannot_go_on_in_the_middle_of_a_sign_in() -> None:
     """D50."""
 
@@ -99,7 +133,7 @@ def test_an_account_without_a_second_factor_cannot_sign_in_with_one() -> None:
         browser = await at_password(made)
         await made.password(browser, made.people["alice"])
         assert browser.page.heading == "Sign in"
-        assert "no second factor yet" in browser.page.text
+        assert "no second factor that can be used here" in browser.page.text
 
     run(story)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import pytest
 
@@ -122,6 +123,40 @@ def test_a_search_stays_when_another_language_is_picked() -> None:
         assert language(browser.response) == "ms"
 
     run(story)
+
+
+@pytest.mark.parametrize("query", ["", "harbour & söhne?x=//evil.example"])
+def test_a_browser_that_does_not_say_where_it_comes_from_is_led_back_by_the_link(query: str) -> None:
+    """Into the sign-in, with what was searched for; the link is on the page in every state of it."""
+
+    async def story(made: World) -> None:
+        browser = await at_sign_in(made)
+        await made.factors(browser, made.people["alice"])
+        where = f"{browser.url.partition('?')[0]}{'?' + urlencode({'query': query}) if query else ''}"
+        await browser.open(where, site="same-origin")
+        link = next(target for target, text in browser.page.links if text == "Bahasa Melayu")
+        answer = await browser.http.get(f"{BASE}{link}")
+        assert answer.headers["location"] == where
+        assert "ms." in answer.headers["set-cookie"]
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "", "https://evil.example/", "//evil.example/", "/id//evil.example", "/id/\\evil.example", "/elsewhere", "/id", "id/x",
+        "/id/../elsewhere", "/id/x?next=//evil.example", "/id/x#//evil.example", "/id/x\r\nSet-Cookie: a=b", "/id/@evil.example", "/id/x" * 500,
+    ],
+)  # fmt: skip
+def test_a_link_that_names_no_page_of_ours_leads_home(page: str) -> None:
+    """DESIGN, Security: no open redirects."""
+
+    async def story(made: World) -> None:
+        answer = await (await made.http()).get("https://op.example/id/language/ms", params={"page": page})
+        assert answer.headers["location"] == "https://op.example/id/"
+
+    run(story, base="https://op.example/id")
 
 
 @pytest.mark.parametrize(("accepts", "tag"), [("zh-SG,zh;q=0.9", "zh-Hans"), ("ms-MY", "ms"), ("fr", "en"), ("", "en")])

@@ -17,7 +17,7 @@ from corpid.flows import interactions, throttle
 from corpid.flows.caller import Caller
 from corpid.jose.encoding import base64url
 from corpid.ports import AuditEvent, Delete
-from tests.authenticator import KEYS, PRESENT, VERIFIED, client_data
+from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator, client_data
 from tests.sign_in.factors import ALICE, REFUSED, answer_of, at_sign_in, change, options_of, passkey, use
 from tests.sign_in.world import cookies_of, form_of, post, query_of, run
 
@@ -43,7 +43,7 @@ def test_a_passkey_signs_in_without_user_name_or_password(algorithm: str) -> Non
     async def story(made: World) -> None:
         key, rp = await passkey(made, algorithm=algorithm), await made.relying_party()
         browser = await at_sign_in(made, rp)
-        assert "Step 1 of 3" in browser.page.text
+        assert "Step 1 of at most 3" in browser.page.text
         assert await use(made, browser, key) == CHOICE
         assert "Step 2 of 2" in browser.page.text
         assert "alice" in browser.page.text
@@ -232,6 +232,25 @@ def test_a_counter_that_does_not_rise_is_refused_and_audited(count: int) -> None
     run(story)
 
 
+@pytest.mark.parametrize(("before", "flags"), [(False, MAY_SYNC), (False, MAY_SYNC | SYNCED), (True, 0)])
+def test_a_passkey_that_became_one_of_another_kind_is_refused_and_audited(before: bool, flags: int) -> None:
+    """WebAuthn §7.2: whether it can be on several devices is decided when it is made."""
+
+    async def story(made: World) -> None:
+        key = Authenticator(user_handle=ALICE.encode(), flags=PRESENT | VERIFIED | flags)
+        await change(made, add_passkey=key.record(ALICE, synced=before))
+        browser = await at_sign_in(made)
+        assert await use(made, browser, key) == SIGN_IN
+        assert REFUSED in browser.page.text
+        (entry,) = await made.audit("sign_in.passkey")
+        assert entry.outcome == "refused"
+        assert "several devices" in entry.detail["reason"]
+        key.flags = PRESENT | VERIFIED | (MAY_SYNC if before else 0)
+        assert await use(made, browser, key) == CHOICE
+
+    run(story)
+
+
 def test_of_two_browsers_with_one_count_one_signs_in() -> None:
     """D46: the counter that was looked at is part of the write."""
 
@@ -368,6 +387,20 @@ def test_attempts_are_slowed_like_every_other() -> None:
             assert 429 in answers[51:]
             assert browser.page.heading == SIGN_IN
             made.clock.pass_(3600)
+
+    run(story)
+
+
+def test_what_cannot_even_be_read_is_slowed_too() -> None:
+    """D47: or anybody could fill the audit, which only grows."""
+
+    async def story(made: World) -> None:
+        browser = await at_sign_in(made)
+        junk = {**form_of(browser, "passkey"), "passkey": "x"}
+        statuses = [(await post(browser, "passkey", junk)).status_code for _ in range(55)]
+        assert statuses[:51] == [422] * 51
+        assert statuses[52:] == [429] * 3
+        assert len(await made.audit("sign_in.passkey")) == statuses.count(422)
 
     run(story)
 

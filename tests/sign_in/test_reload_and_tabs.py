@@ -193,13 +193,32 @@ def test_a_browser_that_comes_after_another_has_claimed_the_request_gets_an_erro
         await made.password(second, made.people["mallory"])
         assert second.response is not None
         assert second.response.status_code == 409
-        assert second.page.heading == "This sign-in belongs to another browser"
+        assert second.page.heading == "This sign-in goes on in another browser"
+        assert "cookies" not in second.page.text
         assert ("https://rp.example/", "Go to Relying Party 1") in second.page.links
         await second.open(url)
-        assert second.page.heading == "This sign-in belongs to another browser"
+        assert second.page.heading == "This sign-in goes on in another browser"
         await made.code(first, made.people["alice"])
         await first.fill_and_submit(entity="200000001A")
         await rp.redeem(first.left or "")
+
+    run(story)
+
+
+def test_a_browser_that_another_was_quicker_than_is_led_to_the_site_of_who_asked() -> None:
+    """D15, D16: its own sign-in has no answer to give, and a way back to the same page would be none."""
+
+    async def story(made: World) -> None:
+        first, second, rp = await made.browser(), await made.browser(), await made.relying_party()
+        url = await rp.begin()
+        await first.open(url)
+        await second.open(url)
+        await made.factors(first, made.people["alice"])
+        await first.fill_and_submit(entity="200000001A")
+        await second.reload()
+        assert second.page.heading == "This sign-in is finished"
+        assert ("https://rp.example/", "Go to Relying Party 1") in second.page.links
+        assert not [target for target, _ in second.page.links if target.endswith("/leave")]
 
     run(story)
 

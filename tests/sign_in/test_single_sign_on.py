@@ -197,7 +197,22 @@ def test_nobody_else_can_sign_a_browser_out() -> None:
         fields = form_of(browser, "form_token")
         browser.url = made.base
         assert (await post(browser, "sign-out", fields, site="cross-site")).status_code == 400
-        assert (await post(browser, "sign-out", {"form_token": "wrong"})).status_code == 303
+        assert (await post(browser, "sign-out", {"form_token": "wrong"})).status_code == 400
+        assert await again(made, browser) == "code"
+
+    run(story, entities=1, session_seconds=HOUR)
+
+
+def test_the_question_names_who_is_signed_in_and_offers_to_stay() -> None:
+    """D30: a shared computer; to stay is a link, which changes nothing."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        await browser.open(f"{made.base}/sign-out")
+        assert "You are signed in as Alice Tan" in browser.page.text
+        stay = next(target for target, text in browser.page.links if text == "Stay signed in")
+        await browser.open(f"{made.base}{stay}", site="same-origin")
+        assert browser.page.heading == "Sign-in for organisations"
         assert await again(made, browser) == "code"
 
     run(story, entities=1, session_seconds=HOUR)

@@ -77,6 +77,26 @@ def test_a_page_that_a_session_had_opened_ends_with_the_session() -> None:
     run(story, session_seconds=HOUR)
 
 
+def test_a_sign_in_that_grew_older_than_the_client_allows_is_made_anew() -> None:
+    """D40: also for who keeps asking for more time; each page has its ten minutes."""
+
+    async def story(made: World) -> None:
+        browser, rp = await made.browser(), await made.relying_party(max_age="60")
+        await walk_to(made, browser, rp, ("password", "code"))
+        made.clock.pass_(590)
+        await browser.submit(next(form for form in browser.page.forms if form.id == "extend"))
+        assert "act for" in browser.page.heading
+        made.clock.pass_(10)
+        await browser.fill_and_submit(entity="200000001A")
+        assert browser.page.heading == SIGN_IN
+        await made.factors(browser, made.people["alice"])
+        await browser.fill_and_submit(entity="200000001A")
+        assert browser.left is not None
+        assert (await rp.redeem(browser.left)).id_token["auth_time"] == int(made.clock())
+
+    run(story)
+
+
 @pytest.mark.generations("legacy", "current")
 def test_a_chosen_entity_that_can_no_longer_be_used_is_chosen_again(speaking: str) -> None:
     """D17, D15: the person is not stranded."""

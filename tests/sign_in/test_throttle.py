@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from corpid.directory.access import OPERATOR
+from corpid.flows.administration.users import unlock_user
 from tests.sign_in.world import PASSWORD, form_of, post, run, walk_to
 
 if TYPE_CHECKING:
@@ -136,6 +138,22 @@ def test_who_has_only_the_password_shuts_the_second_factor_in_no_known_browser()
         await walk_to(made, own, await made.relying_party())
         await made.factors(own, made.people["alice"])
         assert own.page.heading == "Choose who you act for"
+
+    run(story)
+
+
+def test_an_operator_unlocks_a_known_browser_too() -> None:
+    """D47: whoever mistyped at their own desk is let in at once, as one who mistyped elsewhere."""
+
+    async def story(made: World) -> None:
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password", "code", "entity"))
+        await walk_to(made, browser, await made.relying_party())
+        assert max(await keep_guessing(made, browser, 8)) > 0
+        assert (await guess(made, browser, "alice", PASSWORD)).status_code == 429
+        registry, transient = made.provider.registry, made.provider.transient
+        await unlock_user(registry, transient, made.base, "alice", actor=OPERATOR, now=made.clock())
+        assert (await guess(made, browser, "alice", PASSWORD)).status_code == 303
 
     run(story)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from corpid.flows import interactions, kinds
 from corpid.protocol.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
 from corpid.sandbox.walk import cancel
 from tests.sign_in.world import form_of, post, query_of, run, walk_to, way_back
@@ -152,6 +153,33 @@ def test_the_completing_address_repeats_the_same_redirect_for_sixty_seconds() ->
             assert (answer["error"], answer["state"]) == ("invalid_request_uri", rp.sign_in.state)
             assert "code" not in answer
         assert len(await made.audit("sign_in.complete")) == 1
+
+    run(story)
+
+
+@pytest.mark.parametrize("time", [" {now}", ""], ids=["", "written before an upgrade"])
+def test_a_completion_whose_process_died_ends_after_sixty_seconds(time: str) -> None:
+    """D15, D16: on Redis nothing is undone; who waits is told, and led back with an error."""
+
+    async def story(made: World) -> None:
+        browser, rp = await made.browser(), await made.relying_party()
+        await walk_to(made, browser, rp, ("password", "code"))
+        transient, now = made.provider.transient, made.clock()
+        interaction = await interactions.load(made.provider, browser.url.rpartition("/")[2], now=now)
+        assert interaction is not None
+        key = interactions.request_key(made.provider, kinds.COMPLETED, "rp1", interaction.reference)
+        winner = interaction.interaction_id + time.format(now=int(now))
+        async with transient.unit(now) as unit:
+            await unit.add(kinds.COMPLETED.name, key, kinds.COMPLETED.seconds, winner.encode())
+        if time:
+            made.clock.pass_(59)
+            assert "One moment" in (await browser.http.get(browser.url, headers={"Accept": "text/html"})).text
+            made.clock.pass_(1)
+        await browser.reload()
+        assert browser.page.heading == "This sign-in is finished"
+        await browser.open(f"{made.base}{way_back(browser)}", site="same-origin")
+        answer = query_of(browser.left)
+        assert (answer["error"], answer["state"]) == ("invalid_request_uri", rp.sign_in.state)
 
     run(story)
 

@@ -110,6 +110,57 @@ def test_cancel_on_every_page_answers_access_denied_with_the_state(speaking: str
     run(story, generations=(speaking,))
 
 
+def test_a_dead_end_after_the_choice_says_who_was_acted_for() -> None:
+    """Issue: the entity once chosen, on every page; also after the answer was given."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+        await walk_to(made, browser, rp, ("password", "code", "entity"))
+        made.clock.pass_(600)
+        await browser.reload()
+        assert browser.page.heading == "This sign-in has expired"
+        assert "You act for Acme Pte. Ltd." in browser.page.text
+        await walk_to(made, browser, await made.relying_party(scope=EVERY_SCOPE), ("password", "code", "entity"))
+        where = browser.url
+        await browser.fill_and_submit("decision", button="agree")
+        await browser.open(where, site="same-origin")
+        assert browser.page.heading == "This sign-in is finished"
+        assert "You act for Acme Pte. Ltd." in browser.page.text
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    ("entities", "said"),
+    [(1, ["1 of at most 4", "2 of 3", "3 of 3"]), (2, ["1 of at most 4", "2 of 4", "3 of 4", "4 of 4"])],
+)
+def test_the_steps_are_counted_over_those_that_come(entities: int, said: list[str]) -> None:
+    """DESIGN "Pages": no number is skipped; who has one organisation is not asked for it."""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+        read = []
+
+        def count() -> None:
+            read.append(browser.page.text.partition("Step ")[2].partition(browser.page.heading)[0].strip())
+
+        await walk_to(made, browser, rp)
+        count()
+        await made.password(browser, made.people["alice"])
+        count()
+        await made.code(browser, made.people["alice"])
+        count()
+        if entities > 1:
+            await browser.fill_and_submit(entity="200000001A")
+            count()
+        assert browser.page.heading == "Do you agree to share this?"
+        assert read == said
+
+    run(story, entities=entities)
+
+
 @pytest.mark.generations("legacy", "intermediate", "current", "fapi2")
 def test_a_callback_carries_iss_where_the_deployment_returns_it(speaking: str) -> None:
     """D17, RFC 9207 §2: with a code and with an error."""

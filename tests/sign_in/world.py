@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
+import shutil
 import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -174,6 +177,22 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+@cache
+def _template() -> Path:
+    """Where the data directory lies that is made once and copied for each world."""
+    path = Path(tempfile.mkdtemp(prefix="corpid-sign-in-"))
+    atexit.register(shutil.rmtree, path)
+    return path
+
+
+async def _start_in(directory: Path) -> None:
+    """Put a database there as the first start makes it: with its schema and its keys, and nobody in it."""
+    if not any(_template().iterdir()):
+        async with app.create(settings.load(base_url=BASE, data_dir=_template(), developer_mode=True), clock=Clock()):
+            pass
+    shutil.copytree(_template(), directory, dirs_exist_ok=True)
+
+
 @asynccontextmanager
 async def world(
     *, base: str = BASE, entities: int = 2, postbox: Postbox | None = None, **options: Any
@@ -186,6 +205,7 @@ async def world(
     passwords = Argon2Passwords(threads=1, profile=CHEAP)
     async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        await _start_in(directory)
         own = {"trusted_proxies": ("10.0.0.1",)} if base.startswith("https:") else {"developer_mode": True}
         chosen = settings.load(**{"base_url": base, "data_dir": directory, **own, **options})
         application = await stack.enter_async_context(

@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Final
 import aiosmtplib
 import structlog
 
-from corpid.texts import Phrase
-
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Sequence
 
     from corpid.adapters.mail_server import MailServer
     from corpid.ports import Letter
+    from corpid.texts import Phrase
 
-    Say = Callable[[Phrase, str], str]
+    Say = Callable[[Phrase, str], tuple[str, str]]
 
 WAITING: Final = 1000
 """letters that wait at most; a further one is dropped"""
@@ -35,14 +34,15 @@ PAUSES: Final = (1.0, 5.0, 30.0)
 _SENDERS: Final = 4
 _SECONDS: Final = 20.0
 """for one attempt"""
+_CANCEL_SECONDS: Final = 0.1
 _PERMANENT: Final = 500
 """from this reply code on trying again is no use (RFC 5321 §4.2.1)"""
 
 
 class SmtpMail:
-    """A ports.Mail. `say` says a phrase in the language of a tag; `sender` is a plain address.
+    """A ports.Mail. `say` says a phrase in the language of a tag, if it can, and tells the tag of the one it did.
 
-    To be opened in a running loop, and closed.
+    `sender` is a plain address. To be opened in a running loop, and closed.
     """
 
     works = True
@@ -79,9 +79,12 @@ class SmtpMail:
         """Send what waits, for so many seconds at most."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._letters.join(), seconds)
-        for sender in self._senders:
-            sender.cancel()
-        await asyncio.gather(*self._senders, return_exceptions=True)
+        left = set(self._senders)
+        while left:
+            for sender in left:
+                sender.cancel()
+            # Python 3.11's wait_for, which the library uses, loses a cancellation that comes together with an answer
+            _, left = await asyncio.wait(left, timeout=_CANCEL_SECONDS)
         if not self._letters.empty():
             _log("mail_dropped", f"{self._letters.qsize()} letters were waiting when CorpID stopped")
 
@@ -131,16 +134,14 @@ class SmtpMail:
         message = EmailMessage(policy=SMTP)
         message["From"] = self._sender
         message["To"] = Address(addr_spec=letter.to)
-        message["Subject"] = " ".join(self._said(letter.subject, letter.language).split())
+        message["Subject"] = " ".join(self._say(letter.subject, letter.language)[0].split())
         message["Date"] = format_datetime(datetime.fromtimestamp(int(self._clock()), UTC))
         message["Message-ID"] = make_msgid(domain=self._sender.domain)
         message["Auto-Submitted"] = "auto-generated"
-        message.set_content(self._said(letter.text, letter.language) + "\n", cte="quoted-printable")
-        message["Content-Language"] = letter.language
+        text, language = self._say(letter.text, letter.language)
+        message.set_content(text + "\n", cte="quoted-printable")
+        message["Content-Language"] = language
         return message
-
-    def _said(self, text: str, language: str) -> str:
-        return self._say(text, language) if isinstance(text, Phrase) else text
 
 
 def _code(error: Exception) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from corpid import settings
-from corpid.app import open_registry
+from corpid.app import new_user_id, open_registry
 from corpid.cli import output
 from corpid.directory.access import OPERATOR
 from corpid.directory.problems import located
@@ -74,7 +73,7 @@ async def _apply(content: bytes, name: str, *, dry_run: bool, prune: bool, devel
             content,
             file=name,
             actor=OPERATOR,
-            new_user_id=lambda: str(uuid.uuid4()),
+            new_user_id=new_user_id,
             rules=client_rules(chosen),
             plain_passwords=chosen.developer_mode or development,
             prune=prune,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import uuid
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from corpid import settings
-from corpid.app import open_registry
-from corpid.cli import output, user_links
+from corpid.app import new_user_id, open_registry
+from corpid.cli import output, user_factors, user_links
 from corpid.directory.access import OPERATOR
 from corpid.flows.administration import users
 from corpid.protocol.totp import SECRET_BYTES, otpauth_uri, secret_from
@@ -97,8 +96,8 @@ def link(
 @app.command()
 def factors(user_name: UserName) -> None:
     """List what a person signs in with. Nothing secret is shown."""
-    held, zone = output.run(user_links.held(user_name))
-    output.members(f"{held.user.name} ({held.user.user_name}) has:", user_links.listed(held, zone))
+    user, held, zone = output.run(user_factors.held(user_name))
+    output.members(f"{user.name} ({user.user_name}) has:", user_factors.listed(held, zone))
 
 
 @app.command()
@@ -163,7 +162,7 @@ async def _add(user_name: str, members: dict[str, object], password: str, secret
             members,
             password=password,
             totp_secret=secret,
-            new_user_id=lambda: str(uuid.uuid4()),
+            new_user_id=new_user_id,
             actor=OPERATOR,
         )
     return user, chosen.name

@@ -50,6 +50,11 @@ OPERATOR: Final = Operator()
 ANONYMOUS: Final = Anonymous()
 
 
+def whoever(user_id: str) -> Person | Anonymous:
+    """The person with this identifier, anybody for an empty one. Source: DESIGN, Security"""
+    return Person(user_id=user_id) if user_id else ANONYMOUS
+
+
 class Object(msgspec.Struct, frozen=True, kw_only=True):
     """What is acted on: a kind of record, and the tenant and person in its key, where it has them."""
 
@@ -83,6 +88,7 @@ _RULES: Final[Mapping[tuple[type[Actor], Action, ObjectKind], Callable[[Actor, O
     (Person, "read", "assignment"): _own,
     (Person, "read", "third-party row"): _own,
     (Person, "read", "session"): _own,
+    (Person, "write", "session"): _own,
     (Person, "delete", "session"): _own,
     (Person, "write", "user"): _own,
     (Person, "write", "credentials"): _own,

@@ -39,19 +39,23 @@ _USER_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 
 _TELLS: Final[Mapping[str, Phrase]] = MappingProxyType(
     {
+        "openid": phrase("That you signed in, and which organisation you act for"),
         "entity.identity": phrase("The organisation's type, registration number and country"),
         "entity.basic_profile.name": phrase("The organisation's name"),
         "entity.basic_profile.uen_status": phrase("The organisation's registration status"),
         "user.identity": phrase("Your account type, identity number and the country that issued it"),
         "user.name": phrase("Your name"),
+        "authinfo": phrase("Your roles for the organisation, service by service"),
+        "tpauthinfo": phrase("Other organisations that the organisation may act for, and your roles for each of them"),
     }
 )
+"""in the order in which a person reads it"""
 
 _PACKED_STATUS: Final[Mapping[str, str]] = MappingProxyType({"Deregistered": "De-Registered"})
 _UNPACKED: Final = "!#$&'()*+/:;?@[]"
 """what stands as it is in a packed subject, beside letters, digits and - . _ ~"""
 
-IDENTITY_SCOPES: Final[tuple[str, ...]] = tuple(_TELLS)
+IDENTITY_SCOPES: Final[tuple[str, ...]] = (*_ENTITY_MEMBERS, *_USER_MEMBERS)
 """the scopes that tell something of a person or an entity; consent concerns these (D29)"""
 
 
@@ -106,9 +110,9 @@ def packed_parties(user: User, entity: Entity) -> dict[str, dict[str, str]]:
     }
 
 
-def what_a_scope_tells(scope: str) -> Phrase:
-    """What a scope of IDENTITY_SCOPES tells the relying party, in words for the consent page (D29)."""
-    return _TELLS[scope]
+def what_is_told(scopes: Collection[str]) -> tuple[Phrase, ...]:
+    """What these scopes tell the relying party, one line for each, in words for the consent page (Spec 4.9, D29)."""
+    return tuple(words for scope, words in _TELLS.items() if scope in scopes)
 
 
 def _attributes(

@@ -33,7 +33,11 @@ _HASH_PASSES: Final = range(3, 11)
 _HASH_LANES: Final = range(1, 17)
 _UUID: Final = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
-_EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)*")
+_EMAIL_CHARACTERS: Final = 254
+_ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+# "=?" would begin an encoded word, which no address may hold (RFC 2047 §5)
+_EMAIL: Final = re.compile(rf"(?=[^@]{{1,64}}@)(?!.*=\?){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
 
 
 class Malformed(Exception):
@@ -159,14 +163,23 @@ def real_day(text: str) -> str:
 
 
 def email(node: Node) -> str:
-    """An e-mail address, or empty (RFC 5321 §4.5.3.1)."""
+    """An e-mail address that any mail server takes letters for, or empty (RFC 5321 §4.1.2, §4.5.3.1)."""
 
     def check(text: str) -> str:
-        if text and (len(text) > 254 or not text.isprintable() or not _EMAIL.fullmatch(text)):
-            raise ValueError(f"{quoted(text)} is no e-mail address")
-        return text
+        if not text or (len(text) <= _EMAIL_CHARACTERS and _EMAIL.fullmatch(text)):
+            return text
+        raise ValueError(f"{quoted(text)} is no address that mail can be sent to: {_address_fault(text)}")
 
     return _checked(node, check)
+
+
+def _address_fault(text: str) -> str:
+    local, _, domain = text.rpartition("@")
+    if not local.isascii():
+        return "many mail servers refuse letters beyond a to z before the @; write another address of this person"
+    if not domain.isascii():
+        return "write the domain in its ASCII form, which begins with xn--"
+    return "write one plain address such as rina@example.org"
 
 
 def language(node: Node) -> str:

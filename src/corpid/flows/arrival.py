@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows import browsers, choices, completion, interactions, kinds
+from corpid.directory import names
+from corpid.flows import browsers, choices, completion, interactions, kinds, sessions
 from corpid.flows.browsers import Browser
 from corpid.flows.interactions import Interaction
-from corpid.ports import StoreUnavailable
+from corpid.ports import Session, StoreUnavailable
 from corpid.protocol import authorization_response, single_sign_on
 from corpid.protocol.authorization_response import AuthorizationResponse
 from corpid.protocol.errors import (
@@ -23,7 +24,7 @@ from corpid.protocol.errors import (
     ServerError,
     TemporarilyUnavailable,
 )
-from corpid.protocol.records import AuthorizationRequest, Client
+from corpid.protocol.records import Asker, AuthorizationRequest, Client
 from corpid.protocol.scopes import needs_consent
 from corpid.texts import phrase
 
@@ -47,7 +48,10 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """The browser goes straight back to the client; `failure` tells the log why, if it is one."""
 
     response: AuthorizationResponse
+    asker: Asker
     failure: Exception | None = None
+    interaction: Interaction | None = None
+    """the sign-in that was completed, if one was"""
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,33 +72,35 @@ class Prospect(msgspec.Struct, frozen=True, kw_only=True):
 
     interaction: Interaction
     obstacle: OAuthError | None
+    session: Session | None = None
+    """of single sign-on, where it signs the interaction in"""
 
 
 async def answered(
-    caller: Caller, address: ReturnAddress, entering: Awaitable[Entered | Answered]
+    caller: Caller, asker: Asker, address: ReturnAddress, entering: Awaitable[Entered | Answered]
 ) -> Entered | Answered:
     """What `entering` comes to; its errors are the client's to know.
 
     Raises InvalidRequest, which becomes a page, where another browser has claimed the request.
     Source: Spec 4.2, D15, D16
     """
+    error: OAuthError
+    cause: Exception
     try:
         return await entering
     except completion.OtherBrowser:
         raise InvalidRequest(
             "this sign-in goes on in another browser, where it was begun",
             sentence=phrase("This sign-in goes on in another browser, where it was begun."),
-        ) from None
-    except OAuthError as error:
-        return _failure(caller, address, error, error)
-    except StoreUnavailable as cause:
-        return _failure(caller, address, TemporarilyUnavailable("please try again in a moment"), cause)
-    except Exception as cause:  # noqa: BLE001 - the client is told server_error, the log the cause
-        return _failure(caller, address, ServerError("something unforeseen went wrong"), cause)
-
-
-def _failure(caller: Caller, address: ReturnAddress, error: OAuthError, cause: Exception) -> Answered:
-    return Answered(response=authorization_response.failure(address, error, reference=caller.request_id), failure=cause)
+        ).of(asker) from None
+    except OAuthError as raised:
+        error, cause = raised, raised
+    except StoreUnavailable as raised:
+        error, cause = TemporarilyUnavailable("please try again in a moment"), raised
+    except Exception as raised:  # noqa: BLE001 - the client is told server_error, the log the cause
+        error, cause = ServerError("something unforeseen went wrong"), raised
+    response = authorization_response.failure(address, error, reference=caller.request_id)
+    return Answered(response=response, asker=asker, failure=cause)
 
 
 async def before(
@@ -121,9 +127,7 @@ async def prospect(provider: Provider, arrival: Arrival, now: float) -> Prospect
     if session is None or not browsers.suffices(provider, session, arrival.request, now=now):
         refusal = LoginRequired("nobody is signed in, or the sign-in does not suffice, and prompt is none")
         return Prospect(interaction=interaction, obstacle=refusal)
-    only = ""
-    if not single_sign_on.asks_choice(arrival.request):
-        only = await choices.only_usable(provider, session.user_id, arrival.client, now=now)
+    only = await choices.unasked(provider, session.user_id, arrival.client, arrival.request, now=now)
     known = msgspec.structs.replace(
         interaction,
         user_id=session.user_id,
@@ -133,7 +137,7 @@ async def prospect(provider: Provider, arrival: Arrival, now: float) -> Prospect
         session_id=session.session_id,
         entity_id=only,
     )
-    return Prospect(interaction=known, obstacle=await _obstacle(provider, arrival, known, now))
+    return Prospect(interaction=known, obstacle=await _obstacle(provider, arrival, known, now), session=session)
 
 
 async def _obstacle(provider: Provider, arrival: Arrival, interaction: Interaction, now: float) -> OAuthError | None:
@@ -154,22 +158,36 @@ def refuse_silence(request: AuthorizationRequest, obstacle: OAuthError | None) -
         raise obstacle or InteractionRequired("a page has to be shown, and prompt is none")
 
 
-async def complete_at_once(provider: Provider, caller: Caller, client: Client, interaction: Interaction) -> Answered:
+async def complete_at_once(provider: Provider, caller: Caller, client: Client, prospect: Prospect) -> Answered:
     """Answer with a code, without a page. Raises AccessDenied, InvalidRequestURI, OtherBrowser (D30, D50)."""
+    interaction = prospect.interaction
     await completion.still_allowed(provider, client, interaction, caller.now)
     await provider.own_keys.ring(caller.now)
     try:
         async with provider.transient.unit(caller.now) as unit:
             code = await completion.write_code(provider, unit, caller, interaction)
+            if prospect.session is not None:
+                await sessions.use_seldom(provider, prospect.session, now=caller.now)
     except completion.AlreadyCompleted:
         raise InvalidRequestURI("this request was already completed: begin a new one") from None
     address = authorization_response.of_request(interaction.request, iss=provider.policy.iss_of_callback)
-    return Answered(response=authorization_response.success(address, code=code))
+    return Answered(
+        response=authorization_response.success(address, code=code),
+        asker=Asker(client=client, ui_locales=interaction.request.ui_locales),
+        interaction=interaction,
+    )
 
 
 async def welcome(provider: Provider, unit: TransientUnit, arrival: Arrival, interaction: Interaction) -> Entered:
-    """Keep a new interaction, and give a browser that is new a cookie (D15, D34)."""
+    """Keep a new interaction, and give a browser that is new a cookie (D15, D34).
+
+    Its pages say who is signed in.
+    """
     cookie = None
+    if interaction.session_id:
+        user = await provider.registry.directory.user(interaction.user_id)
+        user_name = names.user_name(user.user_name) if user is not None else ""
+        interaction = msgspec.structs.replace(interaction, user_name=user_name)
     if arrival.browser is None:
         cookie = await browsers.welcome(provider, unit, Browser(browser_id=interaction.browser_id))
     await interactions.keep(provider, unit, interaction)

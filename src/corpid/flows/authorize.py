@@ -14,10 +14,10 @@ from corpid.flows import arrival, browsers, front_channel, interactions, kinds
 from corpid.flows.arrival import Answered, Arrival, Entered
 from corpid.flows.push import REQUEST_URI_PREFIX
 from corpid.protocol import authorization_response, parameters
-from corpid.protocol.errors import InvalidRequest, InvalidRequestURI
+from corpid.protocol.errors import InvalidRequest, InvalidRequestURI, OAuthError
 from corpid.protocol.limits import INTERACTIONS_PER_REQUEST, REQUEST_URI_SECONDS
 from corpid.protocol.parameters import required
-from corpid.protocol.records import PushedRequest
+from corpid.protocol.records import Asker, PushedRequest
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ async def arrive(
 
     A request_uri of ours leads to the pushed request, whatever else the query holds. Without one, a client that
     is registered for it is answered on what the query holds. Raises InvalidRequest and InvalidRequestURI, which
-    become pages: also where another browser has claimed the request. Source: Spec 4.2, D15, D16
+    become pages that name the client once it is known: also where another browser has claimed the request.
+    Source: Spec 4.2, D15, D16
     """
     sent = parameters.parse(query, AUTHORIZATION_PARAMETERS)
     client = await provider.live.client(required(sent, "client_id"), caller.now)
@@ -48,6 +49,22 @@ async def arrive(
             "client_id is not known here, or the client is disabled",
             sentence=phrase("The service that you came from is not known here."),
         )
+    try:
+        return await _of_client(provider, caller, client, query, sent=sent, cookie=cookie, may_complete=may_complete)
+    except OAuthError as error:
+        raise error.of(Asker(client=client))  # noqa: B904 - it is the same
+
+
+async def _of_client(
+    provider: Provider,
+    caller: Caller,
+    client: Client,
+    query: bytes,
+    *,
+    sent: dict[str, str],
+    cookie: str | None,
+    may_complete: bool,
+) -> Entered | Answered:
     policy = provider.policy
     ours = policy.pushed is not None and sent.get("request_uri", "").startswith(REQUEST_URI_PREFIX)
     if policy.query is not None and not ours:
@@ -91,9 +108,10 @@ async def _with_reference(
         browser=browser,
         may_complete=may_complete,
     )
+    asker = Asker(client=client, ui_locales=pushed.request.ui_locales)
     address = authorization_response.of_request(pushed.request, iss=provider.policy.iss_of_callback)
     in_time = caller.now < pushed.pushed_at + REQUEST_URI_SECONDS
-    return await arrival.answered(caller, address, _enter(provider, caller, arriving, in_time=in_time))
+    return await arrival.answered(caller, asker, address, _enter(provider, caller, arriving, in_time=in_time))
 
 
 async def _enter(provider: Provider, caller: Caller, arriving: Arrival, *, in_time: bool) -> Entered | Answered:
@@ -101,7 +119,7 @@ async def _enter(provider: Provider, caller: Caller, arriving: Arrival, *, in_ti
     await provider.live.refuse_maintenance(now)
     prospect = await arrival.prospect(provider, arriving, now)
     if in_time and prospect.obstacle is None and arriving.may_complete:
-        return await arrival.complete_at_once(provider, caller, arriving.client, prospect.interaction)
+        return await arrival.complete_at_once(provider, caller, arriving.client, prospect)
     completed = interactions.request_key(provider, kinds.COMPLETED, client_id, arriving.reference)
     if await provider.transient.get(kinds.COMPLETED.name, completed, now=now) is not None:
         raise InvalidRequestURI("this request was already completed: push a new one")

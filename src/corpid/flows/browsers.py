@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows import kinds
+from corpid.flows.interactions import StaleStep
 from corpid.protocol import single_sign_on
+from corpid.protocol.limits import ACCOUNT_IDLE_SECONDS
 
 if TYPE_CHECKING:
     from corpid.flows.provider import Provider
@@ -24,6 +26,13 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """single sign-on (D30)"""
     account_id: str = ""
     """the session of the account's own pages"""
+    kept_name: str = ""
+    """its first `browser_id`, after which it got another by signing out"""
+
+    @property
+    def known_as(self) -> str:
+        """What it is known by to whoever has signed in here: it stays what it is when they sign out (D47)."""
+        return self.kept_name or self.browser_id
 
 
 def _key(provider: Provider, cookie: str) -> bytes:
@@ -50,10 +59,21 @@ async def welcome(
     return cookie
 
 
-async def replace(provider: Provider, unit: TransientUnit, old_cookie: str, browser: Browser) -> str:
-    """Move the mapping to a new cookie value and kill the old one: at every sign-in (D34)."""
-    await unit.take(kinds.BROWSER.name, _key(provider, old_cookie))
-    return await welcome(provider, unit, browser, seconds=kinds.BROWSER.seconds)
+async def sign_out(provider: Provider, unit: TransientUnit, old_cookie: str, browser: Browser) -> str:
+    """Make a browser another one, to which nothing of before belongs; returns its new cookie value.
+
+    Whoever signs in here is still known. Raises StaleStep where the old value is dead already: two browsers with one
+    name would let the second pass for the one in which somebody signs in. Source: D30, D34, D47
+    """
+    if not await retire(provider, unit, old_cookie):
+        raise StaleStep
+    another = Browser(browser_id=provider.new_id(), kept_name=browser.known_as)
+    return await welcome(provider, unit, another, seconds=kinds.BROWSER.seconds)
+
+
+async def retire(provider: Provider, unit: TransientUnit, cookie: str) -> bool:
+    """Kill a cookie value, before another takes its place; False where somebody was quicker (D34)."""
+    return await unit.take(kinds.BROWSER.name, _key(provider, cookie)) is not None
 
 
 class _Form(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -68,8 +88,8 @@ class _Form(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 async def replace_by_form(
     provider: Provider, unit: TransientUnit, old_cookie: str, form: bytes, browser: Browser
 ) -> str:
-    """Replace a cookie value, and keep for a minute which form (its SHA-256) did so (D15, D34)."""
-    cookie = await replace(provider, unit, old_cookie, browser)
+    """Give a browser the value after one that was retired, and keep for a minute which form (its SHA-256) did so (D15, D34)."""
+    cookie = await welcome(provider, unit, browser, seconds=kinds.BROWSER.seconds)
     sent = _Form(digest=form, browser=browser, successor=_key(provider, cookie))
     key = kinds.key(kinds.REPEATED_FORM, provider.policy.base_url, old_cookie)
     await unit.put(kinds.REPEATED_FORM.name, key, msgspec.msgpack.encode(sent), kinds.REPEATED_FORM.seconds)
@@ -103,7 +123,14 @@ async def session_of(provider: Provider, browser: Browser | None, *, now: float)
     session = await provider.registry.sessions.get(browser.session_id, now=now)
     if session is None or session.browser_id != browser.browser_id or session.purpose != "sign_in":
         return None
-    return session
+    return session if now < ends_at(provider, session) else None
+
+
+def ends_at(provider: Provider, session: Session) -> int:
+    """When a session ends that is not used any more, in epoch seconds; 0: it has, since single sign-on is off (D30)."""
+    if session.purpose == "account":
+        return min(session.seen_at + ACCOUNT_IDLE_SECONDS, session.expires_at)
+    return session.expires_at if provider.policy.session_seconds else 0
 
 
 def suffices(provider: Provider, session: Session | None, request: AuthorizationRequest, *, now: float) -> bool:

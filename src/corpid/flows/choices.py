@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.directory.choice import Choice, accepted, search_words, usable
+from corpid.protocol import single_sign_on
 
 if TYPE_CHECKING:
     from corpid.directory.records import Acting, Service
     from corpid.flows.provider import Provider
-    from corpid.protocol.records import Client
+    from corpid.protocol.records import AuthorizationRequest, Client
 
 SHOWN: Final = 50
 """entities of one page"""
-_QUERY_CHARACTERS: Final = 200
+QUERY_CHARACTERS: Final = 200
+"""of what is searched for; the rest is left out"""
 _QUERY_WORDS: Final = 10
 
 
@@ -27,10 +29,19 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     choices: tuple[Choice, ...]
     total: int
+    preselected: str
+    """an entity_id: of the only usable one, else the one that was to stand first, which may be none of these"""
 
 
-async def only_usable(provider: Provider, user_id: str, client: Client, *, now: float) -> str:
-    """The entity that needs no choice: the identifier of the only usable one, empty for none or several (D30)."""
+async def unasked(
+    provider: Provider, user_id: str, client: Client, request: AuthorizationRequest, *, now: float
+) -> str:
+    """The entity that needs no choice: the identifier of the only usable one.
+
+    Empty for none or several, and where the client wants it to be chosen in any case (D30, D40).
+    """
+    if single_sign_on.asks_choice(request):
+        return ""
     found = await _first_usable(provider, user_id, client, now)
     return found[0] if len(found) == 1 else ""
 
@@ -65,12 +76,14 @@ async def offer(provider: Provider, user_id: str, client: Client, *, query: str,
         first=preselected,
         limit=SHOWN,
     )
-    return Offer(choices=tuple(usable(entity, membership, services) for entity, membership in found), total=total)
+    offered = tuple(usable(entity, membership, services) for entity, membership in found)
+    answers = [each.entity.entity_id for each in offered if each.usable]
+    return Offer(choices=offered, total=total, preselected=answers[0] if len(answers) == 1 else preselected)
 
 
 def _words(query: str) -> tuple[str, ...]:
     """What is searched for is bounded, since each word is looked for in each of thousands of names."""
-    return search_words(query[:_QUERY_CHARACTERS])[:_QUERY_WORDS]
+    return search_words(query[:QUERY_CHARACTERS])[:_QUERY_WORDS]
 
 
 async def _first_usable(provider: Provider, user_id: str, client: Client, now: float) -> list[str]:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from corpid.directory.access import whoever
 from corpid.flows import interactions, kinds
 from corpid.flows.account import own_client
 from corpid.flows.interactions import Interaction, Outcome
-from corpid.ports import AuditEvent
 from corpid.protocol import assurance, authorization_response, habits, scopes
 from corpid.protocol.errors import AccessDenied, InvalidRequest, InvalidRequestURI
 from corpid.protocol.generations import GENERATIONS
 from corpid.protocol.limits import REDIRECT_REPEATED_SECONDS
-from corpid.protocol.records import Grant
+from corpid.protocol.records import Asker, Grant
 
 if TYPE_CHECKING:
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
-    from corpid.ports import TransientUnit
+    from corpid.ports import AuditEvent, TransientUnit
     from corpid.protocol.authorization_response import AuthorizationResponse
     from corpid.protocol.errors import OAuthError
     from corpid.protocol.records import AuthorizationRequest, Client
+
+OF_SESSION: Final = "session"
+"""the way of a sign-in in which nothing was asked for: single sign-on keeps how its session began, not with which code"""
 
 
 class OtherBrowser(Exception):
@@ -31,6 +35,18 @@ class OtherBrowser(Exception):
 
 class AlreadyCompleted(Exception):
     """This request was completed before, by another page or tab (D15)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """Which interaction answered a request, and when (epoch seconds)."""
+
+    interaction_id: str
+    at: int
+
+    def given_up(self, now: float) -> bool:
+        """Whether an answer that is not written yet never will be: nobody could take it any more (D15)."""
+        return now >= self.at + REDIRECT_REPEATED_SECONDS
 
 
 async def registered(provider: Provider, request: AuthorizationRequest, *, now: float) -> Client:
@@ -42,7 +58,8 @@ async def registered(provider: Provider, request: AuthorizationRequest, *, now: 
     if client is None:
         raise InvalidRequest("this client is not known here, or has been disabled")
     if request.redirect_uri not in client.redirect_uris:
-        raise InvalidRequest("the address to return to is no longer registered for this client")
+        asker = Asker(client=client, ui_locales=request.ui_locales)
+        raise InvalidRequest("the address to return to is no longer registered for this client").of(asker)
     return client
 
 
@@ -69,20 +86,30 @@ async def claimed_elsewhere(provider: Provider, interaction: Interaction, *, now
     return owner not in (None, interaction.browser_id.encode())
 
 
+async def completed(provider: Provider, interaction: Interaction, *, now: float) -> Completed | None:
+    """What has answered the request of an interaction, None while nothing has (D15)."""
+    key = interactions.request_key(provider, kinds.COMPLETED, interaction.request.client_id, interaction.reference)
+    value = await provider.transient.get(kinds.COMPLETED.name, key, now=now)
+    if value is None:
+        return None
+    interaction_id, _, at = value.decode().partition(" ")
+    # While an upgrade goes on, a process of before may have written no time.
+    return Completed(interaction_id=interaction_id, at=int(at or 0))
+
+
 def code_of(provider: Provider, interaction: Interaction) -> str:
     """The code of a finished interaction: derived, never stored in clear (D15)."""
     prefix = GENERATIONS[interaction.request.generation].code_prefix
     return prefix + provider.own_keys.mac("code", interaction.interaction_id)
 
 
-async def _win(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+async def _win(provider: Provider, unit: TransientUnit, caller: Caller, interaction: Interaction) -> None:
     request = interaction.request
     if not await interactions.claim_request(provider, unit, interaction):
         raise OtherBrowser
-    completed = interactions.request_key(provider, kinds.COMPLETED, request.client_id, interaction.reference)
-    if not await unit.add(
-        kinds.COMPLETED.name, completed, kinds.COMPLETED.seconds, interaction.interaction_id.encode()
-    ):
+    key = interactions.request_key(provider, kinds.COMPLETED, request.client_id, interaction.reference)
+    winner = f"{interaction.interaction_id} {int(caller.now)}".encode()
+    if not await unit.add(kinds.COMPLETED.name, key, kinds.COMPLETED.seconds, winner):
         raise AlreadyCompleted
 
 
@@ -91,7 +118,7 @@ async def write_code(provider: Provider, unit: TransientUnit, caller: Caller, in
 
     Raises OtherBrowser and AlreadyCompleted. `own_keys.ring` was awaited before. Source: D15, D18
     """
-    await _win(provider, unit, interaction)
+    await _win(provider, unit, caller, interaction)
     request = interaction.request
     code = code_of(provider, interaction)
     grant = Grant(
@@ -122,25 +149,25 @@ def _habits(request: AuthorizationRequest) -> tuple[str, ...]:
 def event(caller: Caller, interaction: Interaction, action: str, *, refused: str = "") -> AuditEvent:
     """What the audit is told of the end of a sign-in. Source: DESIGN, Security"""
     request = interaction.request
-    detail = {"amr": " ".join(interaction.amr), "address": caller.address}
-    if caller.device:
-        detail["device"] = caller.device
-    if request.context_type:
-        detail["context_type"] = request.context_type
-    if request.context_message:
-        detail["context_message"] = request.context_message
-    if refused:
-        detail["reason"] = refused
-    return AuditEvent(
-        actor=f"user:{interaction.user_id}" if interaction.user_id else "anonymous",
-        action=action,
-        object=interaction.interaction_id[:8],
+    return caller.event(
+        whoever(interaction.user_id),
+        action,
+        subject=interaction.interaction_id[:8],
         client_id=request.client_id,
         entity_id=interaction.entity_id,
         outcome="refused" if refused else "ok",
-        request_id=caller.request_id,
-        detail=detail,
+        amr=" ".join(interaction.amr),
+        way=_way(interaction),
+        context_type=request.context_type or "",
+        context_message=request.context_message or "",
+        reason=refused,
     )
+
+
+def _way(interaction: Interaction) -> str:
+    if interaction.session_id:
+        return OF_SESSION
+    return interaction.way.value if interaction.way is not None else ""
 
 
 async def complete(provider: Provider, caller: Caller, interaction: Interaction) -> Interaction:
@@ -179,7 +206,7 @@ async def refuse(provider: Provider, caller: Caller, interaction: Interaction, e
     )
     async with provider.transient.unit(caller.now) as unit:
         await interactions.claim_step(provider, unit, interaction)
-        await _win(provider, unit, interaction)
+        await _win(provider, unit, caller, interaction)
         await interactions.keep(provider, unit, finished)
         refusal = event(caller, interaction, "sign_in.refuse", refused=error.description)
         await provider.registry.audit.write(refusal, now=caller.now)

@@ -18,8 +18,9 @@ from corpid.protocol import authorization_request, parameters
 from corpid.protocol.authorization_request import REQUEST_PARAMETERS
 from corpid.protocol.authorization_response import ReturnAddress
 from corpid.protocol.errors import InvalidRequest
-from corpid.protocol.limits import STATE_CHARACTERS
+from corpid.protocol.limits import STATE_CHARACTERS, UI_LOCALES_CHARACTERS
 from corpid.protocol.parameters import required
+from corpid.protocol.records import Asker
 
 if TYPE_CHECKING:
     from corpid.flows.arrival import Answered
@@ -54,8 +55,10 @@ async def arrive(
         state=parameters.lone(query, "state", longest=STATE_CHARACTERS),
         iss=provider.policy.iss_of_callback,
     )
+    wished = parameters.lone(query, "ui_locales", longest=UI_LOCALES_CHARACTERS) or ""
+    asker = Asker(client=client, ui_locales=tuple(wished.split()))
     entering = _enter(provider, caller, client, query, generation=generation, cookie=cookie, visible=may_complete)
-    return await arrival.answered(caller, address, entering)
+    return await arrival.answered(caller, asker, address, entering)
 
 
 async def _enter(
@@ -82,7 +85,7 @@ async def _enter(
     )
     prospect = await arrival.prospect(provider, arriving, caller.now)
     if prospect.obstacle is None and visible:
-        return await arrival.complete_at_once(provider, caller, client, prospect.interaction)
+        return await arrival.complete_at_once(provider, caller, client, prospect)
     before = await arrival.before(provider, client.client_id, arriving.mark, browser, caller.now)
     if before is not None and before.outcome is None and caller.now < before.expires_at:
         return Entered(interaction_id=before.interaction_id, cookie=None)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from corpid.directory.records import Credentials
 from corpid.flows import kinds
+from corpid.flows.ways import Way
 from corpid.jose.encoding import tuple_bytes
 from corpid.protocol.limits import INTERACTION_SECONDS
 from corpid.protocol.records import AuthorizationRequest
 
 if TYPE_CHECKING:
+    from corpid.directory.records import Credentials
     from corpid.flows.provider import Provider
     from corpid.ports import TransientUnit
 
@@ -72,12 +73,14 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """as the person typed it, in its mapped form; shown on the pages"""
     passkey: str = ""
     """the credential id of the passkey that signed it in"""
-    way: str = ""
-    """the way of the second factor that was chosen (`ways.Way`)"""
+    way: Way | None = None
+    """the way of the second factor that was chosen"""
     mails: int = 0
     """codes sent by e-mail, whoever was signing in: their number is part of each"""
     mailed_at: int = 0
     """when the last of them was sent"""
+    made_session_id: str = ""
+    """the session that its factors began, with which it ends"""
 
     @property
     def signed_in(self) -> bool:
@@ -99,8 +102,9 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
             entity_id="",
             consented=False,
             passkey="",
-            way="",
+            way=None,
             mailed_at=0,
+            made_session_id="",
         )
 
 
@@ -109,15 +113,13 @@ def fingerprint(credentials: Credentials) -> bytes:
     return sha256(tuple_bytes(*credentials.factors)).digest()
 
 
-async def same_factors(provider: Provider, interaction: Interaction) -> bool:
-    """Whether the factors that a sign-in was checked against are still its owner's (D50)."""
-    credentials = await provider.registry.directory.credentials(interaction.user_id)
+async def same_factors(provider: Provider, interaction: Interaction, credentials: Credentials) -> bool:
+    """Whether the factors that a sign-in was checked against are still its owner's, whose `credentials` are these (D50)."""
     if interaction.passkey:
         passkey = await provider.registry.factors.passkey(interaction.passkey)
         if passkey is None or passkey.user_id != interaction.user_id:
             return False
-        credentials = credentials or Credentials(user_id=interaction.user_id)
-    return credentials is not None and fingerprint(credentials) == interaction.factors
+    return fingerprint(credentials) == interaction.factors
 
 
 class StaleStep(Exception):
@@ -155,6 +157,15 @@ async def claim_step(provider: Provider, unit: TransientUnit, interaction: Inter
     await claim_step_of(provider, unit, kinds.INTERACTION, interaction.interaction_id, interaction)
 
 
+async def give_back_step(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+    """Let the step be claimed anew that this unit has claimed in vain, also where a unit is not undone (D15)."""
+    await unit.take(kinds.STEP.name, _step_key(provider, interaction.interaction_id, interaction))
+
+
+def _step_key(provider: Provider, name: str, looked_at: HasSerial) -> bytes:
+    return kinds.key(kinds.STEP, provider.policy.base_url, name, str(looked_at.serial))
+
+
 async def claim_step_of(
     provider: Provider, unit: TransientUnit, kind: kinds.Kind, name: str, looked_at: HasSerial
 ) -> None:
@@ -162,21 +173,20 @@ async def claim_step_of(
 
     Raises StaleStep for everybody but the first (D15).
     """
-    issuer = provider.policy.base_url
-    step = kinds.key(kinds.STEP, issuer, name, str(looked_at.serial))
-    if not await unit.add(kinds.STEP.name, step, kinds.STEP.seconds):
+    if not await unit.add(kinds.STEP.name, _step_key(provider, name, looked_at), kinds.STEP.seconds):
         raise StaleStep
-    stored = await unit.get(kind.name, kinds.key(kind, issuer, name))
+    stored = await unit.get(kind.name, kinds.key(kind, provider.policy.base_url, name))
     if stored is None or msgspec.msgpack.decode(stored, type=type(looked_at)).serial != looked_at.serial:
         raise StaleStep
 
 
-async def move(provider: Provider, interaction: Interaction, *, now: float, **changes: object) -> None:
-    """Claim the next step and write what it changes. Raises StaleStep (D15)."""
+async def move(provider: Provider, interaction: Interaction, *, now: float, **changes: object) -> Interaction:
+    """Claim the next step and write what it changes; returns the interaction as it is now. Raises StaleStep (D15)."""
     moved = msgspec.structs.replace(interaction, serial=interaction.serial + 1, **changes)
     async with provider.transient.unit(now) as unit:
         await claim_step(provider, unit, interaction)
         await keep(provider, unit, moved)
+    return moved
 
 
 async def claim_request(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:

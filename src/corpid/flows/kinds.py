@@ -48,12 +48,22 @@ UNLOCKS: Final = Kind("unlocks", 1800)
 """outlives the attempts that an unlocking makes forgotten"""
 ATTEMPT_SLOT: Final = Kind("attempt_slot", 0)
 SECOND_FACTOR_MISSES: Final = Kind("second_factor_misses", limits.COMPLETION_KEPT_SECONDS)
-PASSKEY_CHALLENGE: Final = Kind("passkey_challenge", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
+MISSES_OF_OWNER: Final = Kind("misses_of_owner", DAY)
+"""wrong codes after the right password, of which a person is told once in that time"""
+CHALLENGE: Final = Kind("challenge", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
 """outlives whatever a challenge can be for"""
 MAILED_CODES: Final = Kind("mailed_codes", 3600)
+NEWCOMER: Final = Kind("newcomer", 90 * DAY)
+"""a person who has set up their sign-in and has not used it yet"""
 RECOVERIES: Final = Kind("recoveries", 3600)
+"""requests for a new password from one address"""
+RECOVERY_LETTERS: Final = Kind("recovery_letters", limits.PASSWORD_LINK_SECONDS)
+"""no longer than a link lasts: whoever gets no further letter has one that works"""
 ENROLMENT: Final = Kind("enrolment", limits.ENROLMENT_SECONDS + limits.SPENT_MARGIN_SECONDS)
 LINK_CLAIM: Final = Kind("link_claim", limits.ENROLMENT_SECONDS)
+ACCOUNT_PAGE: Final = Kind("account_page", limits.ACCOUNT_PAGE_SECONDS)
+ACCOUNT_OFFER: Final = Kind("account_offer", DAY)
+"""what is offered in the account, an app's key or recovery codes, stays the same for as long"""
 UNDER_WAY: Final = Kind("under_way", limits.ENROLMENT_SECONDS)
 """the enrolment that a person has begun last, for each purpose"""
 

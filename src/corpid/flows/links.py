@@ -6,35 +6,106 @@ nothing, since mail programs look too; it is spent when what it leads to is writ
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from corpid.directory.access import Actor, Object, authorise
-from corpid.directory.records import Credentials
-from corpid.flows import interactions
+from corpid.flows import interactions, letters
+from corpid.flows.enrolment.steps import Step
 from corpid.jose.encoding import base64url
 from corpid.ports import AuditEvent, Link
 from corpid.protocol.limits import INVITATION_SECONDS, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.directory.access import ObjectKind
-    from corpid.directory.records import User
+    from corpid.directory.records import Credentials, User
+    from corpid.flows.letters import Notice
     from corpid.ports import LinkPurpose, Registry
+    from corpid.texts import Phrase
 
-LIFETIMES: Final[Mapping[LinkPurpose, int]] = {
-    "invitation": INVITATION_SECONDS,
-    "password": PASSWORD_LINK_SECONDS,
-    "second_factor": SECOND_FACTOR_LINK_SECONDS,
-}
-"""in seconds"""
-_OBJECTS: Final[Mapping[LinkPurpose, ObjectKind]] = {
-    "invitation": "link",
-    "password": "password link",
-    "second_factor": "link",
-}
 PATH: Final = "/enrol/"
+_HOUR: Final = 3600
+_MINUTE: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """What a link is for: how long it works, in seconds, what it leads through, and what people read of it."""
+
+    seconds: int
+    object_kind: ObjectKind
+    """as what making one is authorised"""
+    steps: tuple[Step, ...]
+    asks_for: Literal["", "password", "second factor"]
+    """what has to be shown first"""
+    begins: bool = False
+    """whether the person has nothing to sign in with before"""
+    drops_app: bool = False
+    """whether an app from before ends: whoever has the lost phone has it"""
+    heading: Phrase
+    """of the page that it opens, and the subject of its letter"""
+    lead: Phrase
+    """stands before the address in its letter"""
+    told: Callable[[str, str], Phrase]
+    """on the page that it opens, by the names of the person and of the provider"""
+    done: Phrase
+    """the heading at the end"""
+    notice: Notice | None
+    """what the person is told afterwards; None: by what was set up"""
+
+
+PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
+    "invitation": Purpose(
+        seconds=INVITATION_SECONDS,
+        object_kind="link",
+        steps=(Step.FIRST, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
+        asks_for="",
+        begins=True,
+        heading=phrase("Set up your sign-in"),
+        lead=phrase(
+            "You can now set up your sign-in. Open this address within {hours} hours; it works once:",
+            hours=INVITATION_SECONDS // _HOUR,
+        ),
+        told=lambda user, name: phrase("{user}, here you set up how you sign in with {name}.", user=user, name=name),
+        done=phrase("Your sign-in is set up"),
+        notice=letters.SET_UP,
+    ),
+    "password": Purpose(
+        seconds=PASSWORD_LINK_SECONDS,
+        object_kind="password link",
+        steps=(Step.PROVE_SECOND_FACTOR, Step.PASSWORD),
+        asks_for="second factor",
+        heading=phrase("Choose a new password"),
+        lead=phrase(
+            "You can choose a new password. Open this address within {minutes} minutes; it works once, and asks for "
+            "your second factor first:",
+            minutes=PASSWORD_LINK_SECONDS // _MINUTE,
+        ),
+        told=lambda user, name: phrase("{user}, here you choose a new password for {name}.", user=user, name=name),
+        done=phrase("Your password is changed"),
+        notice=letters.PASSWORD_CHANGED,
+    ),
+    "second_factor": Purpose(
+        seconds=SECOND_FACTOR_LINK_SECONDS,
+        object_kind="link",
+        steps=(Step.PROVE_PASSWORD, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
+        asks_for="password",
+        drops_app=True,
+        heading=phrase("Set up your second factor anew"),
+        lead=phrase(
+            "You can set up your second factor anew. Open this address within {hours} hours; it works once, and asks "
+            "for your password first:",
+            hours=SECOND_FACTOR_LINK_SECONDS // _HOUR,
+        ),
+        told=lambda user, name: phrase("{user}, here you set up a new second factor for {name}.", user=user, name=name),
+        done=phrase("Your second factor is changed"),
+        notice=None,
+    ),
+}
 
 
 def link_hash(secret: str) -> str:
@@ -57,15 +128,15 @@ async def make(
 
     Returns the path below base_url. Raises access.Forbidden and StoreUnavailable. Source: DESIGN, Security
     """
-    authorise(actor, "write", Object(kind=_OBJECTS[purpose], user_id=user.user_id))
+    authorise(actor, "write", Object(kind=PURPOSES[purpose].object_kind, user_id=user.user_id))
     secret = new_id()
     link = Link(
         link_hash=link_hash(secret),
         purpose=purpose,
         user_id=user.user_id,
         created_at=int(now),
-        expires_at=int(now) + LIFETIMES[purpose],
-        factors=_fingerprint(await _credentials(registry, user.user_id)),
+        expires_at=int(now) + PURPOSES[purpose].seconds,
+        factors=_fingerprint(await registry.factors.credentials(user.user_id)),
     )
     event = AuditEvent(actor=actor.name, action=f"link.{purpose}", object=user.user_id, request_id=request_id)
     await registry.factors.keep_link(link, event, spared=spared)
@@ -77,7 +148,7 @@ async def holding(registry: Registry, link_hash: str, *, now: float) -> Link | N
     link = await registry.factors.link(link_hash)
     if link is None:
         return None
-    return link if opens(link, await _credentials(registry, link.user_id), now=now) else None
+    return link if opens(link, await registry.factors.credentials(link.user_id), now=now) else None
 
 
 def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
@@ -86,10 +157,6 @@ def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
     Source: DESIGN, Security
     """
     return now < link.expires_at and _fingerprint(credentials) == link.factors
-
-
-async def _credentials(registry: Registry, user_id: str) -> Credentials:
-    return await registry.directory.credentials(user_id) or Credentials(user_id=user_id)
 
 
 def _fingerprint(credentials: Credentials) -> str:

@@ -1,158 +1,102 @@
-"""Signing in with a passkey: both factors at once, and no user name (D46)."""
+"""Signing in with a passkey: both factors at once and no user name, or the second one beside a password (D45, D46)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.directory.records import Credentials
-from corpid.flows import factors, interactions, passkey_challenges, throttle
+from corpid.flows import passkeys, second_factor, signed_in, throttle
 from corpid.flows.interactions import StaleStep
 from corpid.flows.sign_in import Rejected, event
-from corpid.protocol import assurance, passkeys
-from corpid.protocol.passkeys import CounterWentBack, PasskeyRefused
+from corpid.flows.ways import Way
+from corpid.protocol import assurance
+from corpid.protocol.passkeys import PasskeyRefused
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
+    from typing import Literal
 
-    from corpid.directory.records import User
+    from corpid.directory.records import Passkey, User
     from corpid.flows.caller import Caller
+    from corpid.flows.interactions import Interaction
     from corpid.flows.provider import Provider
     from corpid.flows.sign_in import Visit
-    from corpid.ports import AuditEvent, Passkey
-    from corpid.protocol.passkeys import RelyingParty
+    from corpid.ports import AuditEvent
+    from corpid.texts import Phrase
 
-_PURPOSE: Final = "sign-in"
-_REASON_CHARACTERS: Final = 200
-"""it may repeat what the browser sent"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """What an answer says of itself, of which nothing is proved yet."""
-
-    answer: dict[str, Any]
-    challenge: bytes
-    passkey: Passkey | None
-    user: User | None
+_ALONE: Final = "sign-in"
+_BESIDE_A_PASSWORD: Final = "second-factor"
 
 
-def party(provider: Provider) -> RelyingParty:
-    """Whom the passkeys of this deployment are made for (D46)."""
-    return passkeys.relying_party(provider.policy.base_url, provider.policy.name)
+def _purpose(interaction: Interaction) -> str:
+    return _BESIDE_A_PASSWORD if interaction.user_id else _ALONE
 
 
-def offered(provider: Provider) -> bool:
-    """Whether passkeys work here: they belong to a host name, never to an address. Source: WebAuthn §5.1.3, D34, D46"""
-    try:
-        ip_address(party(provider).rp_id)
-    except ValueError:
-        return True
-    return False
+def options(provider: Provider, visit: Visit, *, allowed: Iterable[Passkey] = ()) -> str:
+    """The JSON that a page of the sign-in gives the browser, empty where passkeys do not work; spends nothing.
 
-
-def options(provider: Provider, visit: Visit) -> str:
-    """The JSON that the sign-in page gives the browser, empty where passkeys do not work. Looking spends nothing (D46)."""
-    if not offered(provider):
-        return ""
-    challenge = passkey_challenges.make(provider, _PURPOSE, visit.interaction.interaction_id)
-    return passkeys.authentication_options(party(provider), challenge=challenge)
-
-
-async def submit_passkey(provider: Provider, caller: Caller, visit: Visit, *, answer: str) -> str:
-    """A browser's answer, as JSON; returns the browser's new cookie value.
-
-    Whatever is wrong, the person reads one sentence. Raises Rejected, Throttled, StaleStep, OtherBrowser.
-    Source: WebAuthn §7.2, D15, D46
+    After the password `allowed` are those of the person (D45, D46).
     """
-    if visit.interaction.user_id:
+    interaction = visit.interaction
+    return passkeys.authentication_options(provider, _purpose(interaction), interaction.interaction_id, allowed=allowed)
+
+
+async def submit_passkey(provider: Provider, caller: Caller, visit: Visit, *, answer: str) -> Visit:
+    """A browser's answer, as JSON; returns the visit as it is now, with a new cookie value.
+
+    After the password it has to be a passkey of the same person. Whatever is wrong, they read one sentence.
+    Raises Rejected, Throttled, StaleStep, OtherBrowser. Source: WebAuthn §7.2, D15, D45, D46
+    """
+    interaction = visit.interaction
+    if interaction.signed_in:
         raise StaleStep
-    user = None
+    await throttle.attempt_passkey(provider, caller)
+    known = (await second_factor.person(provider, caller, visit)).user if interaction.user_id else None
+    user = known
     try:
-        claim = await claimed(provider, answer)
-        user = claim.user
-        await throttle.attempt_passkey(provider, caller)
-        owner, used = await proved(
+        claim = await passkeys.claimed(provider, answer)
+        user = known or claim.user
+        owner, used = await passkeys.proved(
             provider,
             caller,
             claim,
-            purpose=_PURPOSE,
-            subject=visit.interaction.interaction_id,
-            entry_of=lambda owner: event(caller, visit, owner, "sign_in.passkey", "ok"),
+            purpose=_purpose(interaction),
+            subject=interaction.interaction_id,
+            entry_of=lambda owner: _event(caller, visit, owner, "ok"),
+            only=interaction.user_id,
         )
     except PasskeyRefused as refusal:
         await _refused(provider, caller, visit, user, refusal)
-        sentence = "This passkey was not accepted. Use another one, or your user name and password."
-        raise Rejected(phrase(sentence)) from None
-    credentials = await provider.registry.directory.credentials(owner.user_id) or Credentials(user_id=owner.user_id)
-    shown = factors.Shown(
-        user=owner,
-        amr=assurance.PASSKEY,
-        factors=interactions.fingerprint(credentials),
-        passkey=used.credential_id,
-    )
-    return await factors.complete(provider, caller, visit, shown)
+        raise Rejected(_sentence(interaction)) from None
+    shown = await _shown(provider, visit, owner, used)
+    return await signed_in.complete(provider, caller, visit, shown)
 
 
-async def claimed(provider: Provider, answer: str) -> Claim:
-    """What a browser's answer, as JSON, says of itself. Raises PasskeyRefused. Source: WebAuthn §7.2, D46"""
-    parsed = passkeys.parse_answer(answer)
-    passkey = await provider.registry.factors.passkey(passkeys.credential_id(parsed))
-    user = await provider.registry.directory.user(passkey.user_id) if passkey else None
-    return Claim(
-        answer=parsed,
-        challenge=passkeys.challenge_of(parsed),
-        passkey=passkey,
-        user=user,
-    )
+async def _shown(provider: Provider, visit: Visit, owner: User, used: Passkey) -> signed_in.Shown:
+    if visit.standing is not None:
+        credentials, amr = visit.standing.credentials, assurance.PASSWORD_AND_PASSKEY
+        return signed_in.Shown(user=owner, credentials=credentials, amr=amr, passkey=used.credential_id)
+    credentials = await provider.registry.factors.credentials(owner.user_id)
+    return signed_in.Shown(user=owner, credentials=credentials, amr=assurance.PASSKEY, passkey=used.credential_id)
 
 
-async def proved(
-    provider: Provider,
-    caller: Caller,
-    claim: Claim,
-    *,
-    purpose: str,
-    subject: str,
-    entry_of: Callable[[User], AuditEvent],
-) -> tuple[User, Passkey]:
-    """The owner of a passkey that was shown, and the passkey as it is now; `entry_of` makes the entry of its use.
+def _sentence(interaction: Interaction) -> Phrase:
+    if interaction.user_id:
+        return phrase("This passkey was not accepted. Use another one of this account, or another way.")
+    return phrase("This passkey was not accepted. Use another one, or your user name and password.")
 
-    The challenge, which was made for `purpose` and `subject`, is spent first, whatever comes after it.
-    Raises PasskeyRefused and StaleStep. Source: WebAuthn §7.2, D46
-    """
-    if not passkey_challenges.is_own(provider, claim.challenge, purpose, subject):
-        raise PasskeyRefused("the challenge was not made for this page")
-    async with provider.transient.unit(caller.now) as unit:
-        first = await passkey_challenges.spend(provider, unit, claim.challenge)
-    if not first:
-        raise StaleStep
-    passkey, user = claim.passkey, claim.user
-    if passkey is None:
-        raise PasskeyRefused("no such passkey is known here")
-    proven = passkeys.verify_authentication(
-        party(provider),
-        claim.answer,
-        challenge=claim.challenge,
-        public_key=passkey.public_key,
-        sign_count=passkey.sign_count,
-        user_handle=passkey.user_id.encode(),
-    )
-    if user is None or not user.enabled:
-        raise PasskeyRefused("its owner can no longer sign in")
-    used = msgspec.structs.replace(passkey, sign_count=proven.sign_count, synced=proven.synced, used_at=int(caller.now))
-    if not await provider.registry.factors.use_passkey(used, passkey, entry_of(user)):
-        raise CounterWentBack("the counter was raised meanwhile, or the passkey was removed")
-    return user, used
+
+def _event(caller: Caller, visit: Visit, user: User | None, outcome: Literal["ok", "refused"]) -> AuditEvent:
+    if visit.interaction.user_id:
+        return second_factor.event_of(caller, visit, user, Way.PASSKEY, outcome)
+    return event(caller, visit, user, "sign_in.passkey", outcome)
 
 
 async def _refused(
     provider: Provider, caller: Caller, visit: Visit, user: User | None, refusal: PasskeyRefused
 ) -> None:
-    entry = event(caller, visit, user, "sign_in.passkey", "refused")
-    detail = {**entry.detail, "reason": repr(str(refusal)[:_REASON_CHARACTERS])}
+    entry = _event(caller, visit, user, "refused")
+    detail = {**entry.detail, "reason": passkeys.reason(refusal)}
     await provider.registry.audit.write(msgspec.structs.replace(entry, detail=detail), now=caller.now)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PAR: Final = "par"
 TOKEN: Final = "token"
 SIGN_IN: Final = "sign_in"
+ACCOUNT: Final = "account"
+"""the account, and a forgotten password: anybody can begin there without a client, and it is kept for hours"""
 WINDOW_SECONDS: Final = 60
 _PARTS: Final = 20
 _ENTRIES: Final = 20_000

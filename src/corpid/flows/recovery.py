@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corpid.directory import names
 from corpid.directory.access import ANONYMOUS
-from corpid.flows import kinds, links, notices
+from corpid.flows import held_factors, kinds, letters, links, throttle
 from corpid.flows.enrolment import enrolments
 from corpid.flows.throttle import Throttled, site
 from corpid.ports import StoreUnavailable
@@ -22,30 +22,34 @@ if TYPE_CHECKING:
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
 
+PATH: Final = "/recover"
+"""under base_url"""
+
 
 async def ask(provider: Provider, caller: Caller) -> None:
     """Count a request of this address. Raises Throttled (D47)."""
     kind = kinds.RECOVERIES
     window = str(int(caller.now // kind.seconds))
-    key = kinds.key(kind, provider.policy.base_url, "address", site(caller.address), window)
+    key = kinds.key(kind, provider.policy.base_url, site(caller.address), window)
     async with provider.transient.unit(caller.now) as unit:
         asked = await unit.count(kind.name, key, kind.seconds)
     if asked > RECOVERIES_PER_ADDRESS:
         raise Throttled(ceil(kind.seconds - caller.now % kind.seconds))
 
 
-async def answer(provider: Provider, caller: Caller, user_name: str) -> None:
+async def answer(provider: Provider, caller: Caller, user_name: str, *, known_as: str) -> None:
     """Send the letter, if there is anybody to send one to: what follows a request, once it was answered.
 
-    A few in an hour for one account; more are passed over. Whoever has begun with an earlier link goes on, since
-    somebody else may have asked. Source: D44, D45, D47
+    A few for one account while a link works; more are passed over. A browser that is known for it has as many of its own, so
+    that strangers cannot keep its owner out. Whoever has begun with an earlier link goes on, since somebody else may
+    have asked. Source: D44, D45, D47
     """
     with suppress(StoreUnavailable):
         user = await _named(provider, user_name)
-        if user is None or not user.email or not await _admitted(provider, caller, user):
+        if user is None or not user.email or not await _admitted(provider, caller, user, known_as):
             return
-        if not user.enabled or not await _has_second_factor(provider, user):
-            notices.no_link(provider, user)
+        if not user.enabled or not await _goes_on(provider, user):
+            letters.no_link(provider, user)
             return
         path = await links.make(
             provider.registry,
@@ -57,7 +61,8 @@ async def answer(provider: Provider, caller: Caller, user_name: str) -> None:
             request_id=caller.request_id,
             spared=await enrolments.under_way(provider, caller, user, "password"),
         )
-        notices.link(provider.mail, user, "password", provider.policy.base_url + path, provider=provider.policy.name)
+        url, purpose = provider.policy.base_url + path, links.PURPOSES["password"]
+        letters.link(provider.mail, user, purpose, url, provider_name=provider.policy.name)
 
 
 async def _named(provider: Provider, user_name: str) -> User | None:
@@ -68,17 +73,14 @@ async def _named(provider: Provider, user_name: str) -> User | None:
     return await provider.registry.directory.user_by_name(name)
 
 
-async def _admitted(provider: Provider, caller: Caller, user: User) -> bool:
-    key = kinds.key(kinds.RECOVERIES, provider.policy.base_url, "account", user.user_id)
+async def _admitted(provider: Provider, caller: Caller, user: User, known_as: str) -> bool:
+    known = await throttle.is_known(provider, caller, names.user_name(user.user_name), known_as)
+    key = kinds.key(kinds.RECOVERY_LETTERS, provider.policy.base_url, user.user_id, known_as if known else "")
     async with provider.transient.unit(caller.now) as unit:
-        sent = await unit.count(kinds.RECOVERIES.name, key, kinds.RECOVERIES.seconds)
+        sent = await unit.count(kinds.RECOVERY_LETTERS.name, key, kinds.RECOVERY_LETTERS.seconds)
     return sent <= RECOVERIES_PER_ACCOUNT
 
 
-async def _has_second_factor(provider: Provider, user: User) -> bool:
-    """One that is not the mailbox itself, which the link comes to already."""
-    known = await provider.registry.directory.credentials(user.user_id)
-    if known is not None and known.totp_secret:
-        return True
-    factors = provider.registry.factors
-    return bool(await factors.passkeys(user.user_id)) or await factors.recovery_codes_left(user.user_id) > 0
+async def _goes_on(provider: Provider, user: User) -> bool:
+    """Whether there is something to show that is not the mailbox itself, which the link comes to already."""
+    return (await held_factors.of(provider.registry, user.user_id)).second_factor

@@ -1,17 +1,28 @@
-"""The second factor of a sign-in: the code of an app, one by e-mail, or one kept for recovery (D45)."""
+"""The codes beside a password: of an app, by e-mail, or kept for recovery; and who stands before them (D45)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from corpid.directory import names
-from corpid.flows import completion, email_codes, factors, interactions, kinds, notices, throttle, ways
+from corpid.flows import (
+    completion,
+    email_codes,
+    interactions,
+    kinds,
+    letters,
+    second_factor_codes,
+    signed_in,
+    throttle,
+    ways,
+)
 from corpid.flows.interactions import StaleStep
-from corpid.flows.sign_in import Rejected, event
+from corpid.flows.sign_in import Rejected, event, without_second_factor
 from corpid.flows.ways import Way
-from corpid.protocol import assurance, recovery_codes, totp
+from corpid.protocol import assurance
 from corpid.protocol.errors import AccessDenied
 from corpid.protocol.limits import TOTP_MISSES
 from corpid.protocol.totp import WrongCode
@@ -25,6 +36,7 @@ if TYPE_CHECKING:
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.flows.sign_in import Visit
+    from corpid.flows.ways import Standing
     from corpid.ports import AuditEvent
     from corpid.texts import Phrase
 
@@ -41,77 +53,84 @@ class Stopped(Exception):
     """Too many wrong codes: this sign-in has just been ended (D45)."""
 
 
-async def submit_code(provider: Provider, caller: Caller, visit: Visit, *, code: str) -> str:
-    """The second factor, in the way that is asked for; returns the browser's new cookie value.
+async def submit_code(provider: Provider, caller: Caller, visit: Visit, *, code: str) -> Visit:
+    """The second factor, in the way that is asked for; returns the visit as it is now, with a new cookie value.
 
     Five misses, in whichever ways, end the interaction with access_denied. Raises Rejected, Stopped, Throttled,
     StaleStep. Source: D34, D45
     """
-    user, credentials = await _person(provider, visit)
-    way = ways.chosen(visit.interaction, await ways.of(provider, user, credentials))
-    await throttle.attempt_second_factor(provider, caller, names.user_name(user.user_name), visit.browser.browser_id)
+    standing = await person(provider, caller, visit)
+    user, way = standing.user, ways.chosen(visit.interaction, standing)
+    if way not in _ACCEPT:
+        raise StaleStep
+    await throttle.attempt_second_factor(provider, caller, names.user_name(user.user_name), visit.browser.known_as)
     try:
-        await _ACCEPT[way](provider, caller, visit, user, credentials, code)
+        await _ACCEPT[way](provider, caller, visit, user, standing.credentials, code)
     except WrongCode:
         await _miss(provider, caller, visit, user, way)
         raise Rejected(_WRONG[way]) from None
-    shown = factors.Shown(user=user, amr=assurance.PASSWORD_AND_CODE)
-    return await factors.complete(provider, caller, visit, shown)
+    shown = signed_in.Shown(user=user, credentials=standing.credentials, amr=assurance.PASSWORD_AND_CODE, way=way)
+    return await signed_in.complete(provider, caller, visit, shown)
 
 
-async def choose_way(provider: Provider, caller: Caller, visit: Visit, *, way: str) -> None:
+async def choose_way(provider: Provider, caller: Caller, visit: Visit, *, way: str) -> Visit:
     """Another way to show the second factor; by e-mail a code is sent, unless one is to be typed that was.
 
-    Raises Rejected, StaleStep. Source: D45
+    Returns the visit as it is now. Raises Rejected, StaleStep. Source: D45
     """
     interaction = visit.interaction
-    user, credentials = await _person(provider, visit)
-    named = next((each for each in await ways.of(provider, user, credentials) if each.value == way), None)
+    standing = await person(provider, caller, visit)
+    named = next((each for each in standing.ways if each.value == way), None)
     if named is None:
         raise Rejected(phrase("Choose one of the ways that are shown."))
-    back = interaction.way != Way.EMAIL.value and ways.under_way(interaction, now=caller.now)
+    back = interaction.way is not Way.EMAIL and ways.under_way(interaction, now=caller.now)
     if named is Way.EMAIL and not back:
-        await email_codes.send(provider, caller, visit, user)
+        moved = await email_codes.send(provider, caller, visit, standing.user)
     else:
-        await interactions.move(provider, interaction, now=caller.now, way=named.value)
+        moved = await interactions.move(provider, interaction, now=caller.now, way=named)
+    return replace(visit, interaction=moved)
 
 
-async def _person(provider: Provider, visit: Visit) -> tuple[User, Credentials]:
-    interaction = visit.interaction
-    if not interaction.user_id or interaction.signed_in:
+async def person(provider: Provider, caller: Caller, visit: Visit) -> Standing:
+    """Who has shown their password and nothing else yet. Raises Rejected for an account that was switched off.
+
+    Raises StaleStep where nobody stands there: also where no second factor is left, which the audit is told; and
+    Throttled, so that nobody fills the audit with that. Source: D45, D47, D50
+    """
+    if visit.stranded:
+        user = await provider.registry.directory.user(visit.stranded)
+        if user is not None:
+            await throttle.attempt_second_factor(
+                provider, caller, names.user_name(user.user_name), visit.browser.known_as
+            )
+        await provider.registry.audit.write(without_second_factor(caller, visit, user), now=caller.now)
+    if visit.standing is None:
         raise StaleStep
-    user = await provider.registry.directory.user(interaction.user_id)
-    credentials = await provider.registry.directory.credentials(interaction.user_id)
-    if user is None or not user.enabled or credentials is None:
+    if not visit.standing.user.enabled:
         raise Rejected(phrase("This account can no longer sign in. Ask your administrator."))
-    return user, credentials
+    return visit.standing
 
 
 async def _accept_app(
     provider: Provider, caller: Caller, visit: Visit, user: User, credentials: Credentials, code: str
 ) -> None:
-    step = totp.matching_step(credentials.totp_secret or "", code, caller.now)
-    entry = _event(caller, visit, user, Way.APP, "ok")
-    if not await provider.registry.directory.raise_totp_step(user.user_id, step, entry):
-        raise WrongCode("this code was used before")
+    entry = event_of(caller, visit, user, Way.APP, "ok")
+    await second_factor_codes.accept_app(provider, caller, credentials, code, entry)
 
 
 async def _accept_mailed(
     provider: Provider, caller: Caller, visit: Visit, user: User, _: Credentials, code: str
 ) -> None:
-    email_codes.check(provider, caller, visit.interaction, user, code)
-    await provider.registry.audit.write(_event(caller, visit, user, Way.EMAIL, "ok"), now=caller.now)
+    at = visit.interaction
+    email_codes.check(provider, caller, at.interaction_id, at, user, code)
+    await provider.registry.audit.write(event_of(caller, visit, user, Way.EMAIL, "ok"), now=caller.now)
 
 
 async def _accept_recovery(
     provider: Provider, caller: Caller, visit: Visit, user: User, _: Credentials, code: str
 ) -> None:
-    code_hash = recovery_codes.hashed(user.user_id, code)
-    entry = _event(caller, visit, user, Way.RECOVERY, "ok")
-    if not await provider.registry.factors.take_recovery_code(user.user_id, code_hash, entry):
-        raise WrongCode("this is none of the recovery codes that are left")
-    left = await provider.registry.factors.recovery_codes_left(user.user_id)
-    notices.recovery_code_used(provider, user, left=left)
+    entry = event_of(caller, visit, user, Way.RECOVERY, "ok")
+    await second_factor_codes.accept_recovery(provider, user, code, entry)
 
 
 _ACCEPT: Final[Mapping[Way, Accept]] = {
@@ -121,17 +140,24 @@ _ACCEPT: Final[Mapping[Way, Accept]] = {
 }
 
 
-def _event(caller: Caller, visit: Visit, user: User, way: Way, outcome: Literal["ok", "refused"]) -> AuditEvent:
+def event_of(
+    caller: Caller, visit: Visit, user: User | None, way: Way, outcome: Literal["ok", "refused"]
+) -> AuditEvent:
+    """What the audit is told of a second factor that was shown. Source: DESIGN, Security"""
     entry = event(caller, visit, user, "sign_in.second_factor", outcome)
     return msgspec.structs.replace(entry, detail={**entry.detail, "way": way.value})
 
 
 async def _miss(provider: Provider, caller: Caller, visit: Visit, user: User, way: Way) -> None:
-    key = kinds.key(kinds.SECOND_FACTOR_MISSES, provider.policy.base_url, visit.interaction.interaction_id)
+    """Whoever comes so far has the password, so its owner is told: once a day, however often it happens."""
+    of_owner = kinds.key(kinds.MISSES_OF_OWNER, provider.policy.base_url, user.user_id)
     async with provider.transient.unit(caller.now) as unit:
-        misses = await unit.count(kinds.SECOND_FACTOR_MISSES.name, key, kinds.SECOND_FACTOR_MISSES.seconds)
-        await provider.registry.audit.write(_event(caller, visit, user, way, "refused"), now=caller.now)
-    if misses >= TOTP_MISSES:
+        too_many = await second_factor_codes.count_miss(provider, unit, visit.interaction.interaction_id)
+        misses = await unit.count(kinds.MISSES_OF_OWNER.name, of_owner, kinds.MISSES_OF_OWNER.seconds)
+        await provider.registry.audit.write(event_of(caller, visit, user, way, "refused"), now=caller.now)
+    if misses == TOTP_MISSES:
+        letters.tell(provider, user, letters.WRONG_CODES)
+    if too_many:
         refusal = AccessDenied("the second factor was wrong too often")
         await completion.refuse(provider, caller, visit.interaction, refusal)
         raise Stopped

@@ -1,36 +1,93 @@
-"""Signing out (D30)."""
+"""Signed-in browsers: their sessions begin, are used, and end here (D30)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from corpid.directory.access import Object, Person, authorise
 from corpid.flows import browsers
-from corpid.flows.browsers import Browser
-from corpid.ports import AuditEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from corpid.directory.access import Action
+    from corpid.flows.browsers import Browser
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
-    from corpid.ports import Session
+    from corpid.ports import Session, SessionPurpose
+
+NOTED_SECONDS: Final = 120
+"""how late a session may know of its last use: so seldom is it written"""
+_PLACES: Final[dict[SessionPurpose, str]] = {"sign_in": "session_id", "account": "account_id"}
+"""where a browser keeps its session of each purpose"""
 
 
-async def held(provider: Provider, browser: Browser | None, *, now: float) -> list[Session]:
-    """The live sessions of a browser: of single sign-on, and of the account's own pages (D30)."""
-    ids = (browser.session_id, browser.account_id) if browser is not None else ()
-    found = [await provider.registry.sessions.get(each, now=now) for each in ids if each]
-    return [each for each in found if each is not None and browser and each.browser_id == browser.browser_id]
+async def held(provider: Provider, browser: Browser | None, *, now: float, but_of: str = "") -> list[Session]:
+    """The live sessions of those who are signed in at a browser, but for the person of the user_id `but_of`.
+
+    Also those that the browser no longer keeps itself, since the same person has signed in there again. Source: D30
+    """
+    if browser is None:
+        return []
+    ids = [getattr(browser, place) for place in _PLACES.values()]
+    kept = [await provider.registry.sessions.get(each, now=now) for each in ids if each]
+    owners = {each.user_id for each in kept if each is not None and each.browser_id == browser.browser_id} - {but_of}
+    every = [each for owner in sorted(owners) for each in await provider.registry.sessions.of(owner, now=now)]
+    return [each for each in every if each.browser_id == browser.browser_id]
 
 
-async def sign_out(provider: Provider, caller: Caller, cookie: str, ending: Iterable[Session]) -> str:
+def kept_in(browser: Browser, session: Session) -> Browser:
+    """The browser that keeps this session from here on. Source: D30"""
+    return msgspec.structs.replace(browser, **{_PLACES[session.purpose]: session.session_id})
+
+
+def gone_from(browser: Browser, ended: Iterable[Session]) -> Browser:
+    """The browser without these sessions. Source: D30"""
+    ids = {each.session_id for each in ended}
+    gone = {place: "" for place in _PLACES.values() if getattr(browser, place) in ids}
+    return msgspec.structs.replace(browser, **gone)
+
+
+async def begin(provider: Provider, session: Session) -> None:
+    """Write a session that its person has just signed in for. Source: D30, DESIGN, Security"""
+    _authorise(Person(user_id=session.user_id), "write", session)
+    await provider.registry.sessions.put(session)
+
+
+async def use(provider: Provider, session: Session, *, now: float, entity_id: str | None = None) -> Session:
+    """Note that a session is used, and for which entity, if one was chosen; returns it as it is now. Source: D30"""
+    _authorise(Person(user_id=session.user_id), "write", session)
+    await provider.registry.sessions.use(session.session_id, at=int(now), entity_id=entity_id)
+    return msgspec.structs.replace(session, seen_at=int(now))
+
+
+async def use_seldom(provider: Provider, session: Session, *, now: float) -> Session:
+    """As `use`, but at most every two minutes. Source: D30"""
+    return await use(provider, session, now=now) if now >= session.seen_at + NOTED_SECONDS else session
+
+
+async def end(provider: Provider, caller: Caller, session: Session) -> None:
+    """End a session in the name of the person whose it is. Source: D30, DESIGN, Security"""
+    owner = Person(user_id=session.user_id)
+    _authorise(owner, "delete", session)
+    event = caller.event(owner, "session.end", subject=session.user_id)
+    await provider.registry.sessions.end(session.session_id, event)
+
+
+async def sign_out(provider: Provider, caller: Caller, cookie: str, browser: Browser, ending: Iterable[Session]) -> str:
     """End the sessions of a browser; returns its new cookie value.
 
-    It is a new browser from here on: what other tabs had begun, whoever sits there next cannot go on with.
-    Source: D30, D34
+    It is a new browser from here on, but for being known: what other tabs had begun, whoever sits there next cannot
+    go on with. Raises StaleStep where another tab has signed in or out meanwhile. Source: D30, D34, D47
     """
     async with provider.transient.unit(caller.now) as unit:
+        successor = await browsers.sign_out(provider, unit, cookie, browser)
         for session in ending:
-            event = AuditEvent(actor=f"user:{session.user_id}", action="session.end", request_id=caller.request_id)
-            await provider.registry.sessions.end(session.session_id, event)
-        return await browsers.replace(provider, unit, cookie, Browser(browser_id=provider.new_id()))
+            await end(provider, caller, session)
+    return successor
+
+
+def _authorise(actor: Person, action: Action, session: Session) -> None:
+    authorise(actor, action, Object(kind="session", user_id=session.user_id))

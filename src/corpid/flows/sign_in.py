@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from corpid.directory import names
+from corpid.directory.access import whoever
 from corpid.directory.choice import Choice
-from corpid.flows import browsers, choices, completion, interactions, throttle, ways
+from corpid.flows import browsers, choices, completion, interactions, sessions, throttle, ways
 from corpid.flows.account import own_client
 from corpid.flows.interactions import Interaction, StaleStep
-from corpid.flows.ways import AskCode
-from corpid.ports import AuditEvent
+from corpid.flows.ways import AskSecondFactor, Standing
 from corpid.protocol import single_sign_on
 from corpid.protocol.limits import INTERACTION_EXTENSIONS
 from corpid.protocol.scopes import needs_consent
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from corpid.flows.browsers import Browser
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
+    from corpid.ports import AuditEvent
     from corpid.protocol.records import Client
 
 
@@ -47,13 +48,20 @@ class Visit:
     browser: Browser
     cookie: str
     client: Client
+    standing: Standing | None = None
+    """who has shown their password here, and nothing beside it yet"""
     form: bytes = b""
     """SHA-256 of the form that is being submitted"""
+    stranded: str = ""
+    """the id of who typed their password here and has no second factor left; nobody stands here for now"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskPassword:
     """Nobody is known yet."""
+
+    stranded: bool = False
+    """whether somebody was known, and had no second factor left"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,27 +100,27 @@ class Confirm:
     choice: Choice
 
 
-Page = AskPassword | AskCode | ChooseEntity | NoEntity | AskConsent | Confirm
+Page = AskPassword | AskSecondFactor | ChooseEntity | NoEntity | AskConsent | Confirm
 
 
 async def current(provider: Provider, caller: Caller, visit: Visit, *, query: str = "") -> Page:
     """The page that an unfinished interaction is at; `query` is what a choice is narrowed down by (D15)."""
     interaction = visit.interaction
-    if not interaction.user_id:
-        return AskPassword()
+    if visit.standing is not None:
+        return ways.asked(interaction, visit.standing, now=caller.now)
     if not interaction.signed_in:
-        return await ways.asked(provider, interaction, now=caller.now)
+        return AskPassword(stranded=bool(visit.stranded))
     acting = await _chosen(provider, caller, visit)
     if acting is not None:
-        page = AskConsent if _consent_remains(visit) else Confirm
-        return page(user=acting.user, choice=Choice(entity=acting.entity))
+        agreeing = AskConsent if _consent_remains(visit) else Confirm
+        return agreeing(user=acting.user, choice=Choice(entity=acting.entity))
     user_id, client, now = interaction.user_id, visit.client, caller.now
     if not await choices.any_usable(provider, user_id, client, now=now):
         everything = await choices.offer(provider, user_id, client, query="", preselected="", now=now)
         return NoEntity(choices=everything.choices, total=everything.total)
     last = await _last_entity(provider, caller, visit)
     offer = await choices.offer(provider, user_id, client, query=query, preselected=last, now=now)
-    return ChooseEntity(choices=offer.choices, total=offer.total, preselected=last)
+    return ChooseEntity(choices=offer.choices, total=offer.total, preselected=offer.preselected)
 
 
 async def _chosen(provider: Provider, caller: Caller, visit: Visit) -> Acting | None:
@@ -131,8 +139,8 @@ async def _last_entity(provider: Provider, caller: Caller, visit: Visit) -> str:
     session = await browsers.session_of(provider, visit.browser, now=caller.now)
     if session is not None and session.entity_id:
         return session.entity_id
-    user_name, browser_id = visit.interaction.user_name, visit.browser.browser_id
-    return await throttle.last_entity(provider, user_name, browser_id, now=caller.now) or ""
+    user_name, known_as = visit.interaction.user_name, visit.browser.known_as
+    return await throttle.last_entity(provider, user_name, known_as, now=caller.now) or ""
 
 
 def asks_entity(visit: Visit) -> bool:
@@ -150,18 +158,14 @@ def event(
     caller: Caller, visit: Visit, user: User | None, action: str, outcome: Literal["ok", "refused"]
 ) -> AuditEvent:
     """What the audit is told of a factor (DESIGN, Security)."""
-    return AuditEvent(
-        actor=f"user:{user.user_id}" if user else "anonymous",
-        action=action,
-        client_id=visit.client.client_id,
-        outcome=outcome,
-        request_id=caller.request_id,
-        detail={"address": caller.address},
-    )
+    actor = whoever(user.user_id if user else "")
+    return caller.event(actor, action, client_id=visit.client.client_id, outcome=outcome)
 
 
-async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, user_name: str, password: str) -> None:
-    """The first factor. The cookie stays until the last one: a password check takes long enough for a second click.
+async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, user_name: str, password: str) -> Visit:
+    """The first factor; returns the visit as it is now.
+
+    The cookie stays until the last one: a password check takes long enough for a second click.
 
     Raises Rejected, Throttled, PasswordsBusy, StaleStep and OtherBrowser. Source: D15, D34, D44, D47
     """
@@ -171,18 +175,18 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
         name = names.user_name(user_name)
     except ValueError:
         name = ""
-    await throttle.attempt(provider, caller, name, visit.browser.browser_id)
-    user = await provider.registry.directory.user_by_name(name) if name else None
-    credentials = await provider.registry.directory.credentials(user.user_id) if user else None
-    password_hash = credentials.password_hash if credentials else None
-    right = await provider.passwords.verify(password_hash, password)
-    if not right or user is None or credentials is None or not user.enabled:
+    await throttle.attempt(provider, caller, name, visit.browser.known_as)
+    # Whoever is named, and whether they exist or not, the same is asked of the database.
+    user = await provider.registry.directory.user_by_name(name)
+    credentials = await provider.registry.factors.credentials(user.user_id if user else "")
+    right = await provider.passwords.verify(credentials.password_hash, password)
+    if not right or user is None or not user.enabled:
         await provider.registry.audit.write(event(caller, visit, user, "sign_in.password", "refused"), now=caller.now)
         raise Rejected(phrase("The user name or password is not right. Check both and try again."))
-    await _refuse_without_second_factor(provider, user, credentials)
-    if provider.passwords.outdated(password_hash or ""):
+    await _refuse_without_second_factor(provider, caller, visit, user, credentials)
+    if provider.passwords.outdated(credentials.password_hash or ""):
         stronger = await provider.passwords.hash(password)
-        if await provider.registry.directory.rehash(user.user_id, password_hash or "", stronger):
+        if await provider.registry.factors.rehash(user.user_id, credentials.password_hash or "", stronger):
             credentials = msgspec.structs.replace(credentials, password_hash=stronger)
     moved = msgspec.structs.replace(
         visit.interaction.anonymous,
@@ -196,51 +200,66 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
         if not await interactions.claim_request(provider, unit, visit.interaction):
             raise completion.OtherBrowser
         await interactions.keep(provider, unit, moved)
+        await provider.registry.audit.write(event(caller, visit, user, "sign_in.password", "ok"), now=caller.now)
+    return replace(visit, interaction=moved)
 
 
-async def _refuse_without_second_factor(provider: Provider, user: User, credentials: Credentials) -> None:
+async def _refuse_without_second_factor(
+    provider: Provider, caller: Caller, visit: Visit, user: User, credentials: Credentials
+) -> None:
     """Only who typed the right password reads what this account lacks."""
-    if await ways.of(provider, user, credentials):
+    if (await ways.standing(provider, user, credentials)).ways:
         return
-    if await provider.registry.factors.passkeys(user.user_id):
-        raise Rejected(phrase("The password alone is not enough for this account. Sign in with your passkey."))
-    raise Rejected(
-        phrase(
-            "This account has no second factor yet. Ask the person who manages {name} in your organisation "
-            "for a link to set one up.",
-            name=provider.policy.name,
-        )
+    await provider.registry.audit.write(without_second_factor(caller, visit, user), now=caller.now)
+    raise Rejected(no_second_factor(provider))
+
+
+def without_second_factor(caller: Caller, visit: Visit, user: User | None) -> AuditEvent:
+    """What the audit is told where the password was right and nothing goes with it (D45)."""
+    entry = event(caller, visit, user, "sign_in.second_factor", "refused")
+    return msgspec.structs.replace(entry, detail={**entry.detail, "reason": "no second factor is left"})
+
+
+def no_second_factor(provider: Provider) -> Phrase:
+    """What a person reads then (D45)."""
+    return phrase(
+        "Your account has no second factor that can be used here. Ask the person who manages {name} in your "
+        "organisation for a link to set one up.",
+        name=provider.policy.name,
     )
 
 
-async def submit_entity(provider: Provider, caller: Caller, visit: Visit, *, entity_id: str) -> None:
-    """The choice of an entity. Raises Rejected and StaleStep (D17)."""
+async def submit_entity(provider: Provider, caller: Caller, visit: Visit, *, entity_id: str) -> Visit:
+    """The choice of an entity; returns the visit as it is now. Raises Rejected and StaleStep (D17)."""
     interaction = visit.interaction
     if not interaction.signed_in or await _chosen(provider, caller, visit) is not None:
         raise StaleStep
     if await choices.usable_here(provider, interaction.user_id, entity_id, visit.client, now=caller.now) is None:
         raise Rejected(phrase("Choose the organisation that you act for."))
-    await _move(provider, caller, visit, entity_id=entity_id, consented=False)
+    return await _move(provider, caller, visit, entity_id=entity_id, consented=False)
 
 
-async def submit_consent(provider: Provider, caller: Caller, visit: Visit) -> None:
-    """The person agrees. Raises StaleStep (D29)."""
+async def submit_consent(provider: Provider, caller: Caller, visit: Visit) -> Visit:
+    """The person agrees; returns the visit as it is now. Raises StaleStep (D29)."""
     if not visit.interaction.entity_id or visit.interaction.consented:
         raise StaleStep
-    await _move(provider, caller, visit, consented=True)
+    return await _move(provider, caller, visit, consented=True)
 
 
-async def start_over(provider: Provider, caller: Caller, visit: Visit) -> None:
-    """Forget the single sign-on of this interaction, so that another account can be used. Raises StaleStep (D30)."""
+async def start_over(provider: Provider, caller: Caller, visit: Visit) -> Visit:
+    """Forget who is signed in in this interaction, so that another account can be used; returns the visit as it is now.
+
+    Raises StaleStep. Source: D30
+    """
     forgotten = visit.interaction.anonymous
-    await _move(provider, caller, replace(visit, interaction=forgotten))
+    return await _move(provider, caller, replace(visit, interaction=forgotten))
 
 
-async def extend(provider: Provider, caller: Caller, visit: Visit) -> None:
-    """Give the person another ten minutes, at most ten times. Raises Rejected and StaleStep (D15)."""
+async def extend(provider: Provider, caller: Caller, visit: Visit) -> Visit:
+    """Give the person another ten minutes, at most ten times; returns the visit as it is now. Raises Rejected and StaleStep (D15)."""
     if visit.interaction.extensions >= INTERACTION_EXTENSIONS:
         raise Rejected(phrase("This sign-in cannot be extended any more."))
-    await _move(
+    return await _move(
         provider,
         caller,
         visit,
@@ -249,8 +268,9 @@ async def extend(provider: Provider, caller: Caller, visit: Visit) -> None:
     )
 
 
-async def _move(provider: Provider, caller: Caller, visit: Visit, **changes: object) -> None:
-    await interactions.move(provider, visit.interaction, now=caller.now, **changes)
+async def _move(provider: Provider, caller: Caller, visit: Visit, **changes: object) -> Visit:
+    moved = await interactions.move(provider, visit.interaction, now=caller.now, **changes)
+    return replace(visit, interaction=moved)
 
 
 async def ready(provider: Provider, caller: Caller, visit: Visit) -> bool:
@@ -267,9 +287,8 @@ async def finish(provider: Provider, caller: Caller, visit: Visit) -> Interactio
     session = await browsers.session_of(provider, visit.browser, now=caller.now)
     async with provider.transient.unit(caller.now) as unit:
         if session is not None:
-            at, entity_id = int(caller.now), finished.entity_id
-            await provider.registry.sessions.use(session.session_id, at=at, entity_id=entity_id)
+            await sessions.use(provider, session, now=caller.now, entity_id=finished.entity_id)
         if finished.user_name:
-            browser_id = visit.browser.browser_id
-            await throttle.remember(provider, unit, finished.user_name, browser_id, finished.entity_id)
+            known_as = visit.browser.known_as
+            await throttle.remember(provider, unit, finished.user_name, known_as, finished.entity_id)
     return finished

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import kinds
+from corpid.protocol.limits import FACTOR_CHANGES
 from corpid.texts import counted
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def site(address: str) -> str:
     return str(parsed) if parsed.version == 4 else str(ipaddress.ip_network((parsed, _IPV6_SITE), strict=False))
 
 
-def _neighbourhood(address: str) -> str:
+def neighbourhood(address: str) -> str:
+    """The network around an address that one organisation commonly has. Source: D47"""
     parsed = _parsed(address)
     if parsed is None:
         return address
@@ -92,31 +94,31 @@ def _address(caller: Caller) -> tuple[str, ...]:
     return ("address", site(caller.address), str(int(caller.now // kinds.ATTEMPTS.seconds)))
 
 
-async def last_entity(provider: Provider, user_name: str, browser_id: str, *, now: float) -> str | None:
+async def last_entity(provider: Provider, user_name: str, known_as: str, *, now: float) -> str | None:
     """The entity that a person chose last in a browser where they have signed in before, empty for none yet.
 
     None where the browser is not known for them. Source: D17, D47
     """
-    known = _known(provider, user_name, browser_id)
+    known = _known(provider, user_name, known_as)
     value = await provider.transient.get(kinds.KNOWN_BROWSER.name, known, now=now)
     return None if value is None else value.decode()
 
 
 async def remember(
-    provider: Provider, unit: TransientUnit, user_name: str, browser_id: str, entity_id: str | None
+    provider: Provider, unit: TransientUnit, user_name: str, known_as: str, entity_id: str | None
 ) -> None:
     """Know a browser again for a person, and what they chose last in it (D17, D47)."""
-    known = _known(provider, user_name, browser_id)
+    known = _known(provider, user_name, known_as)
     await unit.put(kinds.KNOWN_BROWSER.name, known, (entity_id or "").encode(), kinds.KNOWN_BROWSER.seconds)
 
 
-async def is_known(provider: Provider, caller: Caller, user_name: str, browser_id: str) -> bool:
+async def is_known(provider: Provider, caller: Caller, user_name: str, known_as: str) -> bool:
     """Whether a person has signed in before in this browser, with every factor (D47)."""
-    return await last_entity(provider, user_name, browser_id, now=caller.now) is not None
+    return await last_entity(provider, user_name, known_as, now=caller.now) is not None
 
 
-def _known(provider: Provider, user_name: str, browser_id: str) -> bytes:
-    return kinds.key(kinds.KNOWN_BROWSER, provider.policy.base_url, user_name, browser_id)
+def _known(provider: Provider, user_name: str, known_as: str) -> bytes:
+    return kinds.key(kinds.KNOWN_BROWSER, provider.policy.base_url, user_name, known_as)
 
 
 def _everywhere(user_name: str) -> tuple[str, ...]:
@@ -124,38 +126,43 @@ def _everywhere(user_name: str) -> tuple[str, ...]:
 
 
 async def _from(provider: Provider, unit: TransientUnit, place: str, user_name: str) -> tuple[str, ...]:
-    """Counted anew after each unlocking, which cannot know the addresses."""
+    return ("account", user_name, place, await _unlocks(provider, unit, user_name))
+
+
+async def _in_browser(provider: Provider, unit: TransientUnit, known_as: str, user_name: str) -> tuple[str, ...]:
+    return ("browser", user_name, known_as, await _unlocks(provider, unit, user_name))
+
+
+async def _unlocks(provider: Provider, unit: TransientUnit, user_name: str) -> str:
+    """Part of what is counted, so that it is counted anew after each unlocking, which knows neither addresses nor browsers."""
     unlocks = await unit.get(kinds.UNLOCKS.name, kinds.key(kinds.UNLOCKS, provider.policy.base_url, user_name))
-    return ("account", user_name, place, (unlocks or b"0").decode())
+    return (unlocks or b"0").decode()
 
 
 def _codes(user_name: str) -> tuple[str, ...]:
     return ("codes", user_name)
 
 
-def _in_browser(user_name: str, browser_id: str) -> tuple[str, ...]:
-    return ("browser", user_name, browser_id)
-
-
-async def attempt_second_factor(provider: Provider, caller: Caller, user_name: str, browser_id: str) -> None:
+async def attempt_second_factor(provider: Provider, caller: Caller, user_name: str, known_as: str) -> None:
     """Count an attempt to show the second factor. Raises Throttled where it comes too early.
 
     Only who has the password comes so far, so an account's attempts in browsers that are not known count together,
     wherever they come from. A known browser is the owner's, who is not to be kept out by a thief of the password.
     D45, D47
     """
-    if not await is_known(provider, caller, user_name, browser_id):
+    if not await is_known(provider, caller, user_name, known_as):
         async with provider.transient.unit(caller.now) as unit:
             await _admit(provider, unit, _codes(user_name), _FREE_FOR_ACCOUNT, caller.now)
-    await attempt(provider, caller, user_name, browser_id)
+    await attempt(provider, caller, user_name, known_as)
 
 
-async def attempt(provider: Provider, caller: Caller, user_name: str, browser_id: str) -> None:
+async def attempt(provider: Provider, caller: Caller, user_name: str, known_as: str) -> None:
     """Count an attempt to show a factor. Raises Throttled where it comes too early (D47)."""
-    known = await is_known(provider, caller, user_name, browser_id)
+    known = await is_known(provider, caller, user_name, known_as)
     async with provider.transient.unit(caller.now) as unit:
         if known:
-            await _admit(provider, unit, _in_browser(user_name, browser_id), _FREE_FOR_ACCOUNT, caller.now)
+            own = await _in_browser(provider, unit, known_as, user_name)
+            await _admit(provider, unit, own, _FREE_FOR_ACCOUNT, caller.now)
         else:
             await _admit_unknown(provider, unit, caller, user_name)
         await _admit_address(provider, unit, caller)
@@ -180,13 +187,23 @@ async def attempt_with_link(provider: Provider, caller: Caller, link_hash: str) 
         await _admit_address(provider, unit, caller)
 
 
+async def change(provider: Provider, caller: Caller, by: str) -> None:
+    """Count an attempt to change one's own factors: `by` a person's id, or the hash of a link. Raises Throttled where it comes too early.
+
+    Each may cost a hash and a letter, and hashing and mail are there for everybody. Who has a link is counted by it
+    alone, so that a thief in the account never shuts the way to mend it. D47
+    """
+    async with provider.transient.unit(caller.now) as unit:
+        await _admit(provider, unit, ("change", by), FACTOR_CHANGES, caller.now)
+
+
 async def _admit_unknown(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str) -> None:
     here = await _from(provider, unit, site(caller.address), user_name)
     await _admit(provider, unit, here, _FREE_FOR_ACCOUNT, caller.now)
     everywhere = kinds.key(kinds.ATTEMPTS, provider.policy.base_url, *_everywhere(user_name))
     if await unit.count(kinds.ATTEMPTS.name, everywhere, kinds.ATTEMPTS.seconds) <= _FREE_FOR_ACCOUNT_EVERYWHERE:
         return
-    nearby = await _from(provider, unit, _neighbourhood(caller.address), user_name)
+    nearby = await _from(provider, unit, neighbourhood(caller.address), user_name)
     await _admit(provider, unit, nearby, _FREE_FOR_ACCOUNT, caller.now, longest=_LONGEST_NEARBY_SECONDS)
 
 
@@ -220,7 +237,7 @@ async def _admit(
         raise Throttled(max(1, int(until or b"0") - int(now)))
 
 
-async def succeeded(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str, browser_id: str) -> None:
+async def succeeded(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str, known_as: str) -> None:
     """After every factor was shown: forget this account's attempts.
 
     The address gets back what this sign-in cost it and no more, or one account of one's own would be a licence
@@ -228,9 +245,10 @@ async def succeeded(provider: Provider, unit: TransientUnit, caller: Caller, use
     """
     issuer = provider.policy.base_url
     here = await _from(provider, unit, site(caller.address), user_name)
-    nearby = await _from(provider, unit, _neighbourhood(caller.address), user_name)
+    nearby = await _from(provider, unit, neighbourhood(caller.address), user_name)
+    own = await _in_browser(provider, unit, known_as, user_name)
     # In the order in which an attempt counts them, or two that meet would wait for each other on PostgreSQL.
-    for who in (here, _in_browser(user_name, browser_id), _everywhere(user_name), nearby, _codes(user_name)):
+    for who in (here, own, _everywhere(user_name), nearby, _codes(user_name)):
         await _forget(unit, issuer, who)
     await unit.count(kinds.SIGN_INS.name, _sign_ins(provider, caller), kinds.SIGN_INS.seconds)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from corpid.flows import browsers, completion, interactions, kinds
+from corpid.flows import browsers, completion, interactions, ways
 from corpid.flows.sign_in import Visit
+from corpid.protocol import single_sign_on
 
 if TYPE_CHECKING:
+    from corpid.directory.records import Credentials
     from corpid.flows.caller import Caller
     from corpid.flows.interactions import Interaction
     from corpid.flows.provider import Provider
@@ -37,25 +40,36 @@ async def visit(provider: Provider, caller: Caller, interaction_id: str, cookie:
     if browser is None or cookie is None or browser.browser_id != interaction.browser_id:
         raise ForeignBrowser(interaction)
     client = await completion.registered(provider, interaction.request, now=caller.now)
-    interaction = await _as_it_still_holds(provider, caller, interaction)
     await provider.own_keys.ring(caller.now)
-    return Visit(interaction=interaction, browser=browser, cookie=cookie, client=client)
+    found = Visit(interaction=interaction, browser=browser, cookie=cookie, client=client)
+    return await _as_it_still_holds(provider, caller, found)
 
 
-async def _as_it_still_holds(provider: Provider, caller: Caller, interaction: Interaction) -> Interaction:
-    """With nobody signed in where the session has ended or grown too old, or a factor was changed meanwhile (D30, D50)."""
+async def _as_it_still_holds(provider: Provider, caller: Caller, visit: Visit) -> Visit:
+    """With nobody signed in where the session or the sign-in has ended or grown too old, or a factor changed (D30, D40, D50)."""
+    interaction = visit.interaction
     if not interaction.user_id or interaction.outcome is not None:
-        return interaction
+        return visit
     if interaction.session_id:
         session = await provider.registry.sessions.get(interaction.session_id, now=caller.now)
         holds = browsers.suffices(provider, session, interaction.request, now=caller.now)
-    else:
-        holds = await interactions.same_factors(provider, interaction)
-    return interaction if holds else interaction.anonymous
+        return visit if holds else replace(visit, interaction=interaction.anonymous)
+    credentials = await provider.registry.factors.credentials(interaction.user_id)
+    holds = await interactions.same_factors(provider, interaction, credentials)
+    if holds and interaction.signed_in:
+        holds = single_sign_on.still_suffices(interaction.request, auth_time=interaction.auth_time, now=caller.now)
+    if holds and interaction.made_session_id:
+        holds = await provider.registry.sessions.get(interaction.made_session_id, now=caller.now) is not None
+    if not holds:
+        return replace(visit, interaction=interaction.anonymous)
+    return visit if interaction.signed_in else await _beside_a_password(provider, visit, credentials)
 
 
-async def completed_elsewhere(provider: Provider, caller: Caller, interaction: Interaction) -> str:
-    """Which interaction completed the request: empty for none, else its id (D15)."""
-    key = interactions.request_key(provider, kinds.COMPLETED, interaction.request.client_id, interaction.reference)
-    value = await provider.transient.get(kinds.COMPLETED.name, key, now=caller.now)
-    return (value or b"").decode()
+async def _beside_a_password(provider: Provider, visit: Visit, credentials: Credentials) -> Visit:
+    """With who has typed their password here; nobody where what goes with it was used up, or taken away (D45, D50)."""
+    interaction = visit.interaction
+    user = await provider.registry.directory.user(interaction.user_id)
+    standing = await ways.standing(provider, user, credentials) if user else None
+    if standing is None or not standing.ways:
+        return replace(visit, interaction=interaction.anonymous, stranded=interaction.user_id)
+    return replace(visit, standing=standing)

@@ -4,27 +4,43 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from corpid.flows import held_factors
+from corpid.protocol import passkeys
 from corpid.protocol.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
 
 if TYPE_CHECKING:
-    from corpid.directory.records import Credentials, User
+    from corpid.directory.held_factors import HeldFactors
+    from corpid.directory.records import Credentials, Passkey, User
     from corpid.flows.interactions import Interaction
     from corpid.flows.provider import Provider
 
 
 class Way(Enum):
-    """What is asked for, the most usual first."""
+    """What is asked for. A code of an app goes first: it can be typed on any device, where a passkey may not be."""
 
     APP = "app"
+    PASSKEY = "passkey"
     EMAIL = "email"
     RECOVERY = "recovery"
 
 
+class Mailed(Protocol):
+    """What codes are sent by e-mail for: a sign-in, or an enrolment."""
+
+    @property
+    def mails(self) -> int:
+        """How many were sent."""
+
+    @property
+    def mailed_at(self) -> int:
+        """When the last of them was, in epoch seconds; 0: there is none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskCode:
-    """The password was right: a code is asked for in this way, and these others stand beside it."""
+class AskSecondFactor:
+    """The password was right: a second factor is asked for in this way, and these others stand beside it."""
 
     way: Way
     others: tuple[Way, ...] = ()
@@ -34,14 +50,37 @@ class AskCode:
     """whether a code was sent that still works"""
     more: bool = True
     """whether a further one can be sent in this sign-in"""
+    passkeys: tuple[Passkey, ...] = ()
+    """those that can be shown, if the way is by passkey"""
 
 
-async def of(provider: Provider, user: User, credentials: Credentials) -> tuple[Way, ...]:
-    """The ways that this person has; empty where only a passkey, or nothing, goes with the password (D45)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Somebody whose password was right, as one look at the registry found them, and the ways that they have."""
+
+    user: User
+    credentials: Credentials
+    ways: tuple[Way, ...]
+    passkeys: tuple[Passkey, ...]
+    """none where passkeys do not work"""
+
+
+async def standing(provider: Provider, user: User, credentials: Credentials) -> Standing:
+    """A person with the ways that they have; no way where nothing goes with the password (D45, D46)."""
+    held = await held_factors.beside(provider.registry, credentials)
+    found = of(provider, user, held)
+    return Standing(
+        user=user, credentials=credentials, ways=found, passkeys=held.passkeys if Way.PASSKEY in found else ()
+    )
+
+
+def of(provider: Provider, user: User, held: HeldFactors) -> tuple[Way, ...]:
+    """The ways that this person has; empty where nothing goes with the password (D45, D46)."""
     has = {
-        Way.APP: credentials.totp_secret is not None,
+        Way.APP: held.app,
+        Way.PASSKEY: bool(held.passkeys) and passkeys.works_at(provider.policy.base_url),
         Way.EMAIL: mails_codes(provider, user),
-        Way.RECOVERY: await provider.registry.factors.recovery_codes_left(user.user_id) > 0,
+        Way.RECOVERY: held.codes > 0,
     }
     return tuple(way for way in Way if has[way])
 
@@ -51,30 +90,26 @@ def mails_codes(provider: Provider, user: User) -> bool:
     return provider.policy.email_codes and provider.mail.works and bool(user.email)
 
 
-def chosen(interaction: Interaction, ways: tuple[Way, ...]) -> Way:
-    """The way of these that an interaction is at: the one that was chosen, as long as it is there (D45)."""
-    return next((way for way in ways if way.value == interaction.way), ways[0] if ways else Way.APP)
+def chosen(interaction: Interaction, person: Standing) -> Way:
+    """The way that an interaction is at, of somebody who has any: the one that was chosen, as long as it is there (D45)."""
+    return next((way for way in person.ways if way is interaction.way), person.ways[0])
 
 
-def under_way(interaction: Interaction, *, now: float) -> bool:
+def under_way(mailed: Mailed, *, now: float) -> bool:
     """Whether a code was sent by e-mail that still works (D45)."""
-    return bool(interaction.mailed_at) and now < interaction.mailed_at + MAILED_CODE_SECONDS
+    return bool(mailed.mailed_at) and now < mailed.mailed_at + MAILED_CODE_SECONDS
 
 
-async def asked(provider: Provider, interaction: Interaction, *, now: float) -> AskCode:
-    """What the page of the second factor asks for (D45)."""
-    user = await provider.registry.directory.user(interaction.user_id)
-    credentials = await provider.registry.directory.credentials(interaction.user_id)
-    if user is None or credentials is None:
-        return AskCode(way=Way.APP)
-    ways = await of(provider, user, credentials)
-    way, sent = chosen(interaction, ways), under_way(interaction, now=now)
+def asked(interaction: Interaction, person: Standing, *, now: float) -> AskSecondFactor:
+    """What the page of the second factor asks of somebody who has a way (D45)."""
+    way, sent = chosen(interaction, person), under_way(interaction, now=now)
     more = interaction.mails < MAILED_CODES_PER_SIGN_IN
-    lead_on = (other for other in ways if other is not Way.EMAIL or sent or more)
-    return AskCode(
+    lead_on = (other for other in person.ways if other is not Way.EMAIL or sent or more)
+    return AskSecondFactor(
         way=way,
         others=tuple(other for other in lead_on if other is not way),
-        email=user.email,
+        email=person.user.email,
         under_way=sent,
         more=more,
+        passkeys=person.passkeys if way is Way.PASSKEY else (),
     )

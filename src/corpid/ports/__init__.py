@@ -30,7 +30,6 @@ from corpid.ports.records import (
     FetchedKeySet,
     Link,
     LinkPurpose,
-    Passkey,
     SealedKey,
     Session,
     SessionPurpose,
@@ -49,7 +48,7 @@ Clock: TypeAlias = "Callable[[], float]"
 __all__ = [
     "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock", "Conflict", "Delete", "Deployment",
     "Directory", "FactorChange", "Factors", "FetchedKeySet", "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose",
-    "Mail", "MissingReference", "NameRefused", "NameTaken", "Passkey", "Passwords", "PasswordsBusy", "R", "Registry",
+    "Mail", "MissingReference", "NameRefused", "NameTaken", "Passwords", "PasswordsBusy", "R", "Registry",
     "SealedKey", "SecretUnreadable", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "TransientStore", "TransientUnit",
     "Upsert", "Usage", "UseCount",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from corpid.directory.records import Credentials, Record
+from corpid.directory.records import Credentials, Passkey, Record
 from corpid.protocol.records import Client
 
 SessionPurpose: TypeAlias = Literal["sign_in", "account"]
@@ -70,26 +70,6 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     """when it was used last, at most some minutes late"""
 
 
-class Passkey(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's passkey (D46); moments in epoch seconds."""
-
-    credential_id: str
-    """base64url"""
-    user_id: str
-    public_key: str
-    """COSE, base64url"""
-    sign_count: int
-    name: str
-    """what its owner calls it"""
-    aaguid: str
-    """which make it is"""
-    synced: bool
-    transports: tuple[str, ...]
-    created_at: int
-    used_at: int = 0
-    """0: never yet"""
-
-
 class Link(msgspec.Struct, frozen=True, kw_only=True):
     """What an address that was given to a person stands for; it is kept by the hash of its secret part."""
 
@@ -149,6 +129,8 @@ class FactorChange(msgspec.Struct, frozen=True, kw_only=True):
     before: Credentials
     """as they were looked at: where they have changed meanwhile, nothing is written"""
     after: Credentials
+    session_id: str = ""
+    """the session in which the person acts: where it has ended, nothing is written; empty for a link or an operator"""
     add_passkey: Passkey | None = None
     remove_passkey: str = ""
     """a credential id"""
@@ -156,9 +138,11 @@ class FactorChange(msgspec.Struct, frozen=True, kw_only=True):
     """whether every one goes"""
     passkey_remains: bool = False
     """where no passkey would be left after it, nothing is written: it would be the last way in"""
+    passkeys_at_most: int = 0
+    """where there would be more passkeys than these after it, nothing is written; 0: no limit"""
     recovery_codes: tuple[str, ...] | None = None
     """hashes that replace those there are"""
     spend_link: str = ""
-    """the hash of the link that led here"""
+    """the hash of the link that led here: where it is gone, nothing is written"""
     end_sessions_but: str | None = None
     """ends every other session of the person; empty: every one"""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         Credentials,
         Entity,
         Membership,
+        Passkey,
         Record,
         Service,
         ThirdPartyRow,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         FactorChange,
         FetchedKeySet,
         Link,
-        Passkey,
         SealedKey,
         Session,
         UseCount,
@@ -55,7 +55,6 @@ class Directory(Protocol):
     async def user_by_name(self, user_name: str) -> User | None:
         """By user name, compared after PRECIS mapping (D51)."""
 
-    async def credentials(self, user_id: str) -> Credentials | None: ...
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
         """Keep the language (a tag) in which a person is written to; nothing else of them changes."""
 
@@ -73,12 +72,6 @@ class Directory(Protocol):
     async def third_party_rows(
         self, user_id: str, entity_id: str, service_ids: Sequence[str]
     ) -> list[ThirdPartyRow]: ...
-
-    async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
-        """Raise the last accepted step in one conditional statement; False if it was not lower (D45)."""
-
-    async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
-        """Replace a password hash by a stronger one of the same password; False if it is no longer the old one."""
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """The records with these keys; those that do not exist are left out."""
@@ -121,7 +114,16 @@ class Sessions(Protocol):
 
 
 class Factors(Protocol):
-    """What a person signs in with, beside what `Directory.credentials` holds; and the links that lead to setting it."""
+    """What a person signs in with, and the links that lead to setting it."""
+
+    async def credentials(self, user_id: str) -> Credentials:
+        """A person's password and app; with neither where nothing is kept, also for somebody who does not exist."""
+
+    async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
+        """Raise the last accepted step in one conditional statement; False if it was not lower (D45)."""
+
+    async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
+        """Replace a password hash by a stronger one of the same password; False if it is no longer the old one."""
 
     async def passkey(self, credential_id: str) -> Passkey | None: ...
     async def passkeys(self, user_id: str) -> list[Passkey]: ...
@@ -138,7 +140,8 @@ class Factors(Protocol):
     async def change(self, change: FactorChange, event: AuditEvent) -> bool:
         """Write what a person changed of their own factors, all of it or nothing.
 
-        False where the credentials are no longer as they were, the link was spent before, or the passkey is known.
+        False where the credentials are no longer as they were, the session has ended, the link was spent before, the passkey is known,
+        or one of the conditions on how many there are does not hold.
         """
 
     async def keep_link(self, link: Link, event: AuditEvent, *, spared: str = "") -> None:

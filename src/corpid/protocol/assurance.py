@@ -16,6 +16,8 @@ LEVELS: Final = (TWO_FACTORS,)
 
 PASSWORD_AND_CODE: Final = ("pwd", "otp", "mfa")
 """amr of a password and a code: of an app, by mail, or one kept for recovery"""
+PASSWORD_AND_PASSKEY: Final = ("pwd", "pop", "user", "mfa")
+"""amr of a password, and a passkey as the second factor beside it"""
 PASSKEY: Final = ("pop", "user", "mfa")
 """amr of a passkey: a key was proved, its user present and verified; where the key lies is not known (RFC 8176)"""
 

@@ -3,17 +3,18 @@
 An error knows its code and its usual status, never a redirect, a header or a body: the web
 floor renders it (`web.errors`), and a flow that has proven a redirect URI returns an
 error response instead of raising. `description` is public (D28), `detail` goes to the log only;
-`sentence` is what a page says to a person where the code alone would say too little.
+`sentence` is what a page says to a person where the code alone would say too little, `asker` whom it names.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from corpid.protocol.limits import DESCRIPTION_CHARACTERS
 
 if TYPE_CHECKING:
+    from corpid.protocol.records import Asker
     from corpid.texts import Phrase
 
 _UNFIT: Final = re.compile(r'[^\x20-\x7e]|["\\]')
@@ -25,11 +26,18 @@ class OAuthError(Exception):
     code: ClassVar[str]
     status: ClassVar[int] = 400
 
+    asker: Asker | None = None
+
     def __init__(self, description: str, *, detail: str = "", sentence: Phrase | None = None) -> None:
         super().__init__(description)
         self.description = description
         self.detail = detail
         self.sentence = sentence
+
+    def of(self, asker: Asker) -> Self:
+        """The same, of a request by this client, unless it knows whose it is. Source: D16"""
+        self.asker = self.asker or asker
+        return self
 
 
 class InvalidRequest(OAuthError):

@@ -52,7 +52,14 @@ ACCOUNT_SESSION_SECONDS: Final = 3600
 """how long a sign-in to the account lasts at most"""
 ACCOUNT_IDLE_SECONDS: Final = 900
 ACCOUNT_FRESH_SECONDS: Final = 300
-"""how old a sign-in may be for a change of factors"""
+"""how old a sign-in may be when a page is opened on which a factor is changed"""
+ACCOUNT_PAGE_SECONDS: Final = 600
+"""how long such a page stays open"""
+ACCOUNT_PAGE_EXTENSIONS: Final = 10
+"""how often it is given as long again"""
+PASSKEYS_PER_PERSON: Final = 20
+FACTOR_CHANGES: Final = 10
+"""attempts of one person to change their own factors, before further ones have to wait"""
 
 INVITATION_SECONDS: Final = 72 * 3600
 """how long a link lets a new person set up their account"""
@@ -65,4 +72,4 @@ ENROLMENT_EXTENSIONS: Final = 10
 RECOVERIES_PER_ADDRESS: Final = 20
 """requests for a new password from one address, an hour"""
 RECOVERIES_PER_ACCOUNT: Final = 3
-"""letters with a new-password link for one account, an hour"""
+"""letters with a new-password link for one account, while the first of them works"""

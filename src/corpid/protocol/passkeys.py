@@ -5,13 +5,22 @@ The user is always verified by the authenticator, so a passkey counts as two fac
 
 from __future__ import annotations
 
+from contextlib import suppress
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import cbor2
 import msgspec
 import webauthn
-from webauthn.helpers import bytes_to_base64url, options_to_json
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from webauthn.helpers import (
+    bytes_to_base64url,
+    decode_credential_public_key,
+    decoded_public_key_to_cryptography,
+    options_to_json,
+    verify_signature,
+)
 from webauthn.helpers.exceptions import WebAuthnException
 from webauthn.helpers.structs import (
     AuthenticatorSelectionCriteria,
@@ -26,7 +35,7 @@ from corpid.jose.encoding import from_base64url, json_object
 from corpid.jose.errors import MalformedToken
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 MILLISECONDS: Final = 300_000
 """how long a browser lets a person look for their passkey"""
@@ -34,8 +43,8 @@ ANSWER_BYTES: Final = 16_384
 CREDENTIAL_ID_BYTES: Final = 1023
 """WebAuthn §5.8.3"""
 _MALFORMED: Final = (
-    WebAuthnException, MalformedToken, cbor2.CBORError, ArithmeticError, AttributeError, LookupError, RecursionError,
-    TypeError, ValueError,
+    WebAuthnException, MalformedToken, UnsupportedAlgorithm, cbor2.CBORError, ArithmeticError, AttributeError,
+    LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
 _TRANSPORTS: Final = frozenset(each.value for each in AuthenticatorTransport)
 
@@ -74,7 +83,18 @@ class UsedPasskey(msgspec.Struct, frozen=True, kw_only=True):
     """What a sign-in proved."""
 
     sign_count: int
-    synced: bool
+
+
+def works_at(base_url: str) -> bool:
+    """Whether passkeys work at a provider's address: they belong to a host name, never to an IP address.
+
+    Source: WebAuthn §5.1.3, D34, D46
+    """
+    try:
+        ip_address(urlsplit(base_url).hostname or "")
+    except ValueError:
+        return True
+    return False
 
 
 def relying_party(base_url: str, name: str) -> RelyingParty:
@@ -112,13 +132,25 @@ def registration_options(
     return options_to_json(options)
 
 
-def authentication_options(party: RelyingParty, *, challenge: bytes) -> str:
-    """The JSON that `navigator.credentials.get` gets: any passkey of this provider, nobody is named. Source: WebAuthn §5.5, D46"""
+def authentication_options(
+    party: RelyingParty, *, challenge: bytes, allowed: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """The JSON that `navigator.credentials.get` gets.
+
+    Without `allowed` any passkey of this provider will do, and nobody is named. `allowed` are the credential ids of one
+    person, who is known already, each with its transports. Source: WebAuthn §5.5, §14.6.3, D46
+    """
     options = webauthn.generate_authentication_options(
         rp_id=party.rp_id,
         challenge=challenge,
         timeout=MILLISECONDS,
         user_verification=UserVerificationRequirement.REQUIRED,
+        allow_credentials=[
+            PublicKeyCredentialDescriptor(
+                id=from_base64url(each), transports=[AuthenticatorTransport(known) for known in transports] or None
+            )
+            for each, transports in (allowed or {}).items()
+        ],
     )
     return options_to_json(options)
 
@@ -163,8 +195,19 @@ def _refuse_embedded(answer: dict[str, Any]) -> None:
         raise PasskeyRefused("the answer was made inside a page of another origin")
 
 
+def _refuse_useless(public_key: bytes) -> None:
+    """A key that can be used finds an empty signature wrong; any other one fails before it looks at it."""
+    key = decode_credential_public_key(public_key)
+    with suppress(InvalidSignature):
+        verify_signature(
+            public_key=decoded_public_key_to_cryptography(key), signature_alg=key.alg, signature=b"", data=b""
+        )
+
+
 def verify_registration(party: RelyingParty, answer: dict[str, Any], *, challenge: bytes) -> NewPasskey:
-    """The passkey that a browser has made. Raises PasskeyRefused. Source: WebAuthn §7.1, D46"""
+    """The passkey that a browser has made.
+
+    Raises PasskeyRefused, also for a key that is none: off its curve, or of an unknown one. Source: WebAuthn §7.1, D46"""
     try:
         _refuse_embedded(answer)
         proven = webauthn.verify_registration_response(
@@ -174,6 +217,7 @@ def verify_registration(party: RelyingParty, answer: dict[str, Any], *, challeng
             expected_origin=party.origin,
             require_user_verification=True,
         )
+        _refuse_useless(proven.credential_public_key)
         told = answer["response"].get("transports") or ()
         transports = tuple(sorted({each for each in told if each in _TRANSPORTS}))
     except _MALFORMED as error:
@@ -195,12 +239,16 @@ def verify_authentication(
     challenge: bytes,
     public_key: str,
     sign_count: int,
+    synced: bool,
     user_handle: bytes,
+    identified: bool = False,
 ) -> UsedPasskey:
-    """What a browser has proved with a stored passkey: its key, last counter and owner's handle come in.
+    """What a browser has proved with a stored passkey: its key, last counter, kind and owner's handle come in.
 
-    Raises PasskeyRefused, and CounterWentBack where either counter is not zero and the new one is not above
-    the last. Source: WebAuthn §7.2, D46
+    A browser that was told which passkeys will do, since their owner was `identified`, may leave the handle out.
+    Raises PasskeyRefused, also where a passkey of one device now says that it can be on several, or the other way
+    round; and CounterWentBack where either counter is not zero and the new one is not above the last.
+    Source: WebAuthn §6.1.3, §7.2, D46
     """
     try:
         _refuse_embedded(answer)
@@ -213,13 +261,14 @@ def verify_authentication(
             credential_current_sign_count=0,
             require_user_verification=True,
         )
-        named = from_base64url(answer["response"]["userHandle"])
+        told = answer["response"].get("userHandle")
+        named = user_handle if identified and told is None else from_base64url(told)
     except _MALFORMED as error:
         raise PasskeyRefused(str(error)) from error
     if named != user_handle:
         raise PasskeyRefused("the answer names another owner")
+    if synced is not (proven.credential_device_type is CredentialDeviceType.MULTI_DEVICE):
+        raise PasskeyRefused(f"the passkey was {'not ' * (not synced)}one for several devices, and now says otherwise")
     if (proven.new_sign_count or sign_count) and proven.new_sign_count <= sign_count:
         raise CounterWentBack(f"the counter is {proven.new_sign_count}, and was {sign_count}")
-    return UsedPasskey(
-        sign_count=proven.new_sign_count, synced=proven.credential_device_type is CredentialDeviceType.MULTI_DEVICE
-    )
+    return UsedPasskey(sign_count=proven.new_sign_count)

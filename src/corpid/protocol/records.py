@@ -70,6 +70,13 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like
     """language tags, the best first"""
 
 
+class Asker(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks, and the languages that they ask for: what a page says also where their request cannot be answered."""
+
+    client: Client
+    ui_locales: tuple[str, ...] = ()
+
+
 class PushedRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What PAR stores; written once, judged by the 60 s inside it (D15)."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.protocol import assurance
+from corpid.protocol.limits import INTERACTION_SECONDS
 
 if TYPE_CHECKING:
     from corpid.protocol.records import AuthorizationRequest
@@ -15,6 +16,14 @@ def suffices(request: AuthorizationRequest, *, auth_time: int, level: int, acr_p
     if "login" in request.prompt or assurance.urn(acr_prefix, level) != request.acr:
         return False
     return request.max_age is None or now - auth_time < request.max_age
+
+
+def still_suffices(request: AuthorizationRequest, *, auth_time: int, now: float) -> bool:
+    """Whether a sign-in that was made for the request may still answer it (OpenID Connect Core §3.1.2.1, D15, D40).
+
+    It always has the ten minutes of a page, or a small max_age could not be met by who needs them (WCAG 2.2.1).
+    """
+    return request.max_age is None or now - auth_time < max(request.max_age, INTERACTION_SECONDS)
 
 
 def asks_choice(request: AuthorizationRequest) -> bool:

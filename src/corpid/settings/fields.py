@@ -202,6 +202,11 @@ class Settings(BaseSettings):
     sign_in_per_address: int = Field(
         default=30_000, ge=0, description=f"Browsers arriving to sign in from one address{_MINUTE}"
     )
+    account_per_address: int = Field(
+        default=600,
+        ge=0,
+        description=f"Browsers arriving at the account or with a forgotten password from one address{_MINUTE}",
+    )
     drain_delay_seconds: float = Field(
         default=0,
         ge=0,

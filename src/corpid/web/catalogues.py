@@ -9,7 +9,8 @@ from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from importlib.resources import files
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from unicodedata import bidirectional
 
 from babel.dates import format_date, format_time, get_datetime_format
 from babel.messages.mofile import write_mo
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.web.languages import Language
+
+_RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
+"""bidirectional classes (Unicode UAX 9 §3.2)"""
 
 
 class Pseudo(NullTranslations):
@@ -101,8 +105,13 @@ class Voice:
             return self.say(value)
         if isinstance(value, int):
             return self.number(value)
-        # A name keeps its own direction, and lends it to nothing beside it.
-        return f"\u2068{value}\u2069" if self.language.direction == "rtl" else value
+        if isinstance(value, tuple):
+            return ", ".join(str(self._shown(each)) for each in value)
+        return f"\u2068{value}\u2069" if self._turns(str(value)) else value
+
+    def _turns(self, name: str) -> bool:
+        """Whether a name would turn what stands beside it: it keeps its own direction, and lends it to nothing (D51)."""
+        return self.language.direction == "rtl" or any(bidirectional(each) in _RIGHT_TO_LEFT for each in name)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,16 +17,20 @@ from corpid.protocol.errors import InvalidRequest
 from corpid.protocol.grant import TOKEN_PARAMETERS
 from corpid.protocol.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
 from corpid.web import errors
-from corpid.web.frame import Frame
+from corpid.web.answers import see_other
+from corpid.web.frame import BARE, Frame
 from corpid.web.languages import LANGUAGES
 from corpid.web.middleware import FORM_POST_POLICY
 from corpid.web.requests import caller, cookie, cookie_name, form_bytes, headers, may_complete
 from corpid.web.showing import show
+from corpid.web.signin.place import place
+from corpid.web.signin.surroundings import asker
 from corpid.web.views import FormPost
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.protocol.authorization_response import AuthorizationResponse
     from corpid.protocol.generations import Generation, Resource
@@ -165,9 +169,9 @@ async def authorization(request: Request, desk: Desk) -> Response:
     if isinstance(arrived, Answered):
         if arrived.failure is not None:
             errors.record(request, errors.as_oauth_error(arrived.failure))
-        return leave(request, desk, arrived.response)
-    where = f"{desk.base_path}/sign-in/{arrived.interaction_id}"
-    answer = Response(b"", 303, {**errors.NO_STORE, "Location": where})
+        around = await _around(desk, who, arrived) if arrived.response.posted else BARE
+        return leave(request, desk, arrived.response, around)
+    answer = see_other(place(desk, arrived.interaction_id))
     if arrived.cookie is not None:
         set_cookie(answer, provider, arrived.cookie)
     return answer
@@ -180,16 +184,24 @@ async def _to_get(request: Request, desk: Desk) -> Response:
         raise InvalidRequest("the request is too long for a query string")
     if not query:
         raise InvalidRequest("the parameters of the authorization request are missing")
-    where = f"{desk.base_path}{metadata.AUTHORIZATION_PATH}?{query}"
-    return Response(b"", 303, {**errors.NO_STORE, "Location": where})
+    return see_other(f"{desk.base_path}{metadata.AUTHORIZATION_PATH}?{query}")
 
 
-def leave(request: Request, desk: Desk, response: AuthorizationResponse) -> Response:
+async def _around(desk: Desk, who: Caller, arrived: Answered) -> Frame:
+    client = arrived.asker.client
+    if arrived.interaction is not None:
+        return await asker(desk, who, client, arrived.interaction)
+    return Frame(client_name=client.name, ui_locales=arrived.asker.ui_locales)
+
+
+def leave(request: Request, desk: Desk, response: AuthorizationResponse, around: Frame) -> Response:
     """The hop to the relying party: a redirect, or a page whose form carries the answer (D37, D38)."""
     if not response.posted:
         return _Plain(b"", 302, (_NO_STORE, (b"location", response.url.encode("latin-1"))))
     view = FormPost(
-        frame=Frame(under_way=True), action=response.redirect_uri, fields=tuple(response.parameters.items())
+        frame=replace(around, under_way=True, here=""),
+        action=response.redirect_uri,
+        fields=tuple(response.parameters.items()),
     )
     return show(request, desk.renderer, view, more={"Content-Security-Policy": FORM_POST_POLICY})
 

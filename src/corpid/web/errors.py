@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -23,29 +24,40 @@ from corpid.protocol.errors import (
     public_description,
 )
 from corpid.protocol.limits import STATE_CHARACTERS
-from corpid.texts import phrase
+from corpid.texts import counted, phrase
 from corpid.web.access_log import exception_place
-from corpid.web.frame import Frame
+from corpid.web.frame import BARE, Frame
 from corpid.web.requests import headers
 from corpid.web.showing import show
+from corpid.web.signin.surroundings import site
 from corpid.web.views import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
 
     from corpid.protocol.generations import Generation
+    from corpid.texts import Phrase
+    from corpid.web.frame import Link
     from corpid.web.rendering import Renderer
 
-NO_STORE: Final = {"Cache-Control": "no-store"}
 NOT_CACHED: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _NOT_AS_EXPECTED: Final = phrase("The service that you came from did not ask in the way that it has to.")
-_FOR_PEOPLE: Final = {
-    InvalidRequestURI.code: phrase(
+_FOR_PEOPLE: Final[Mapping[type[OAuthError], Phrase]] = {
+    InvalidRequestURI: phrase(
         "The link that brought you here is no longer valid: it works once, and only for a short time."
     ),
-    ServerError.code: phrase("Something went wrong here."),
-    TemporarilyUnavailable.code: phrase("There is too much to do at the moment, or this site is being worked on."),
+    ServerError: phrase("Something went wrong here."),
+    TooManyRequests: phrase("Very many requests come from your network at the moment, so this one was not taken."),
+    TemporarilyUnavailable: phrase("There is too much to do at the moment, or this site is being worked on."),
 }
+"""the more special kind before the one that it is of"""
+_AGAIN: Final = phrase("Your sign-in is not lost. Wait a moment, then open the page again.")
+_RELOAD: Final = phrase(
+    "Wait a moment, then reload this page. If that does not help, go back to the service you came from and start again."
+)
+_GO_BACK: Final = phrase("Go back to the service you came from and start again from there.")
 _PAGE_STATUSES: Final = frozenset({ServerError.status, TemporarilyUnavailable.status, TooManyRequests.status})
 _RESOURCE_STATUS: Final = {UseDPoPNonce.code: 401}
 
@@ -132,30 +144,66 @@ def _challenge(generation: Generation, issuer: str) -> str:
     return f'{generation.scheme} realm="{issuer}"'
 
 
-def as_page(request: Request, raised: Exception, renderer: Renderer) -> Response:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Met:
+    """Where an error met somebody: what is known of who asked, and the way on; `goes_on`: in a sign-in that is not over."""
+
+    frame: Frame = BARE
+    back: Link | None = None
+    goes_on: bool = False
+
+
+def as_page(request: Request, raised: Exception, renderer: Renderer, met: Met | None = None) -> Response:
     """An error that only the person sees: what happened, what to do, and the reference (D16, D28).
 
     What a developer has to change stands in the log, under the reference, and on the page in developer mode.
     """
     error = as_oauth_error(raised)
+    met = met or _met_by(error)
     reference = record(request, error)
     status = error.status if error.status in _PAGE_STATUSES else 400
-    heading = (
-        phrase("Please try again in a moment")
-        if isinstance(error, TemporarilyUnavailable)
-        else phrase("This sign-in cannot go on")
-    )
-    sentence = error.sentence or _FOR_PEOPLE.get(error.code, _NOT_AS_EXPECTED)
-    view = Problem(
-        frame=Frame(),
-        heading=heading,
-        paragraphs=(sentence, phrase("Go back to the service you came from and start again from there.")),
-        reference=reference,
-        for_developers=error.description,
-    )
-    answer = show(request, renderer, view, status=status)
+    answer = show(request, renderer, problem(error, met, reference), status=status)
     _add_error_headers(answer, error)
     return answer
+
+
+def problem(error: OAuthError, met: Met, reference: str) -> Problem:
+    """What a person reads of an error, and what they can do (D16, D28)."""
+    busy = isinstance(error, TemporarilyUnavailable)
+    said = next((words for kind, words in _FOR_PEOPLE.items() if isinstance(error, kind)), _NOT_AS_EXPECTED)
+    return Problem(
+        frame=met.frame,
+        heading=phrase("Please try again in a moment") if busy else phrase("This sign-in cannot go on"),
+        paragraphs=(error.sentence or said, _advice(error, met)),
+        reference=reference,
+        for_developers=error.description,
+        back=met.back,
+    )
+
+
+def _met_by(error: OAuthError) -> Met:
+    """Where the sign-in could not begin, but who asked for it is known."""
+    if error.asker is None:
+        return Met()
+    client = error.asker.client
+    return Met(frame=Frame(client_name=client.name, ui_locales=error.asker.ui_locales), back=site(client))
+
+
+def _advice(error: OAuthError, met: Met) -> Phrase:
+    if isinstance(error, TooManyRequests):
+        return counted(
+            error.retry_after,
+            "Wait {count} second, then reload this page.",
+            "Wait {count} seconds, then reload this page.",
+        )
+    name = met.frame.client_name
+    if isinstance(error, TemporarilyUnavailable):
+        return _AGAIN if met.goes_on else _RELOAD
+    if name is None:
+        return _GO_BACK
+    if met.goes_on:
+        return phrase("Open the page again. If that does not help, go back to {name} and start again.", name=name)
+    return phrase("Go back to {name} and start again from there.", name=name)
 
 
 def machine_error(request: Request, status: int, code: str, description: str, extra: dict[str, str]) -> Response:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import tzinfo
 
     from corpid.texts import Phrase
 
@@ -27,6 +28,35 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimit:
+    """When a page ends, and what can be done about it (D15, WCAG 2.2.1)."""
+
+    at: datetime
+    """in the time zone of the deployment"""
+    seconds: int
+    """the same from now, for the script that warns"""
+    extend: Form | None = None
+    """gives more time; None when none is left"""
+    last_time: Phrase | None = None
+    """says so where there is no more time after that"""
+    of_session: bool = False
+    """whether it is when the person is signed out, of a page on which nothing has to be finished"""
+
+
+def time_limit(
+    at: float, *, now: float, zone: tzinfo, more: Form | None, at_end: Phrase, of_session: bool = False
+) -> TimeLimit:
+    """The limit of a page that ends at `at`, in epoch seconds; `at_end` is said where there is no `more` (D15)."""
+    return TimeLimit(
+        at=datetime.fromtimestamp(at, zone),
+        seconds=max(0, int(at - now)),
+        extend=more,
+        last_time=None if more else at_end,
+        of_session=of_session,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
     """What surrounds a page: who asks, who answers, how long, and the way out (D12, D15, D17)."""
 
@@ -39,20 +69,15 @@ class Frame:
     """once it is chosen"""
     step: tuple[int, int] | None = None
     """this step and how many there are, e.g. (2, 3)"""
+    fewer_steps: bool = False
+    """whether there may be fewer than that"""
     step_name: str = ""
     """value of the hidden field `step`: the step that the page belongs to"""
     form_token: str = ""
     """value of the hidden field `form_token` (D35)"""
     cancel: Form | None = None
     """answers access_denied to the RP (D17)"""
-    expires_at: datetime | None = None
-    """when the sign-in ends, in the time zone of the deployment"""
-    expires_in: int | None = None
-    """the same in seconds from now, for the script that warns"""
-    extend: Form | None = None
-    """gives more time; None when no extension is left (D15)"""
-    last_time: Phrase | None = None
-    """says so where there is no more time after that"""
+    limit: TimeLimit | None = None
     under_way: bool = False
     """whether something is unfinished here: then the page leads nowhere else"""
     reason: Phrase | None = None
@@ -61,7 +86,27 @@ class Frame:
     """leads to the page above"""
     ui_locales: tuple[str, ...] = ()
     """the languages that the RP asks for, the best first (OpenID Connect Core §3.1.2.1)"""
+    here: str = ""
+    """the address path of this page, where a pick of another language leads back to; empty: the browser says"""
 
 
 BARE: Final = Frame()
 """of a page that belongs to nothing"""
+
+FieldError = tuple[str, "Phrase"]
+"""Id of the field (its name; empty: the page as a whole) and what the person should change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageView:
+    """What every view has: what surrounds it, and what is wrong on it."""
+
+    frame: Frame
+    errors: tuple[FieldError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormView(PageView):
+    """A page with one form that it is about, and where that posts to."""
+
+    action: str

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from starlette.responses import Response
 
-from corpid.protocol import metadata
+from corpid.protocol import metadata, parameters
 from corpid.texts import phrase
 from corpid.web import errors, views
+from corpid.web.answers import see_other
 from corpid.web.frame import Frame
 from corpid.web.languages import Pick, lookup
 from corpid.web.requests import headers
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from corpid.web.endpoints import Desk
 
+_PATH_CHARACTERS: Final = 2000
+_OWN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9_~-]+)+(?:\?query=[A-Za-z0-9_.~+%*-]*)?")
 _A_YEAR: Final = 365 * 86400
 """seconds"""
 _IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -38,14 +42,14 @@ async def home(request: Request, desk: Desk) -> Response:
 async def language(request: Request, desk: Desk) -> Response:
     """Remember the language that a person picked, and show the page again on which they did.
 
-    Where that was is for the browser to say, and only a page of this site is gone back to. A stranger who sends
-    somebody here changes the language of their pages, which the next pick mends.
+    The link says where that was, or else the browser, and only a page of this site is gone back to. A stranger who
+    sends somebody here changes the language of their pages, which the next pick mends.
     """
     wanted = lookup((request.path_params["rest"],), desk.renderer.languages)
     if wanted is None:
         return await not_found(request, desk)
-    page = _came_from(request, desk)
-    answer = Response(b"", 303, {**errors.NO_STORE, "Location": urlunsplit(page)})
+    page = _named(request, desk) or _came_from(request, desk)
+    answer = see_other(urlunsplit(page))
     remember_language(answer, desk, Pick(tag=wanted.tag, where=where_of(page.path)))
     return answer
 
@@ -56,6 +60,15 @@ def remember_language(answer: Response, desk: Desk, pick: Pick) -> None:
     name, attributes = (LANGUAGE_COOKIES[0], "; Secure") if secure else (LANGUAGE_COOKIES[1], "")
     value = f"{name}={pick.written()}; Path=/; Max-Age={_A_YEAR}; HttpOnly; SameSite=Lax{attributes}"
     answer.headers.append("Set-Cookie", value)
+
+
+def _named(request: Request, desk: Desk) -> SplitResult | None:
+    """The page of ours that the link names: a path below our own, of harmless characters, perhaps with a search."""
+    base = urlsplit(desk.provider.policy.base_url)
+    path = parameters.lone(request.scope["query_string"], "page", longest=_PATH_CHARACTERS) or ""
+    if not path.startswith(f"{desk.base_path}/") or not _OWN_PATH.fullmatch(path):
+        return None
+    return urlsplit(f"{base.scheme}://{base.netloc}{path}")
 
 
 def _came_from(request: Request, desk: Desk) -> SplitResult:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 STATIC_PATH: Final = "/static/"
 LANGUAGE_PATH: Final = "/language/"
-_PIECES: Final = ("head", "masthead", "foot", "languages")
+_PIECES: Final = ("head", "masthead", "foot")
 MEDIA_TYPES: Final = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -122,9 +122,8 @@ class Renderer:
 
     def render(self, view: View, language: Language = ENGLISH) -> bytes:
         """The page as UTF-8 HTML, in one of `languages` (DESIGN "Pages")."""
-        errors = getattr(view, "errors", ())
         template = self._templates.get((language.tag, view.template)) or self._template(language, view.template)
-        return template.render(view=view, frame=view.frame, errors=errors).encode()
+        return template.render(view=view, frame=view.frame, errors=view.errors).encode()
 
     def static_file(self, name: str) -> tuple[bytes, str]:
         """Content and media type of a static file by hashed name. Raises KeyError if there is none (D31)."""

@@ -12,18 +12,20 @@ from starlette.responses import Response
 
 from corpid.flows.account.own_client import PATH as ACCOUNT_PATH
 from corpid.flows.links import PATH as LINK_PATH
+from corpid.flows.recovery import PATH as RECOVER_PATH
 from corpid.protocol import metadata
 from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.web import endpoints, errors, pages
 from corpid.web.account.endpoints import account
 from corpid.web.connection_limits import CROWDED
 from corpid.web.enrolment import endpoints as enrolling
-from corpid.web.enrolment.forgotten_password import RECOVER_PATH, forgotten_password
+from corpid.web.enrolment.forgotten_password import forgotten_password
 from corpid.web.enrolment.pages import PATH as ENROLMENT_PATH
 from corpid.web.forgery import refuse_forged
 from corpid.web.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.requests import form_bytes
 from corpid.web.signin.endpoints import interaction
+from corpid.web.signin.place import SIGN_IN_PATH
 from corpid.web.signin.sign_out import SIGN_OUT_PATH, sign_out
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     Fails = Callable[[Request, Exception, Desk], Response]
 
 CORS_PATHS: Final = (metadata.DISCOVERY_PATH, metadata.JWKS_PATH)
-SIGN_IN_PATH: Final = "/sign-in/{rest}"
 
 
 def _as_json(request: Request, error: Exception, desk: Desk) -> Response:
@@ -71,7 +72,7 @@ class Route:
 
 
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
-    SIGN_IN_PATH: interaction,
+    f"{SIGN_IN_PATH}{{rest}}": interaction,
     f"{LINK_PATH}{{rest}}": enrolling.link,
     f"{ENROLMENT_PATH}{{rest}}": enrolling.enrolment,
     RECOVER_PATH: forgotten_password,

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from corpid.web.languages import Pick, choose
 from corpid.web.requests import cookies, headers
+from corpid.web.signin.place import SIGN_IN_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,14 +21,13 @@ if TYPE_CHECKING:
 
 LANGUAGE_COOKIES: Final = ("__Host-corpid_language", "corpid_language")
 """on https, and on plain http, where browsers refuse that prefix"""
-_SIGN_IN: Final = "/sign-in/"
 _WHERE: Final = re.compile(r"[A-Za-z0-9_-]{0,8}")
 """it stands in a cookie, and its path may be anybody's words (RFC 6265 §4.1.1)"""
 
 
 def where_of(path: str) -> str:
     """Which sign-in a page belongs to: the beginning of its identifier, empty for a page of none."""
-    found = _WHERE.match(path.partition(_SIGN_IN)[2])
+    found = _WHERE.match(path.partition(SIGN_IN_PATH)[2])
     return found[0] if found else ""
 
 

@@ -65,9 +65,10 @@ class Theme:
     warnings: tuple[str, ...] = ()
     """what works, but should not stay so"""
 
-    def help_in(self, tag: str) -> Help:
-        """The help in a language, else in English."""
-        return self.texts.get(tag) or self.texts.get(ENGLISH.tag) or Help()
+    def help_in(self, tag: str) -> tuple[Help, str]:
+        """The help in a language, else in English; and the language that it is in. Source: WCAG 3.1.2"""
+        spoken = tag if tag in self.texts else ENGLISH.tag
+        return self.texts.get(spoken, Help()), spoken
 
 
 NO_THEME: Final = Theme()
@@ -91,7 +92,7 @@ def read(directory: Path) -> Theme:
     return Theme(
         files=own,
         **pictures,
-        logo_has_name=written.get("logo_has_name") is True,
+        logo_has_name=_switch(written, "logo_has_name"),
         texts=_texts(written),
         warnings=tuple(
             f"{FILE}, {scheme}: {sentence}"
@@ -112,6 +113,13 @@ def _table(written: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if not isinstance(table, dict):
         raise ThemeError(f"{FILE}: {name} is a table: write [{name}] and its values below")
     return table
+
+
+def _switch(written: Mapping[str, object], name: str) -> bool:
+    value = written.get(name, False)
+    if not isinstance(value, bool):
+        raise ThemeError(f"{FILE}: {name} = {value!r} cannot be used: write true or false, without quotation marks")
+    return value
 
 
 def _values(written: Mapping[str, Any], name: str, kinds: Mapping[str, tuple[re.Pattern[str], str]]) -> dict[str, str]:

@@ -10,20 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
+from corpid.flows.choices import SHOWN
 from corpid.texts import Phrase, phrase
-from corpid.web.frame import BARE
+from corpid.web.frame import BARE, FormView, PageView
 
 if TYPE_CHECKING:
-    from corpid.web.frame import Frame, Link
-    from corpid.web.signin.factor_fields import Asked, AskPasskey
+    from corpid.web.factors.fields import Asked, AskPasskey
+    from corpid.web.frame import FieldError, Frame, Link
 
-CHOICES_SHOWN: Final = 50
-"""entities rendered at most on one page"""
 CHOICES_WITHOUT_SEARCH: Final = 8
 """up to so many entities, no search box is shown (DESIGN "Pages")"""
-
-FieldError = tuple[str, Phrase]
-"""Id of the field (its name; empty: the page as a whole) and what the person should change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,46 +38,38 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignIn:
+class SignIn(FormView):
     """Step one. Fields: user_name, password; of the form beside it: passkey. Error ids: these."""
 
     template: ClassVar[str] = "sign_in.html"
     heading: ClassVar[Phrase] = phrase("Sign in")
 
-    frame: Frame
-    action: str
     user_name: str = ""
     """what was typed, kept after an error"""
     passkey: AskPasskey | None = None
     recover: str = ""
     """where a forgotten password is asked for; empty: only an administrator can help"""
-    errors: tuple[FieldError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecondFactor:
-    """Step two. Field: code, which may hold spaces when pasted. Error id: code."""
+class SecondFactor(FormView):
+    """Step two. Field: code, which may hold spaces when pasted, or passkey. Error ids: these."""
 
     template: ClassVar[str] = "second_factor.html"
 
-    frame: Frame
-    action: str
     heading: Phrase
     asked: Asked
-    errors: tuple[FieldError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChooseEntity:
-    """Step three. Field: entity (`Choice.id`); with `other_account` a second button sends
+class ChooseEntity(FormView):
+    """Step three. Fields: entity (`Choice.id`), query (what was searched for, hidden); with `other_account` a second button sends
     decision=other_account. The search is a GET to `search_action` with the field query and carries
     no token, since a token has no place in an address. Error ids: entity, query."""
 
     template: ClassVar[str] = "choose_entity.html"
     heading: ClassVar[Phrase] = phrase("Choose who you act for")
 
-    frame: Frame
-    action: str
     search_action: str
     choices: tuple[Choice, ...]
     """those that match the query; the first 50 are shown"""
@@ -89,12 +77,11 @@ class ChooseEntity:
     """how many match the query"""
     query: str = ""
     other_account: bool = False
-    errors: tuple[FieldError, ...] = ()
 
     @property
     def shown(self) -> tuple[Choice, ...]:
         """The choices that are rendered."""
-        return self.choices[:CHOICES_SHOWN]
+        return self.choices[:SHOWN]
 
     @property
     def searchable(self) -> bool:
@@ -108,27 +95,25 @@ class ChooseEntity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consent:
-    """What the RP would receive (D29). The button sends decision=agree; to refuse is Cancel (D17)."""
+class Consent(FormView):
+    """What the RP would receive (D29). The button sends decision=agree; with `other_account` a second one sends
+    decision=other_account; to refuse is Cancel (D17)."""
 
     template: ClassVar[str] = "consent.html"
     heading: ClassVar[Phrase] = phrase("Do you agree to share this?")
 
-    frame: Frame
-    action: str
     items: tuple[Phrase, ...]
     """in plain words, e.g. `The organisation's name and registration number`"""
     entity: str
+    other_account: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confirm:
+class Confirm(FormView):
     """Single sign-on asks before it completes (D30). Buttons: decision=continue or decision=other_account."""
 
     template: ClassVar[str] = "confirm.html"
 
-    frame: Frame
-    action: str
     user_name: str
     entity: str
 
@@ -139,48 +124,44 @@ class Confirm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
+class Leave(PageView):
     """The page between the last form and the RP, left at once (D37). `url` is our own, which redirects."""
 
     template: ClassVar[str] = "leave.html"
     heading: ClassVar[Phrase] = phrase("Taking you back")
 
-    frame: Frame
     url: str
     client_name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormPost:
+class FormPost(PageView):
     """The page whose form carries the answer to the RP; a script sends it (OAuth 2.0 Form Post Response Mode §2, D37)."""
 
     template: ClassVar[str] = "form_post.html"
     heading: ClassVar[Phrase] = phrase("Taking you back")
 
-    frame: Frame
     action: str
     """the redirect URI"""
     fields: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class Wait(PageView):
     """A completion is being written elsewhere; asks again at `url` after a second (D15)."""
 
     template: ClassVar[str] = "wait.html"
     heading: ClassVar[Phrase] = phrase("One moment")
 
-    frame: Frame
     url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(PageView):
     """A dead end: says what happened and leads back (D15, D16). Never repeats a value of the query (D16)."""
 
     template: ClassVar[str] = "problem.html"
 
-    frame: Frame
     heading: Phrase
     paragraphs: tuple[Phrase, ...]
     reference: str | None = None
@@ -191,38 +172,40 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explain:
-    """No entity of this person can be used here (D17). The one button posts to `action`."""
+class Explain(FormView):
+    """No entity of this person can be used here (D17). A button posts to `action`, another one to `other_account`."""
 
     template: ClassVar[str] = "explain.html"
     heading: ClassVar[Phrase] = phrase("You cannot use this service yet")
 
-    frame: Frame
-    action: str
     choices: tuple[Choice, ...]
     """with their reasons; empty: the person acts for nobody. The first 50 are shown"""
     total: int = 0
     """how many there are"""
+    other_account: str = ""
+    """where decision=other_account is posted to; empty: there is no such button"""
 
     @property
     def shown(self) -> tuple[Choice, ...]:
         """The entities that are rendered."""
-        return self.choices[:CHOICES_SHOWN]
+        return self.choices[:SHOWN]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignOut:
+class SignOut(FormView):
     """Asks before the session ends (D30). Fields: none of its own."""
 
     template: ClassVar[str] = "sign_out.html"
     heading: ClassVar[Phrase] = phrase("Sign out?")
 
-    frame: Frame
-    action: str
+    people: tuple[str, ...]
+    """the names of those who are signed in in this browser"""
+    stay: str
+    """where a person goes on who stays signed in"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignedOut:
+class SignedOut(PageView):
     """The session has ended, or there was none (D30)."""
 
     template: ClassVar[str] = "signed_out.html"
@@ -232,7 +215,7 @@ class SignedOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class Home(PageView):
     """The plain page at `/`. Links are addresses of the discovery document and of the key set."""
 
     template: ClassVar[str] = "home.html"
@@ -252,3 +235,5 @@ class View(Protocol):
     def heading(self) -> Phrase: ...
     @property
     def frame(self) -> Frame: ...
+    @property
+    def errors(self) -> tuple[FieldError, ...]: ...

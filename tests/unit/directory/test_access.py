@@ -26,6 +26,7 @@ ALLOWED = {
     ("owner", "read", "assignment"),
     ("owner", "read", "third-party row"),
     ("owner", "read", "session"),
+    ("owner", "write", "session"),
     ("owner", "delete", "session"),
     ("owner", "write", "user"),
     ("owner", "write", "credentials"),

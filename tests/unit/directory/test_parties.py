@@ -11,7 +11,7 @@ from corpid.directory.parties import (
     packed_parties,
     packed_subject,
     user_attributes,
-    what_a_scope_tells,
+    what_is_told,
 )
 from corpid.directory.records import Entity, User
 from corpid.protocol import scopes
@@ -56,10 +56,11 @@ def test_what_the_directory_does_not_know_is_left_out() -> None:
     assert user_attributes(unknown, IDENTITY_SCOPES) == {"account_type": "standard", "name": "Rina"}
 
 
-def test_every_scope_of_the_protocol_that_tells_something_has_its_words_for_consent() -> None:
-    """D29: protocol and directory name the same scopes."""
+def test_every_scope_of_the_protocol_has_its_words_for_consent() -> None:
+    """Spec 4.9, D29: protocol and directory name the same scopes; each has a line of its own."""
     assert set(IDENTITY_SCOPES) == set(scopes.IDENTITY_SCOPES)
-    assert all(what_a_scope_tells(scope) for scope in IDENTITY_SCOPES)
+    assert all(len(what_is_told((scope,))) == 1 for scope in scopes.SCOPES)
+    assert len(set(what_is_told(scopes.SCOPES))) == len(scopes.SCOPES)
 
 
 def test_a_packed_subject_holds_number_account_and_country() -> None:

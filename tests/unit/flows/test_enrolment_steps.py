@@ -7,20 +7,21 @@ from typing import get_args
 
 import pytest
 
-from corpid.flows.enrolment.steps import PATHS, Step, following, path
+from corpid.flows import links
+from corpid.flows.enrolment.steps import Step, chosen, following
 from corpid.ports import LinkPurpose
 
 PURPOSES: tuple[LinkPurpose, ...] = get_args(LinkPurpose)
 
 
-def test_every_purpose_has_a_path() -> None:
-    assert set(PATHS) == set(PURPOSES)
+def test_every_purpose_is_described() -> None:
+    assert set(links.PURPOSES) == set(PURPOSES)
 
 
 @pytest.mark.parametrize("purpose", [purpose for purpose in PURPOSES if purpose != "invitation"])
 def test_who_has_factors_shows_the_one_that_is_not_renewed_before_anything_else(purpose: LinkPurpose) -> None:
     """DESIGN, Security: a link alone renews nothing."""
-    first, *others = PATHS[purpose]
+    first, *others = links.PURPOSES[purpose].steps
     assert first in {Step.PROVE_PASSWORD, Step.PROVE_SECOND_FACTOR}
     renewed = Step.PASSWORD if first is Step.PROVE_SECOND_FACTOR else Step.SECOND_FACTOR
     assert renewed in others
@@ -28,8 +29,9 @@ def test_who_has_factors_shows_the_one_that_is_not_renewed_before_anything_else(
 
 @pytest.mark.parametrize("purpose", PURPOSES)
 @pytest.mark.parametrize("passkey_first", [True, False])
-def test_steps_follow_each_other_to_the_end(purpose: LinkPurpose, *, passkey_first: bool) -> None:
-    steps = path(purpose, passkey_first=passkey_first)
+@pytest.mark.parametrize("by_email", [True, False])
+def test_steps_follow_each_other_to_the_end(purpose: LinkPurpose, *, passkey_first: bool, by_email: bool) -> None:
+    steps = chosen(links.PURPOSES[purpose].steps, passkey_first=passkey_first, by_email=by_email)
     done: list[Step] = []
     while (step := following(steps, set(done))) is not None:
         done.append(step)
@@ -39,9 +41,16 @@ def test_steps_follow_each_other_to_the_end(purpose: LinkPurpose, *, passkey_fir
 
 def test_who_begins_with_a_passkey_needs_nothing_else() -> None:
     """D46"""
-    assert path("invitation", passkey_first=True) == (Step.FIRST,)
+    assert chosen(links.PURPOSES["invitation"].steps, passkey_first=True) == (Step.FIRST,)
 
 
 def test_recovery_codes_stand_beside_a_password() -> None:
     """D45"""
-    assert path("invitation", passkey_first=False)[-1] is Step.RECOVERY_CODES
+    assert links.PURPOSES["invitation"].steps[-1] is Step.RECOVERY_CODES
+
+
+def test_codes_by_email_take_the_place_of_an_app_in_as_many_steps() -> None:
+    """D45"""
+    whole = links.PURPOSES["invitation"].steps
+    assert chosen(whole, by_email=True) == (Step.FIRST, Step.MAILED_CODE, Step.RECOVERY_CODES)
+    assert len(whole) == 3

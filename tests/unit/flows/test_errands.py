@@ -18,7 +18,7 @@ def test_an_errand_begins_later_and_at_once_when_corpid_stops() -> None:
         async def work() -> None:
             done.append("done")
 
-        errands.later(work)
+        errands.later(work, place="")
         for _ in range(10):
             await asyncio.sleep(0)
         assert not done
@@ -39,10 +39,34 @@ def test_a_full_bag_drops_what_comes_and_says_so() -> None:
             done.append("done")
 
         for _ in range(WAITING + 1):
-            errands.later(work)
+            errands.later(work, place="")
         assert told == ["errand_dropped"]
         await errands.settle()
         assert len(done) == WAITING
+
+    asyncio.run(story())
+
+
+def test_who_fills_the_bag_keeps_nobody_out_who_comes_from_elsewhere() -> None:
+    """D47: the newest of whoever has most in it makes room."""
+
+    async def story() -> None:
+        done: list[str] = []
+        errands = Errands(lambda _event, _detail: None)
+
+        def bring(place: str) -> None:
+            async def work() -> None:
+                done.append(place)
+
+            errands.later(work, place=place)
+
+        for number in range(WAITING):
+            bring(f"crowd {number % 10}")
+        for place in ("owner", "owner", "another", "crowd 1"):
+            bring(place)
+        await errands.settle()
+        assert len(done) == WAITING
+        assert (done.count("owner"), done.count("another")) == (2, 1)
 
     asyncio.run(story())
 
@@ -61,8 +85,8 @@ def test_one_that_fails_is_told_and_stops_no_other() -> None:
         async def work() -> None:
             done.append("done")
 
-        errands.later(fails)
-        errands.later(work)
+        errands.later(fails, place="")
+        errands.later(work, place="")
         await errands.settle()
         assert (done, told) == (["done"], [("errand_failed", "KeyError")])
 

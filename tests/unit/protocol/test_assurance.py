@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from corpid.protocol.assurance import PASSKEY, PASSWORD_AND_CODE, choose, met, urn
+from corpid.protocol.assurance import PASSKEY, PASSWORD_AND_CODE, PASSWORD_AND_PASSKEY, choose, met, urn
 from corpid.protocol.errors import InvalidRequest
 from corpid.protocol.generations import CURRENT
 from tests.unit.protocol.given import PREFIX
@@ -55,7 +55,7 @@ def test_a_level_is_met_by_itself_and_by_those_above_it(acr: str, level: int, *,
     assert met(PREFIX + acr, prefix=PREFIX, level=level) is expected
 
 
-@pytest.mark.parametrize("amr", [PASSWORD_AND_CODE, PASSKEY])
+@pytest.mark.parametrize("amr", [PASSWORD_AND_CODE, PASSWORD_AND_PASSKEY, PASSKEY])
 def test_what_was_used_has_names_that_others_know(amr: tuple[str, ...]) -> None:
     """RFC 8176 §2."""
     registered = {

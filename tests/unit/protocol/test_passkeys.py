@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
+import cbor2
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,11 +16,14 @@ from corpid.jose.encoding import base64url, from_base64url
 from corpid.protocol import passkeys
 from corpid.protocol.passkeys import CounterWentBack, NewPasskey, PasskeyRefused, UsedPasskey
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator
+from tests.certificates import Authority
 
 ORIGIN = "https://login.example:8443"
 PARTY = passkeys.relying_party(f"{ORIGIN}/idp", "Example")
 CHALLENGE = b"nonce.mac"
 OWNER = b"alice"
+EC_KEY, P_256 = bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06082a8648ce3d030107")
+"""what an elliptic key and its curve are called in a certificate (RFC 5480 §2.1.1)"""
 GET = passkeys.authentication_options(PARTY, challenge=CHALLENGE)
 CREATE = passkeys.registration_options(
     PARTY, challenge=CHALLENGE, user_handle=OWNER, user_name="alice", display_name="Alice Tan", known=("AAAA",)
@@ -39,6 +45,7 @@ def used(key: Authenticator, answer: str, *, sign_count: int = 0, owner: bytes =
         challenge=CHALLENGE,
         public_key=key.record("alice").public_key,
         sign_count=sign_count,
+        synced=bool(key.flags & MAY_SYNC),
         user_handle=owner,
     )
 
@@ -85,7 +92,7 @@ def test_what_is_registered_can_be_used(algorithm: str) -> None:
         synced=True,
         transports=("hybrid", "internal"),
     )
-    assert used(key, key.use(GET, ORIGIN), sign_count=new.sign_count) == UsedPasskey(sign_count=2, synced=True)
+    assert used(key, key.use(GET, ORIGIN), sign_count=new.sign_count) == UsedPasskey(sign_count=2)
 
 
 @pytest.mark.parametrize("changes", CANNOT_BE_TRUSTED.values(), ids=CANNOT_BE_TRUSTED.keys())
@@ -104,6 +111,52 @@ def test_a_person_who_was_not_there_or_not_verified_is_refused(flags: int) -> No
         used(key, key.use(GET, ORIGIN))
     with pytest.raises(PasskeyRefused):
         passkeys.verify_registration(PARTY, passkeys.parse_answer(key.make(CREATE, ORIGIN)), challenge=CHALLENGE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Junk:
+    """In the place of a key: what an authenticator could say of it, COSE (RFC 9053)."""
+
+    says: object
+
+    def public(self) -> object:
+        return self.says
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        {1: 2, 3: -7, -1: 1, -2: bytes(32), -3: bytes(32)},
+        {1: 2, 3: -7, -1: 9, -2: bytes(32), -3: bytes(32)},
+        {1: 2, 3: -7, -1: 1, -2: "x", -3: 5},
+        {1: 2, 3: -257, -1: 1, -2: bytes(32), -3: bytes(32)},
+        {1: 1, 3: -8, -1: 6, -2: b"1"},
+        {1: 3, 3: -257, -1: b"", -2: b""},
+        {},
+    ],
+    ids=["off its curve", "an unknown curve", "no numbers", "another algorithm", "short", "empty", "nothing"],
+)
+def test_a_key_that_could_never_be_used_is_refused_when_it_is_made(says: object) -> None:
+    """WebAuthn §7.1, D46: or the person would learn of it when they need it."""
+    key = Authenticator(user_handle=OWNER)
+    key._key = Junk(says=says)  # type: ignore[assignment]
+    with pytest.raises(PasskeyRefused):
+        passkeys.verify_registration(PARTY, passkeys.parse_answer(key.make(CREATE, ORIGIN)), challenge=CHALLENGE)
+
+
+@pytest.mark.parametrize("known", [EC_KEY, P_256], ids=["key type", "curve"])
+@pytest.mark.parametrize("form", ["packed", "fido-u2f"])
+def test_a_certificate_of_an_unknown_kind_is_refused_and_never_an_error(known: bytes, form: str) -> None:
+    """D33: nobody asked for an attestation, yet a browser may send one."""
+    certificate = Authority("Maker").chain[0].public_bytes(Encoding.DER)
+    unknown = certificate.replace(known, known[:-1] + b"\x77")
+    assert unknown != certificate
+    answer = Authenticator(user_handle=OWNER).make(CREATE, ORIGIN)
+    made = cbor2.loads(from_base64url(json.loads(answer)["response"]["attestationObject"]))
+    made |= {"fmt": form, "attStmt": {"alg": -7, "x5c": [unknown], "sig": b"x"}}
+    sent = passkeys.parse_answer(changed(answer, attestationObject=base64url(cbor2.dumps(made))))
+    with pytest.raises(PasskeyRefused):
+        passkeys.verify_registration(PARTY, sent, challenge=CHALLENGE)
 
 
 def test_another_key_another_owner_and_a_changed_answer_are_refused() -> None:

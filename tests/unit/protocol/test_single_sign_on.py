@@ -28,6 +28,26 @@ def test_a_sign_in_must_be_younger_than_max_age(max_age: int, enough: bool) -> N
     assert suffices(age=0, max_age=0) is False
 
 
+@pytest.mark.parametrize(
+    ("max_age", "age", "enough"),
+    [
+        (None, 10**6, True),
+        (0, 0, True),
+        (0, 599, True),
+        (0, 600, False),
+        (60, 600, False),
+        (900, 899, True),
+        (900, 900, False),
+    ],
+)
+def test_a_sign_in_made_for_the_request_answers_it_for_max_age_and_ten_minutes_at_least(
+    max_age: int | None, age: int, enough: bool
+) -> None:
+    """D15, D40: whatever max_age is, there is time for the pages that follow."""
+    asked = request(max_age=max_age)
+    assert single_sign_on.still_suffices(asked, auth_time=int(NOW) - age, now=NOW) is enough
+
+
 def test_login_asks_always() -> None:
     assert not suffices(prompt=("login",))
     assert not suffices(prompt=("consent", "login"))

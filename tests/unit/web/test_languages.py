@@ -116,6 +116,15 @@ def test_a_name_with_braces_or_markup_stands_as_it_is() -> None:
     assert voice(BY_TAG["ms"]).say(phrase("Return to {name}", name=name)) == f"Kembali ke {name}"
 
 
+def test_a_name_from_right_to_left_turns_nothing_beside_it_in_any_language() -> None:
+    """D51: nor does one of several names."""
+    name = "\u05de\u05e4\u05ea\u05d7 (1)"
+    told = phrase("Return to {name}", name=(name, "My key"))
+    assert told == f"Return to {name}, My key"
+    assert voice(ENGLISH).say(told) == f"Return to \u2068{name}\u2069, My key"
+    assert voice(BY_TAG["ms"]).say(phrase("Return to {name}", name=name)) == f"Kembali ke \u2068{name}\u2069"
+
+
 def test_a_name_on_a_page_from_right_to_left_keeps_its_own_direction() -> None:
     assert voice(PSEUDO).say(phrase("Return to {name}", name="Ministry (1)")) == "⟦Return to \u2068Ministry (1)\u2069⟧"
 

@@ -57,9 +57,12 @@ def test_a_page_links_to_files_that_carry_the_hash_of_their_content() -> None:
 
 
 def test_the_help_is_in_the_language_of_the_page_or_in_english() -> None:
+    """WCAG 3.1.2: what is in another language than the page says in which."""
     found = read(EXAMPLE)
     assert "Bantuan dan nombor telefon" in page(found, "ms")
+    assert '<p class="contact">' in page(found, "ms")
     assert 'href="https://help.harbour.example/en"' in page(found, "ta")
+    assert '<p class="contact" lang="en" dir="auto">' in page(found, "ta")
 
 
 def test_a_logo_that_holds_the_name_says_it_to_who_cannot_see_it(tmp_path: Path) -> None:
@@ -106,6 +109,8 @@ def test_a_colour_of_the_light_scheme_stays_out_of_the_dark_one(tmp_path: Path) 
         ('shape = "round"', "shape is a table"),
         ('logo = "logo.gif"', "ends in .svg or .png"),
         ("logo = 7", "ends in .svg or .png"),
+        ('logo_has_name = "yes"', "write true or false"),
+        ("logo_has_name = 1", "write true or false"),
         ('logo = "missing.svg"', "cannot be read"),
         ('[texts.xx]\nhelp = "x"', "there is no texts.xx"),
         ('[texts.en]\nhint = "x"', "there is no texts.en.hint"),

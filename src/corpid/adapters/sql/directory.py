@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import sqlalchemy as sa
+
 from corpid.adapters.sql import lookups
 from corpid.adapters.sql.codecs import ENTITIES, USERS, user_name_key
 from corpid.adapters.sql.lookups import ASSIGNMENTS, GRANTS, MEMBERSHIPS, SERVICES, THIRD_PARTY_ASSIGNMENTS
 from corpid.adapters.sql.records import SqlRecords
-from corpid.directory.records import Acting, Credentials, ThirdPartyRow, User
+from corpid.adapters.sql.tables import users
+from corpid.directory.records import Acting, ThirdPartyRow, User
 from corpid.ports import NameRefused
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.adapters.sql.audit import SqlAudit
     from corpid.adapters.sql.kinds import Kinds
+    from corpid.adapters.sql.sign_outs import SignOuts
     from corpid.adapters.sql.statements import Database, Prepared, Row
     from corpid.directory.choice import Form
     from corpid.directory.records import Assignment, Entity, Membership, Service
@@ -32,11 +36,9 @@ _CLIENT_ENTITY_END: Final = _THIRD_PARTY_END + _ENTITY_WIDTH
 class SqlDirectory(SqlRecords):
     """A ports.Directory."""
 
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds) -> None:
-        super().__init__(database, audit, kinds)
+    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+        super().__init__(database, audit, kinds, sign_outs)
         self._one_user: Final = kinds[User].one
-        self._one_credentials: Final = kinds[Credentials].one
-        self._credentials: Final = kinds[Credentials].codec
         self._user_by_name: Final = database.prepare(lookups.user_by_name())
         self._acting: Final = database.prepare(lookups.acting())
         self._usable: Final = database.prepare(lookups.usable())
@@ -45,9 +47,9 @@ class SqlDirectory(SqlRecords):
         self._services: Final = lookups.by_count(database, lookups.services_of)
         self._assignments: Final = lookups.by_count(database, lookups.assignments_of)
         self._third_party_rows: Final = lookups.by_count(database, lookups.third_party_rows_of)
-        self._raise_step: Final = database.prepare(lookups.raise_totp_step())
-        self._rehash: Final = database.prepare(lookups.rehash())
-        self._set_language: Final = database.prepare(lookups.set_language())
+        self._set_language: Final = database.prepare(
+            sa.update(users).where(users.c.user_id == sa.bindparam("user")).values(language=sa.bindparam("new"))
+        )
 
     async def acting(self, user_id: str, entity_id: str) -> Acting | None:
         """See ports.Directory."""
@@ -73,14 +75,6 @@ class SqlDirectory(SqlRecords):
             return None
         row = await self._database.row(self._user_by_name, {"name": name})
         return None if row is None else USERS.decode(row)
-
-    async def credentials(self, user_id: str) -> Credentials | None:
-        """See ports.Directory. Raises SealingError when the key-encryption key is another one."""
-        row = await self._database.row(self._one_credentials, {"user_id": user_id})
-        if row is None:
-            return None
-        record: Credentials = self._credentials.decode(row)
-        return record
 
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
         """See ports.Directory."""
@@ -123,18 +117,6 @@ class SqlDirectory(SqlRecords):
         for row in rows:
             grants.setdefault(row[:_CLIENT_ENTITY_END], []).append(row[_CLIENT_ENTITY_END:])
         return [_third_party_row(row, granted) for row, granted in grants.items()]
-
-    async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
-        """See ports.Directory. The event is written for a step that was accepted."""
-        async with self._database.transaction():
-            accepted = await self._database.run(self._raise_step, {"user": user_id, "step": step}) == 1
-            if accepted:
-                await self._audit.record(event)
-        return accepted
-
-    async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
-        """See ports.Directory."""
-        return await self._database.write(self._rehash, {"user": user_id, "old": old_hash, "new": new_hash}) == 1
 
     async def _of_services(
         self, statement: Callable[[int], Prepared], service_ids: Sequence[str], **values: str

@@ -1,4 +1,4 @@
-"""Passkeys, recovery codes, and the links that lead to setting factors (D45, D46)."""
+"""Passwords and apps, passkeys, recovery codes, and the links that lead to setting factors (D44, D45, D46)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import sqlalchemy as sa
 from corpid.adapters.sql.codecs import record_codec
 from corpid.adapters.sql.kinds import columns
 from corpid.adapters.sql.statements import insert, parameters, upsert
-from corpid.adapters.sql.tables import links, passkeys, recovery_codes, sessions
-from corpid.directory.records import Credentials
-from corpid.ports import Conflict, Link, Passkey
+from corpid.adapters.sql.tables import credentials, links, passkeys, recovery_codes
+from corpid.directory.records import Credentials, Passkey
+from corpid.ports import Conflict, Link
 
 if TYPE_CHECKING:
     from corpid.adapters.sql.audit import SqlAudit
     from corpid.adapters.sql.kinds import Kind, Kinds
+    from corpid.adapters.sql.sign_outs import SignOuts
     from corpid.adapters.sql.statements import Database, Prepared
     from corpid.ports import AuditEvent, FactorChange
 
@@ -30,6 +31,18 @@ def _of_person(table: sa.Table) -> sa.ColumnElement[bool]:
 _THIS_PASSKEY: Final = passkeys.c.credential_id == sa.bindparam("credential_id")
 _OWN_PASSKEY: Final = sa.and_(_THIS_PASSKEY, _of_person(passkeys))
 _THIS_LINK: Final = links.c.link_hash == sa.bindparam("link_hash")
+
+
+def _raise_step() -> sa.Update:
+    """The check and the change are one statement."""
+    step = sa.bindparam("step", type_=sa.BigInteger)
+    lower = credentials.c.totp_last_step < step
+    return sa.update(credentials).where(_of_person(credentials), lower).values(totp_last_step=step)
+
+
+def _rehash() -> sa.Update:
+    same = credentials.c.password_hash == sa.bindparam("old")
+    return sa.update(credentials).where(_of_person(credentials), same).values(password_hash=sa.bindparam("new"))
 
 
 def _passkeys_of_a_person() -> sa.Select[Any]:
@@ -48,6 +61,11 @@ def _use_passkey() -> sa.Update:
     return sa.update(passkeys).where(_THIS_PASSKEY, as_looked_at).values(new)
 
 
+def _unless_there(credentials: Kind) -> sa.Executable:
+    """A row to lock also for a person who had none."""
+    return insert(credentials.table).values(parameters(credentials.codec.written)).on_conflict_do_nothing()
+
+
 def _locked(credentials: Kind) -> sa.Select[Any]:
     return (
         sa.select(*columns(credentials.table, credentials.codec)).where(_of_person(credentials.table)).with_for_update()
@@ -61,12 +79,16 @@ class _NotAsBefore(Exception):
 class SqlFactors:
     """A ports.Factors."""
 
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds) -> None:
+    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
         prepare = database.prepare
         self._database: Final = database
         self._audit: Final = audit
+        self._sign_outs: Final = sign_outs
         self._credentials: Final = kinds[Credentials]
+        self._unless_there: Final = prepare(_unless_there(self._credentials))
         self._locked: Final = prepare(_locked(self._credentials))
+        self._raise_step: Final = prepare(_raise_step())
+        self._rehash: Final = prepare(_rehash())
         self._passkey: Final = prepare(sa.select(*columns(passkeys, _PASSKEYS)).where(_THIS_PASSKEY))
         self._passkeys: Final = prepare(_passkeys_of_a_person())
         self._add_passkey: Final = prepare(insert(passkeys).values(parameters(_PASSKEYS.written)))
@@ -88,7 +110,6 @@ class SqlFactors:
         self._add_code: Final = prepare(insert(recovery_codes).values(parameters(("user_id", "code_hash"))))
         self._link: Final = prepare(sa.select(*columns(links, _LINKS)).where(_THIS_LINK))
         self._keep_link: Final = prepare(upsert(links, _LINKS.written))
-        self._spend_link: Final = prepare(sa.delete(links).where(_THIS_LINK))
         self._drop_links: Final = prepare(
             sa.delete(links).where(
                 _of_person(links),
@@ -96,10 +117,26 @@ class SqlFactors:
                 links.c.link_hash != sa.bindparam("spared"),
             )
         )
-        self._end_links: Final = prepare(sa.delete(links).where(_of_person(links)))
-        self._end_sessions: Final = prepare(
-            sa.delete(sessions).where(_of_person(sessions), sessions.c.session_id != sa.bindparam("kept"))
-        )
+
+    async def credentials(self, user_id: str) -> Credentials:
+        """See ports.Factors. Raises SealingError when the key-encryption key is another one."""
+        row = await self._database.row(self._credentials.one, {"user_id": user_id})
+        if row is None:
+            return Credentials(user_id=user_id)
+        found: Credentials = self._credentials.codec.decode(row)
+        return found
+
+    async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
+        """See ports.Factors. The event is written for a step that was accepted."""
+        async with self._database.transaction():
+            accepted = await self._database.run(self._raise_step, {"user_id": user_id, "step": step}) == 1
+            if accepted:
+                await self._audit.record(event)
+        return accepted
+
+    async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
+        """See ports.Factors."""
+        return await self._database.write(self._rehash, {"user_id": user_id, "old": old_hash, "new": new_hash}) == 1
 
     async def passkey(self, credential_id: str) -> Passkey | None:
         """See ports.Factors."""
@@ -156,14 +193,11 @@ class SqlFactors:
 
     async def _change(self, change: FactorChange) -> None:
         user_id = change.after.user_id
-        if change.spend_link:
-            await self._exactly_one(self._spend_link, {"link_hash": change.spend_link})
-        await self._database.run(self._end_links, {"user_id": user_id})
-        row = await self._database.row(self._locked, {"user_id": user_id})
-        stored = Credentials(user_id=user_id) if row is None else self._credentials.codec.decode(row)
-        if stored.factors != change.before.factors:
-            raise _NotAsBefore
+        await self._hold(change)
         await self._database.run(self._credentials.upsert, self._credentials.codec.encode(change.after))
+        if change.end_sessions_but is not None:
+            await self._sign_outs.end_sessions(user_id, but_session=change.end_sessions_but)
+        await self._sign_outs.end_links(user_id)
         if change.add_passkey is not None:
             await self._database.run(self._add_passkey, _PASSKEYS.encode(change.add_passkey))
         if change.remove_passkey:
@@ -171,18 +205,30 @@ class SqlFactors:
             await self._exactly_one(self._remove_passkey, owned)
         if change.remove_passkeys:
             await self._database.run(self._remove_passkeys, {"user_id": user_id})
-        if change.passkey_remains:
-            await self._require_a_passkey(user_id)
+        if change.passkey_remains or change.passkeys_at_most:
+            await self._require_passkeys(change)
         if change.recovery_codes is not None:
             await self._database.run(self._drop_codes, {"user_id": user_id})
             for code_hash in change.recovery_codes:
                 await self._database.run(self._add_code, {"user_id": user_id, "code_hash": code_hash})
-        if change.end_sessions_but is not None:
-            await self._database.run(self._end_sessions, {"user_id": user_id, "kept": change.end_sessions_but})
 
-    async def _require_a_passkey(self, user_id: str) -> None:
-        """Of two changes that remove one each, the second sees what the first has left: both write the credentials."""
-        if not await self._database.rows(self._passkeys, {"user_id": user_id}):
+    async def _hold(self, change: FactorChange) -> None:
+        """Lock what the change starts from, in the order of `sign_outs`."""
+        user_id, codec = change.after.user_id, self._credentials.codec
+        await self._database.run(self._unless_there, codec.encode(Credentials(user_id=user_id)))
+        row = await self._database.row(self._locked, {"user_id": user_id})
+        if row is None or codec.decode(row).factors != change.before.factors:
+            raise _NotAsBefore
+        held = await self._sign_outs.hold(user_id)
+        if change.session_id and change.session_id not in held.sessions:
+            raise _NotAsBefore
+        if change.spend_link and change.spend_link not in held.links:
+            raise _NotAsBefore
+
+    async def _require_passkeys(self, change: FactorChange) -> None:
+        """Of two changes at once the second sees what the first has left: both write the credentials."""
+        number = len(await self._database.rows(self._passkeys, {"user_id": change.after.user_id}))
+        if number < change.passkey_remains or 0 < change.passkeys_at_most < number:
             raise _NotAsBefore
 
     async def _exactly_one(self, statement: Prepared, values: dict[str, str]) -> None:

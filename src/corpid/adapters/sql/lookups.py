@@ -11,7 +11,6 @@ from corpid.adapters.sql.codecs import ENTITIES, USERS, record_codec
 from corpid.adapters.sql.kinds import columns
 from corpid.adapters.sql.tables import (
     assignments,
-    credentials,
     entities,
     memberships,
     services,
@@ -39,7 +38,6 @@ THIRD_PARTY_ASSIGNMENTS: Final = record_codec(ThirdPartyAssignment)
 
 _USER_ID: Final = sa.bindparam("user_id", type_=sa.Text)
 _ENTITY_ID: Final = sa.bindparam("entity_id", type_=sa.Text)
-_STEP: Final = sa.bindparam("step", type_=sa.BigInteger)
 
 _ESCAPE: Final = "/"
 _FORMS: Final = [sa.bindparam(f"form_{number}", type_=sa.Text) for number in range(len(FORMS))]
@@ -150,27 +148,6 @@ def third_party_rows_of(wanted: Parameters) -> sa.Select[Any]:
         .where(mine.c.user_id == _USER_ID, mine.c.entity_id == _ENTITY_ID, mine.c.service_id.in_(wanted))
         .order_by(*mine.primary_key, *grants.primary_key)
     )
-
-
-def raise_totp_step() -> sa.Update:
-    """`user`, `step`: the check and the change are one statement. D45."""
-    lower = credentials.c.totp_last_step < _STEP
-    return (
-        sa.update(credentials).where(credentials.c.user_id == sa.bindparam("user"), lower).values(totp_last_step=_STEP)
-    )
-
-
-def rehash() -> sa.Update:
-    """`user`, `old`, `new`. D44."""
-    same = credentials.c.password_hash == sa.bindparam("old")
-    new = sa.bindparam("new", type_=sa.Text)
-    return sa.update(credentials).where(credentials.c.user_id == sa.bindparam("user"), same).values(password_hash=new)
-
-
-def set_language() -> sa.Update:
-    """`user`, `new`."""
-    new = sa.bindparam("new", type_=sa.Text)
-    return sa.update(users).where(users.c.user_id == sa.bindparam("user")).values(language=new)
 
 
 def listed(values: Sequence[str]) -> dict[str, str]:

@@ -6,9 +6,6 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-import sqlalchemy as sa
-
-from corpid.adapters.sql import tables
 from corpid.adapters.sql.kinds import PAGE
 from corpid.ports import Conflict, Delete, SignOut, Upsert
 
@@ -17,6 +14,7 @@ if TYPE_CHECKING:
 
     from corpid.adapters.sql.audit import SqlAudit
     from corpid.adapters.sql.kinds import Kinds
+    from corpid.adapters.sql.sign_outs import SignOuts
     from corpid.adapters.sql.statements import Database
     from corpid.ports import AuditEvent, Change, R
 
@@ -28,14 +26,11 @@ _READS_AT_ONCE: Final = 200
 class SqlRecords:
     """The part of ports.Directory that is the same for every kind of record."""
 
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds) -> None:
+    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
         self._database: Final = database
         self._audit: Final = audit
         self._kinds: Final = kinds
-        self._sign_out: Final = [
-            database.prepare(sa.delete(table).where(table.c.user_id == sa.bindparam("user_id")))
-            for table in (tables.sessions, tables.links)
-        ]
+        self._sign_outs: Final = sign_outs
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """See ports.Directory. Lets others run now and then."""
@@ -89,7 +84,7 @@ class SqlRecords:
     async def _write(self, changes: Sequence[Change]) -> None:
         for change in changes:
             if isinstance(change, SignOut):
-                await self._end(change.user_id)
+                await self._sign_out(change.user_id)
                 continue
             try:
                 await self._apply(change)
@@ -97,9 +92,10 @@ class SqlRecords:
                 key = self._kinds[type(change.record)].key(change.record)
                 raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
 
-    async def _end(self, user_id: str) -> None:
-        for statement in self._sign_out:
-            await self._database.run(statement, {"user_id": user_id})
+    async def _sign_out(self, user_id: str) -> None:
+        await self._sign_outs.hold(user_id)
+        await self._sign_outs.end_sessions(user_id)
+        await self._sign_outs.end_links(user_id)
 
     async def _apply(self, change: Upsert | Delete) -> None:
         kind = self._kinds[type(change.record)]

@@ -13,6 +13,7 @@ from corpid.adapters.sql.factors import SqlFactors
 from corpid.adapters.sql.keys import SqlKeys
 from corpid.adapters.sql.kinds import kinds
 from corpid.adapters.sql.sessions import SqlSessions
+from corpid.adapters.sql.sign_outs import SignOuts
 from corpid.adapters.sql.usage import SqlUsage
 
 if TYPE_CHECKING:
@@ -37,13 +38,13 @@ class SqlRegistry:
 
 def sql_registry(database: Database, sealer: Sealer, clock: Clock) -> SqlRegistry:
     """The registry, its statements prepared."""
-    audit, records = SqlAudit(database, clock), kinds(database, sealer)
+    audit, records, sign_outs = SqlAudit(database, clock), kinds(database, sealer), SignOuts(database)
     return SqlRegistry(
         clients=SqlClients(database, audit),
-        directory=SqlDirectory(database, audit, records),
+        directory=SqlDirectory(database, audit, records, sign_outs),
         keys=SqlKeys(database, sealer, audit),
-        sessions=SqlSessions(database, audit),
-        factors=SqlFactors(database, audit, records),
+        sessions=SqlSessions(database, audit, sign_outs),
+        factors=SqlFactors(database, audit, records, sign_outs),
         usage=SqlUsage(database),
         audit=audit,
         deployment=SqlDeployment(database, audit),

@@ -15,6 +15,7 @@ from corpid.ports import Session
 
 if TYPE_CHECKING:
     from corpid.adapters.sql.audit import SqlAudit
+    from corpid.adapters.sql.sign_outs import SignOuts
     from corpid.adapters.sql.statements import Database
     from corpid.ports import AuditEvent
 
@@ -27,9 +28,10 @@ _SWEPT: Final = 500
 class SqlSessions:
     """A ports.Sessions."""
 
-    def __init__(self, database: Database, audit: SqlAudit) -> None:
+    def __init__(self, database: Database, audit: SqlAudit, sign_outs: SignOuts) -> None:
         self._database: Final = database
         self._audit: Final = audit
+        self._sign_outs: Final = sign_outs
         this = sessions.c.session_id == sa.bindparam("session_id")
         now = database.now // _MILLISECONDS
         # PostgreSQL asks the clock once, not for every row, and so can use the index
@@ -47,11 +49,6 @@ class SqlSessions:
         )
         self._put: Final = database.prepare(upsert(sessions, _SESSIONS.written))
         self._end: Final = database.prepare(sa.delete(sessions).where(this))
-        self._end_all: Final = database.prepare(
-            sa.delete(sessions).where(
-                sessions.c.user_id == sa.bindparam("user_id"), sessions.c.browser_id != sa.bindparam("kept")
-            )
-        )
         self._use: Final = database.prepare(sa.update(sessions).where(this).values(seen_at=sa.bindparam("at")))
         self._use_for: Final = database.prepare(
             sa.update(sessions).where(this).values(seen_at=sa.bindparam("at"), entity_id=sa.bindparam("chosen"))
@@ -70,7 +67,9 @@ class SqlSessions:
 
     async def put(self, session: Session) -> None:
         """See ports.Sessions. Raises MissingReference for a user who is gone."""
-        await self._database.write(self._put, _SESSIONS.encode(session))
+        async with self._database.transaction():
+            await self._sign_outs.hold_off(session.user_id)
+            await self._database.run(self._put, _SESSIONS.encode(session))
 
     async def end(self, session_id: str, event: AuditEvent) -> None:
         """See ports.Sessions."""
@@ -86,7 +85,8 @@ class SqlSessions:
     async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
         """See ports.Sessions."""
         async with self._database.transaction():
-            await self._database.run(self._end_all, {"user_id": user_id, "kept": but_browser})
+            await self._sign_outs.hold(user_id)
+            await self._sign_outs.end_sessions(user_id, but_browser=but_browser)
             await self._audit.record(event)
 
     async def sweep(self, *, now: float) -> int:

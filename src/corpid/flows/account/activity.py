@@ -7,15 +7,18 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from corpid.directory.access import Object, Person, authorise
-from corpid.flows.account.seats import event
+from corpid.directory.records import Entity
+from corpid.flows import browsers, sessions
+from corpid.flows.account.visits import event
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.flows.account.seats import Seat
+    from corpid.flows.account.visits import AccountVisit
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.ports import AuditEntry, Session
+    from corpid.protocol.records import Client
 
 _SIGN_INS: Final = 20
 _NAME_CHARACTERS: Final = 16
@@ -36,21 +39,26 @@ class SignedInBrowser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSignIn:
-    """A sign-in that was completed; the names are as they are now, empty where they are gone."""
+    """A sign-in that was completed; the names are as they are now, empty where who had them is gone."""
 
     at: int
+    account: bool
+    """whether it was one to the account itself, which is no client and has no entity"""
     client_name: str
     entity_name: str
     amr: tuple[str, ...]
+    way: str
+    """of the second factor (`ways.Way`), or `completion.OF_SESSION`; empty where that is not known, or there was none"""
     device: str
 
 
-async def signed_in(provider: Provider, caller: Caller, sitting: Seat) -> list[SignedInBrowser]:
+async def signed_in(provider: Provider, caller: Caller, visit: AccountVisit) -> list[SignedInBrowser]:
     """The browsers in which this person is signed in: this one, then the one that was used last (D30)."""
     grouped: dict[str, list[Session]] = {}
-    for session in await _sessions(provider, caller, sitting):
-        grouped.setdefault(session.browser_id, []).append(session)
-    found = [_browser(held, here=sitting.browser.browser_id) for held in grouped.values()]
+    for session in await _sessions(provider, caller, visit):
+        if caller.now < browsers.ends_at(provider, session):
+            grouped.setdefault(session.browser_id, []).append(session)
+    found = [_browser(held, here=visit.browser.browser_id) for held in grouped.values()]
     return sorted(found, key=lambda each: (not each.this, -each.seen_at, each.name))
 
 
@@ -69,50 +77,54 @@ def _name(browser_id: str) -> str:
     return sha256(browser_id.encode()).hexdigest()[:_NAME_CHARACTERS]
 
 
-async def _sessions(provider: Provider, caller: Caller, sitting: Seat) -> list[Session]:
-    user_id = sitting.user.user_id
+async def _sessions(provider: Provider, caller: Caller, visit: AccountVisit) -> list[Session]:
+    """Also those that serve nothing but the sign-in that is under way with them."""
+    user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
     return await provider.registry.sessions.of(user_id, now=caller.now)
 
 
-async def end(provider: Provider, caller: Caller, sitting: Seat, *, name: str) -> None:
+async def end(provider: Provider, caller: Caller, visit: AccountVisit, *, name: str) -> None:
     """Sign out of one other browser; one of nobody's, or of another person's, is passed over (D30)."""
-    for session in await _sessions(provider, caller, sitting):
-        if _name(session.browser_id) == name and session.browser_id != sitting.browser.browser_id:
-            authorise(Person(user_id=sitting.user.user_id), "delete", Object(kind="session", user_id=session.user_id))
-            await provider.registry.sessions.end(session.session_id, event(caller, sitting, "session.end"))
+    for session in await _sessions(provider, caller, visit):
+        if _name(session.browser_id) == name and session.browser_id != visit.browser.browser_id:
+            await sessions.end(provider, caller, session)
 
 
-async def end_others(provider: Provider, caller: Caller, sitting: Seat) -> None:
+async def end_others(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
     """Sign out of every browser but this one (D30)."""
-    user_id, here = sitting.user.user_id, sitting.browser.browser_id
+    user_id, here = visit.user.user_id, visit.browser.browser_id
     authorise(Person(user_id=user_id), "delete", Object(kind="session", user_id=user_id))
-    entry = event(caller, sitting, "session.end_all")
+    entry = event(caller, visit, "session.end_all")
     await provider.registry.sessions.end_all(user_id, entry, but_browser=here)
 
 
-async def past(provider: Provider, caller: Caller, sitting: Seat) -> list[PastSignIn]:
+async def past(provider: Provider, visit: AccountVisit) -> list[PastSignIn]:
     """The last sign-ins of this person, the latest first (DESIGN, Security)."""
-    user_id = sitting.user.user_id
+    user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
     entries = await provider.registry.audit.sign_ins_of(user_id, limit=_SIGN_INS)
-    return [await _past(provider, caller, user_id, entry) for entry in entries]
+    clients = {each.client_id for each in entries if each.client_id}
+    names = {each: await provider.registry.clients.get(each) for each in clients}
+    keys = {(each.entity_id,) for each in entries if each.entity_id}
+    entities = await provider.registry.directory.read(Entity, keys)
+    return [_past(entry, names.get(entry.client_id), entities.get((entry.entity_id,))) for entry in entries]
 
 
-async def _past(provider: Provider, caller: Caller, user_id: str, entry: AuditEntry) -> PastSignIn:
-    client = await provider.live.client(entry.client_id, caller.now) if entry.client_id else None
-    acting = await provider.live.membership(user_id, entry.entity_id, caller.now) if entry.entity_id else None
+def _past(entry: AuditEntry, client: Client | None, entity: Entity | None) -> PastSignIn:
     return PastSignIn(
         at=entry.at,
-        client_name=client.name if client is not None else entry.client_id,
-        entity_name=acting.entity.name if acting is not None else entry.entity_id,
+        account=not entry.client_id,
+        client_name=client.name if client is not None else "",
+        entity_name=entity.name if entity is not None else "",
         amr=tuple(entry.detail.get("amr", "").split()),
+        way=entry.detail.get("way", ""),
         device=entry.detail.get("device", ""),
     )
 
 
-async def choose_language(provider: Provider, caller: Caller, sitting: Seat, *, language: str) -> None:
+async def choose_language(provider: Provider, caller: Caller, visit: AccountVisit, *, language: str) -> None:
     """Keep the language, a tag, in which letters to this person are written (DESIGN, Pages)."""
-    user_id = sitting.user.user_id
+    user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="user", user_id=user_id))
-    await provider.registry.directory.set_language(user_id, language, event(caller, sitting, "user.language"))
+    await provider.registry.directory.set_language(user_id, language, event(caller, visit, "user.language"))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from corpid.ports import SessionPurpose
 
 PATH: Final = "/account"
+AGAIN: Final = "again"
+"""in the query of a page to which a sign-in leads that its change of factors asked for"""
 _CLIENT_ID: Final = ""
 
 
@@ -60,7 +62,7 @@ def request(provider: Provider, page: str, *, anew: bool = False) -> Authorizati
 
 def way_on(provider: Provider, asked: AuthorizationRequest, *, cancelled: bool) -> AuthorizationResponse:
     """Where a finished sign-in leads: the page that was asked for, or out of the account (D15, D17)."""
-    page = f"/{asked.state}" if asked.state else ""
+    page = (f"/{asked.state}" if asked.state else "") + (f"?{AGAIN}" if made_anew(asked) else "")
     where = f"{provider.policy.base_url}/" if cancelled else f"{_address(provider)}{page}"
     return AuthorizationResponse(redirect_uri=where, mode="query", parameters={})
 

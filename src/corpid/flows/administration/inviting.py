@@ -5,36 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from corpid.directory.access import Actor, Object, authorise
-from corpid.directory.records import User
-from corpid.flows import links, notices
+from corpid.directory.records import Credentials, User
+from corpid.flows import held_factors, letters, links
 from corpid.flows.administration.adding import addition
-from corpid.flows.administration.users import credentials_of, replace_factors, user_named
+from corpid.flows.administration.users import replace_factors, user_named
 from corpid.flows.administration.writing import Refused, audit_event, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.ports import LinkPurpose, Mail, Passkey, Passwords, Registry
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """What a person has to sign in with; nothing of it is secret."""
-
-    user: User
-    password: bool
-    app: bool
-    passkeys: tuple[Passkey, ...]
-    recovery_codes: int
-    """how many are left"""
-
-    @property
-    def any(self) -> bool:
-        """Whether there is a factor."""
-        return self.password or self.app or bool(self.passkeys)
+    from corpid.directory.held_factors import HeldFactors
+    from corpid.ports import LinkPurpose, Mail, Passwords, Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,24 +63,16 @@ async def invite(office: Office, user_name: str, *, anew: bool = False) -> Given
 
     Raises writing.Refused, access.Forbidden, StoreUnavailable. D46
     """
-    held = await factors(office.registry, user_name, actor=office.actor)
+    user, held = await factors(office.registry, user_name, actor=office.actor)
     if held.any and not anew:
         raise Refused(
-            f"{held.user.user_name} can sign in already: `corpid user link` renews one factor, and "
+            f"{user.user_name} can sign in already: `corpid user link` renews one factor, and "
             "`corpid user invite --anew` removes every one first"
         )
     if anew:
-        known = await credentials_of(office.registry, held.user)
-        bare = msgspec.structs.replace(
-            known,
-            password_hash=None,
-            password_set_by="operator",
-            password_source="",
-            totp_secret=None,
-            totp_set_by="operator",
-        )
-        await replace_factors(office.registry, known, bare, "user.remove_factors", actor=office.actor)
-    return await _give(office, held.user, "invitation")
+        bare = Credentials(user_id=user.user_id, password_set_by="operator", totp_set_by="operator")
+        await replace_factors(office.registry, held.credentials, bare, "user.remove_factors", actor=office.actor)
+    return await _give(office, user, "invitation")
 
 
 async def give_link(office: Office, user_name: str, purpose: LinkPurpose) -> Given:
@@ -106,31 +80,23 @@ async def give_link(office: Office, user_name: str, purpose: LinkPurpose) -> Giv
 
     Raises writing.Refused, access.Forbidden, StoreUnavailable. D44, D45
     """
-    held = await factors(office.registry, user_name, actor=office.actor)
-    shown = held.password if purpose == "second_factor" else held.app or held.passkeys or held.recovery_codes
-    if not shown:
-        lacks = "password" if purpose == "second_factor" else "second factor"
+    user, held = await factors(office.registry, user_name, actor=office.actor)
+    asked = links.PURPOSES[purpose].asks_for
+    if asked and not {"password": held.password, "second factor": held.second_factor}[asked]:
         raise Refused(
-            f"{held.user.user_name} has no {lacks} to show first: use `corpid user invite {held.user.user_name} --anew`"
+            f"{user.user_name} has no {asked} to show first: use `corpid user invite {user.user_name} --anew`"
         )
-    return await _give(office, held.user, purpose)
+    return await _give(office, user, purpose)
 
 
-async def factors(registry: Registry, user_name: str, *, actor: Actor) -> Held:
-    """What a person has to sign in with.
+async def factors(registry: Registry, user_name: str, *, actor: Actor) -> tuple[User, HeldFactors]:
+    """A person, and what they have to sign in with.
 
     Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D46
     """
     user = await user_named(registry, user_name, actor=actor)
     authorise(actor, "read", Object(kind="credentials", user_id=user.user_id))
-    known = await credentials_of(registry, user)
-    return Held(
-        user=user,
-        password=known.password_hash is not None,
-        app=known.totp_secret is not None,
-        passkeys=tuple(await registry.factors.passkeys(user.user_id)),
-        recovery_codes=await registry.factors.recovery_codes_left(user.user_id),
-    )
+    return user, await held_factors.of(registry, user.user_id)
 
 
 async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:
@@ -138,9 +104,9 @@ async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:
     return Given(user=user, url=office.base_url + path, purpose=purpose)
 
 
-def send(mail: Mail, given: Given, *, provider: str) -> bool:
+def send(mail: Mail, given: Given, *, provider_name: str) -> bool:
     """Send a link to the person it was made for; whether there is an address, and mail. Source: DESIGN, Security"""
     if not mail.works or not given.user.email:
         return False
-    notices.link(mail, given.user, given.purpose, given.url, provider=provider)
+    letters.link(mail, given.user, links.PURPOSES[given.purpose], given.url, provider_name=provider_name)
     return True

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from corpid.directory.access import Actor, Object, authorise
 from corpid.directory.names import user_name as mapped
-from corpid.directory.password_rules import PasswordRefused, chosen_password
+from corpid.directory.password_rules import PasswordRefused
 from corpid.directory.plan import Change
 from corpid.directory.records import Credentials, User
-from corpid.flows import throttle
+from corpid.flows import new_password, throttle
 from corpid.flows.administration.adding import addition
 from corpid.flows.administration.writing import Refused, audit_event, switched, write
 from corpid.ports import FactorChange
@@ -39,8 +37,10 @@ async def add_user(
     """
     adding = await addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
     user = adding.record
-    factors = _with_password(Credentials(user_id=user.user_id), await _hashed(passwords, user, password))
-    factors = msgspec.structs.replace(factors, totp_secret=totp_secret, totp_set_by="operator")
+    password_hash = await _hashed(passwords, user, password)
+    factors = (
+        Credentials(user_id=user.user_id).with_password(password_hash, "operator").with_app(totp_secret, "operator")
+    )
     change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
     await write(registry, actor, [*adding.changes, change], audit_event(actor, "user.add", user.user_id))
     return user
@@ -55,8 +55,8 @@ async def reset_password(
     access.Forbidden, StoreUnavailable, PasswordsBusy. D44
     """
     user = await user_named(registry, user_name, actor=actor)
-    known = await credentials_of(registry, user)
-    becomes = _with_password(known, await _hashed(passwords, user, password))
+    known = await registry.factors.credentials(user.user_id)
+    becomes = known.with_password(await _hashed(passwords, user, password), "operator")
     await _write_factors(registry, actor, known, becomes, "user.reset_password")
     return user
 
@@ -69,8 +69,8 @@ async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *,
     Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45
     """
     user = await user_named(registry, user_name, actor=actor)
-    known = await credentials_of(registry, user)
-    becomes = msgspec.structs.replace(known, totp_secret=totp_secret, totp_set_by="operator", totp_last_step=0)
+    known = await registry.factors.credentials(user.user_id)
+    becomes = known.with_app(totp_secret, "operator")
     await replace_factors(registry, known, becomes, "user.reset_factors", actor=actor)
     return user
 
@@ -86,11 +86,6 @@ async def replace_factors(
     change = FactorChange(before=known, after=becomes, remove_passkeys=True, recovery_codes=(), end_sessions_but="")
     if not await registry.factors.change(change, audit_event(actor, action, known.user_id)):
         raise Refused("the factors were changed at the same moment: try again")
-
-
-async def credentials_of(registry: Registry, user: User) -> Credentials:
-    """A person's password and app, also where they have neither. Raises StoreUnavailable. D44, D45"""
-    return await registry.directory.credentials(user.user_id) or Credentials(user_id=user.user_id)
 
 
 async def switch_user(registry: Registry, user_name: str, *, enabled: bool, actor: Actor) -> User:
@@ -139,14 +134,9 @@ async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> Use
 
 async def _hashed(passwords: Passwords, user: User, password: str) -> str:
     try:
-        chosen = chosen_password(password, user_name=user.user_name, blocklist=passwords.guessable())
+        return await new_password.hashed(passwords, user, password)
     except PasswordRefused as error:
         raise Refused(str(error)) from None
-    return await passwords.hash(chosen)
-
-
-def _with_password(known: Credentials, password_hash: str) -> Credentials:
-    return msgspec.structs.replace(known, password_hash=password_hash, password_set_by="operator", password_source="")
 
 
 async def _write_factors(registry: Registry, actor: Actor, was: Credentials, becomes: Credentials, action: str) -> None:

@@ -1,1 +1,1 @@
-"""Setting up one's factors: by an invitation, after losing one, or in the account."""
+"""Setting up one's factors with a link: by an invitation, or after losing one."""

@@ -7,26 +7,29 @@ nobody before they are confirmed.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import kinds, links
-from corpid.flows.enrolment.steps import Step, following, path
+from corpid.directory.records import Passkey
+from corpid.flows import kinds, links, offers
+from corpid.flows.enrolment.steps import Step, chosen, following
 from corpid.flows.interactions import StaleStep, claim_step_of
 from corpid.flows.sign_in import Rejected
-from corpid.ports import LinkPurpose, Passkey
-from corpid.protocol import recovery_codes, totp
+from corpid.ports import LinkPurpose
 from corpid.protocol.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.directory.records import User
+    from corpid.flows.browsers import Browser
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.ports import Link, TransientUnit
+
+
+_PURPOSE: Final = "enrolment"
 
 
 class NotHere(Exception):
@@ -63,11 +66,19 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     stopped: bool = False
     finished: bool = False
     extensions: int = 0
+    by_email: bool = False
+    """whether codes by e-mail were chosen as the second factor"""
+    mails: int = 0
+    """codes sent by e-mail: their number is part of each"""
+    mailed_at: int = 0
+    """when the last of them was sent"""
+    known_as: str = ""
+    """what its browser is known by to whoever has signed in there (D47)"""
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """Its whole path."""
-        return path(self.purpose, passkey_first=self.passkey_first)
+        return chosen(links.PURPOSES[self.purpose].steps, passkey_first=self.passkey_first, by_email=self.by_email)
 
     @property
     def step(self) -> Step | None:
@@ -76,7 +87,7 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sitting:
+class EnrolmentVisit:
     """A person at their enrolment, in the browser that began it."""
 
     enrolment: Enrolment
@@ -92,22 +103,12 @@ class Sitting:
 
 def app_secret(provider: Provider, enrolment: Enrolment) -> str:
     """The secret (base32) that this enrolment offers to an app. `own_keys.ring` was awaited before (D45)."""
-    mac = provider.own_keys.mac("enrolment-app", enrolment.enrolment_id)
-    return totp.secret_from(_bytes(mac)[: totp.SECRET_BYTES])
+    return offers.app_secret(provider, _PURPOSE, enrolment.enrolment_id)
 
 
 def codes(provider: Provider, enrolment: Enrolment) -> tuple[str, ...]:
     """The recovery codes that this enrolment offers. `own_keys.ring` was awaited before (D45)."""
-    return tuple(
-        recovery_codes.code_from(
-            _bytes(provider.own_keys.mac("enrolment-code", enrolment.enrolment_id, str(number)))[: recovery_codes.BYTES]
-        )
-        for number in range(recovery_codes.HOW_MANY)
-    )
-
-
-def _bytes(mac: str) -> bytes:
-    return urlsafe_b64decode(mac + "=")
+    return offers.codes(provider, _PURPOSE, enrolment.enrolment_id)
 
 
 async def look(provider: Provider, caller: Caller, secret: str) -> tuple[Link, User]:
@@ -119,11 +120,12 @@ async def look(provider: Provider, caller: Caller, secret: str) -> tuple[Link, U
     return link, user
 
 
-async def begin(provider: Provider, caller: Caller, link: Link, browser_id: str) -> Enrolment:
+async def begin(provider: Provider, caller: Caller, link: Link, browser: Browser) -> Enrolment:
     """Begin with a link, in the browser that was first; there a second time goes on. Raises OpenElsewhere, NotHere (D34)."""
     enrolment = Enrolment(
         enrolment_id=provider.new_id(),
-        browser_id=browser_id,
+        browser_id=browser.browser_id,
+        known_as=browser.known_as,
         link_hash=link.link_hash,
         purpose=link.purpose,
         user_id=link.user_id,
@@ -132,10 +134,22 @@ async def begin(provider: Provider, caller: Caller, link: Link, browser_id: str)
     claim, mine = _claim(provider, enrolment)
     async with provider.transient.unit(caller.now) as unit:
         if await unit.add(kinds.LINK_CLAIM.name, claim, kinds.LINK_CLAIM.seconds, mine):
-            await keep(provider, unit, enrolment)
-            await _note(provider, unit, enrolment)
+            await _open(provider, unit, enrolment)
             return enrolment
-    return await _begun_before(provider, caller, claim, browser_id)
+        owner = await unit.get(kinds.LINK_CLAIM.name, claim) or b""
+        whose, _, enrolment_id = owner.decode().partition(" ")
+        if whose != browser.browser_id:
+            raise OpenElsewhere
+        # Whatever process claimed it may have ended before it wrote more: on Valkey, one verb stands without the next.
+        await _open(provider, unit, msgspec.structs.replace(enrolment, enrolment_id=enrolment_id))
+    return (await sit(provider, caller, enrolment_id, browser.browser_id)).enrolment
+
+
+async def _open(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
+    """Write a new enrolment, unless it is there."""
+    key, value = _key(provider, enrolment.enrolment_id), msgspec.msgpack.encode(enrolment)
+    if await unit.add(kinds.ENROLMENT.name, key, kinds.ENROLMENT.seconds, value):
+        await _note(provider, unit, enrolment)
 
 
 def _claim(provider: Provider, enrolment: Enrolment) -> tuple[bytes, bytes]:
@@ -168,15 +182,7 @@ async def _stored(provider: Provider, caller: Caller, enrolment_id: str) -> Enro
     return None if value is None else msgspec.msgpack.decode(value, type=Enrolment)
 
 
-async def _begun_before(provider: Provider, caller: Caller, claim: bytes, browser_id: str) -> Enrolment:
-    owner = await provider.transient.get(kinds.LINK_CLAIM.name, claim, now=caller.now) or b""
-    whose, _, enrolment_id = owner.decode().partition(" ")
-    if whose != browser_id:
-        raise OpenElsewhere
-    return (await sit(provider, caller, enrolment_id, browser_id)).enrolment
-
-
-async def sit(provider: Provider, caller: Caller, enrolment_id: str, browser_id: str) -> Sitting:
+async def sit(provider: Provider, caller: Caller, enrolment_id: str, browser_id: str) -> EnrolmentVisit:
     """A browser's own enrolment, also after its end.
 
     Raises OpenElsewhere, Stopped, and NotHere, also where its link was spent or is void. Source: D34, D50
@@ -195,7 +201,9 @@ async def sit(provider: Provider, caller: Caller, enrolment_id: str, browser_id:
     if not enrolment.finished and link is None:
         raise NotHere
     await provider.own_keys.ring(caller.now)
-    return Sitting(enrolment=enrolment, user=user, link_ends_at=link.expires_at if link else enrolment.expires_at)
+    return EnrolmentVisit(
+        enrolment=enrolment, user=user, link_ends_at=link.expires_at if link else enrolment.expires_at
+    )
 
 
 async def keep(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
@@ -214,29 +222,34 @@ async def _claim_step(provider: Provider, unit: TransientUnit, enrolment: Enrolm
 
 
 async def move(provider: Provider, caller: Caller, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
-    """Claim a step and keep what it brought. Raises StaleStep, also where another step is the current one (D15)."""
+    """Claim a step, do it, and keep what it brought. Raises StaleStep, also where another one is the current one (D15)."""
+    return await turn(provider, caller, enrolment, step, done=(*enrolment.done, step), **changes)
+
+
+async def turn(provider: Provider, caller: Caller, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
+    """Claim a step and keep what changes at it; the step itself is still to be done. Raises StaleStep as `move` (D15)."""
     if enrolment.step is not step:
         raise StaleStep
-    moved = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, done=(*enrolment.done, step), **changes)
+    moved = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, **changes)
     async with provider.transient.unit(caller.now) as unit:
         await _claim_step(provider, unit, enrolment)
         await keep(provider, unit, moved)
     return moved
 
 
-async def extend(provider: Provider, caller: Caller, sitting: Sitting) -> Enrolment:
+async def extend(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> Enrolment:
     """Give the person another hour, at most ten times and not past the end of the link.
 
     Raises Rejected and StaleStep. Source: D15, WCAG 2.2.1
     """
-    enrolment = sitting.enrolment
-    if not sitting.extendable:
+    enrolment = visit.enrolment
+    if not visit.extendable:
         raise Rejected(phrase("This page cannot be given more time."))
     extended = msgspec.structs.replace(
         enrolment,
         serial=enrolment.serial + 1,
         extensions=enrolment.extensions + 1,
-        expires_at=min(caller.now + ENROLMENT_SECONDS, sitting.link_ends_at),
+        expires_at=min(caller.now + ENROLMENT_SECONDS, visit.link_ends_at),
     )
     claim, mine = _claim(provider, enrolment)
     async with provider.transient.unit(caller.now) as unit:

@@ -1,4 +1,4 @@
-"""Which steps an enrolment has, as data: what a link is for leads to a path, and what is done to its next step."""
+"""Which steps an enrolment has, as data: what a link is for leads to a path (`links.PURPOSES`), and what is done to its next step."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
-
-    from corpid.ports import LinkPurpose
 
 
 class Step(Enum):
@@ -22,25 +20,27 @@ class Step(Enum):
     """choose a password, or make a passkey, which counts as both factors"""
     PASSWORD = "password"
     SECOND_FACTOR = "second_factor"
-    """set up an app, or make a passkey"""
+    """set up an app, make a passkey, or have codes sent by e-mail"""
+    MAILED_CODE = "mailed_code"
+    """type a code that was sent by e-mail: whoever chose them does so in place of an app"""
     RECOVERY_CODES = "recovery_codes"
     """keep ten codes"""
 
 
-PATHS: Final[Mapping[LinkPurpose, tuple[Step, ...]]] = {
-    "invitation": (Step.FIRST, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
-    "password": (Step.PROVE_SECOND_FACTOR, Step.PASSWORD),
-    "second_factor": (Step.PROVE_PASSWORD, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
-}
 _BESIDE_A_PASSWORD: Final = frozenset({Step.SECOND_FACTOR, Step.RECOVERY_CODES})
+_BY_EMAIL: Final[Mapping[Step, Step]] = {Step.SECOND_FACTOR: Step.MAILED_CODE}
+"""what takes the place of which step"""
 
 
-def path(purpose: LinkPurpose, *, passkey_first: bool) -> tuple[Step, ...]:
-    """The steps of an enrolment. Who begins with a passkey needs nothing else: a recovery code stands beside a
-    password only. Source: D45, D46
+def chosen(steps: tuple[Step, ...], *, passkey_first: bool = False, by_email: bool = False) -> tuple[Step, ...]:
+    """What is left of the steps of a link, and what takes the place of one, by what a person chooses.
+
+    Who begins with a passkey needs nothing else: a recovery code stands beside a password only. `by_email`: codes by
+    e-mail as the second factor. Source: D45, D46
     """
-    steps = PATHS[purpose]
-    return tuple(step for step in steps if step not in _BESIDE_A_PASSWORD) if passkey_first else steps
+    if passkey_first:
+        return tuple(step for step in steps if step not in _BESIDE_A_PASSWORD)
+    return tuple(_BY_EMAIL.get(step, step) for step in steps) if by_email else steps
 
 
 def following(steps: tuple[Step, ...], done: AbstractSet[Step]) -> Step | None:

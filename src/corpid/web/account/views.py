@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from corpid.texts import Phrase, phrase
+from corpid.web.frame import FormView, PageView
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from corpid.web.frame import Frame
-    from corpid.web.signin.factor_fields import AskPasskey
-    from corpid.web.views import FieldError
+    from corpid.web.factors.fields import AskPasskey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,16 +21,17 @@ class Section:
     url: str
     name: Phrase
     state: Phrase
+    used: datetime | None = None
+    """when last, where that is known"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class Overview(PageView):
     """Where everything is, and for whom."""
 
     template: ClassVar[str] = "account/overview.html"
     heading: ClassVar[Phrase] = phrase("Your account")
 
-    frame: Frame
     name: str
     user_name: str
     sections: tuple[Section, ...]
@@ -52,43 +52,55 @@ class PasskeyLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passkeys:
+class Passkeys(PageView):
     """The passkeys of a person."""
 
     template: ClassVar[str] = "account/passkeys.html"
     heading: ClassVar[Phrase] = phrase("Your passkeys")
 
-    frame: Frame
     passkeys: tuple[PasskeyLine, ...]
     add: str
-    """the page that makes one; empty where passkeys do not work"""
+    """the page that makes one; empty where none can be made"""
+    full: Phrase | None = None
+    """why not, where there are enough"""
     saved: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddPasskey:
+class AddPasskey(PageView):
     """Makes a passkey. Field: passkey."""
 
     template: ClassVar[str] = "account/add_passkey.html"
     heading: ClassVar[Phrase] = phrase("Add a passkey")
 
-    frame: Frame
     passkey: AskPasskey
-    errors: tuple[FieldError, ...] = ()
+    notes: tuple[Phrase, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passkey:
+class Passkey(FormView):
     """One passkey. Field: name; the buttons send decision=rename and decision=remove."""
 
     template: ClassVar[str] = "account/passkey.html"
 
-    frame: Frame
-    action: str
     passkey: PasskeyLine
     heading: Phrase
     typed: str = ""
-    errors: tuple[FieldError, ...] = ()
+    notes: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove(FormView):
+    """Asks before something is removed that people sign in with; `told` says what that brings. Fields: none of its own."""
+
+    template: ClassVar[str] = "account/remove.html"
+
+    heading: Phrase
+    told: Phrase
+    button: Phrase
+    used: datetime | None = None
+    """when last, where that is known"""
+    notes: tuple[Phrase, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,21 +115,19 @@ class BrowserLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Browsers:
+class Browsers(FormView):
     """Where the person is signed in. Field: browser; or decision=others."""
 
     template: ClassVar[str] = "account/browsers.html"
     heading: ClassVar[Phrase] = phrase("Where you are signed in")
 
-    frame: Frame
-    action: str
     browsers: tuple[BrowserLine, ...]
     saved: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInLine:
-    """A sign-in of the past; an empty client is the account itself."""
+    """A sign-in of the past; an empty client is the account itself. A name is a phrase where it is no longer known."""
 
     at: datetime
     client: str
@@ -127,24 +137,20 @@ class SignInLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignIns:
+class SignIns(PageView):
     """The last sign-ins of a person."""
 
     template: ClassVar[str] = "account/sign_ins.html"
     heading: ClassVar[Phrase] = phrase("Your last sign-ins")
 
-    frame: Frame
     sign_ins: tuple[SignInLine, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChooseLanguage:
-    """The language of letters and pages. Field: language."""
+class ChooseLanguage(FormView):
+    """The language of letters, and of the pages in this browser. Field: language."""
 
     template: ClassVar[str] = "account/language.html"
     heading: ClassVar[Phrase] = phrase("Your language")
 
-    frame: Frame
-    action: str
     chosen: str
-    errors: tuple[FieldError, ...] = ()

@@ -7,15 +7,11 @@ who comes too late is sent to the page that is current (D15).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from io import BytesIO
 from typing import TYPE_CHECKING, Final
-
-import segno
-from starlette.responses import Response
 
 from corpid.flows import browsers, interactions, rates
 from corpid.flows.browsers import Browser
-from corpid.flows.enrolment import enrolments, proving, setting
+from corpid.flows.enrolment import enrolments, mailbox, proving, setting
 from corpid.flows.enrolment.enrolments import NotHere, OpenElsewhere, Stopped
 from corpid.flows.enrolment.steps import Step
 from corpid.flows.interactions import StaleStep
@@ -24,11 +20,10 @@ from corpid.flows.links import link_hash
 from corpid.flows.sign_in import Rejected
 from corpid.flows.throttle import Throttled
 from corpid.protocol import parameters
-from corpid.protocol.errors import InvalidRequest
-from corpid.texts import phrase
-from corpid.web import errors
+from corpid.web.answers import require_own_form, see_other, throttled
 from corpid.web.endpoints import set_cookie
 from corpid.web.enrolment import pages
+from corpid.web.factors import app_key
 from corpid.web.requests import caller, cookie, form_bytes
 from corpid.web.showing import show
 
@@ -36,75 +31,61 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
+    from starlette.responses import Response
 
     from corpid.flows.caller import Caller
-    from corpid.flows.enrolment.enrolments import Enrolment, Sitting
+    from corpid.flows.enrolment.enrolments import Enrolment, EnrolmentVisit
     from corpid.flows.provider import Provider
+    from corpid.texts import Phrase
     from corpid.web.endpoints import Desk
-    from corpid.web.views import FieldError
+    from corpid.web.frame import FieldError
 
-    Submit = Callable[[Provider, Caller, Sitting, Mapping[str, str]], Awaitable[Enrolment]]
+    Submit = Callable[..., Awaitable[Enrolment]]
 
-FIELDS: Final = frozenset({"form_token", "step", "user_name", "password", "code", "passkey", "kept"})
+FIELDS: Final = frozenset({"form_token", "step", "user_name", "password", "code", "passkey", "kept", "decision"})
 _PICTURE: Final = "qr.svg"
 _FINISH: Final = "finish"
 _EXTEND: Final = "extend"
-_QUIET_ZONE: Final = 4
-"""modules around a QR code (ISO/IEC 18004)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Action:
-    """What a form submits, and the field that its errors stand beside."""
+    """What a form submits."""
 
-    submit: Submit
-    field: str
+    submit: Submit | None
+    """None: every step is done, and what they brought is to be written"""
+    takes: str = ""
+    """the form's field, and the keyword for its value; empty: there is nothing to fill in"""
+    beside: str | None = None
+    """the field that errors stand beside, empty for the page as a whole; None: the one that it takes"""
 
+    async def submitted(
+        self, provider: Provider, who: Caller, visit: EnrolmentVisit, form: Mapping[str, str]
+    ) -> Enrolment:
+        if self.submit is None:
+            return visit.enrolment
+        given = {self.takes: form.get(self.takes, "")} if self.takes else {}
+        return await self.submit(provider, who, visit, **given)
 
-async def _new_password(provider: Provider, who: Caller, sitting: Sitting, form: Mapping[str, str]) -> Enrolment:
-    return await setting.submit_password(provider, who, sitting, password=form.get("password", ""))
-
-
-async def _new_app(provider: Provider, who: Caller, sitting: Sitting, form: Mapping[str, str]) -> Enrolment:
-    return await setting.submit_app(provider, who, sitting, code=form.get("code", ""))
-
-
-async def _new_passkey(provider: Provider, who: Caller, sitting: Sitting, form: Mapping[str, str]) -> Enrolment:
-    name = f"Passkey {provider.policy.today(who.now)}"
-    return await setting.submit_passkey(provider, who, sitting, answer=form.get("passkey", ""), name=name)
-
-
-async def _codes(provider: Provider, who: Caller, sitting: Sitting, form: Mapping[str, str]) -> Enrolment:
-    return await setting.submit_codes(provider, who, sitting, kept=form.get("kept") == "yes")
-
-
-async def _known_password(provider: Provider, who: Caller, sitting: Sitting, form: Mapping[str, str]) -> Enrolment:
-    return await proving.submit_password(provider, who, sitting, password=form.get("password", ""))
-
-
-async def _known_code(provider: Provider, who: Caller, sitting: Sitting, form: Mapping[str, str]) -> Enrolment:
-    return await proving.submit_code(provider, who, sitting, code=form.get("code", ""))
-
-
-async def _known_passkey(provider: Provider, who: Caller, sitting: Sitting, form: Mapping[str, str]) -> Enrolment:
-    return await proving.submit_passkey(provider, who, sitting, answer=form.get("passkey", ""))
-
-
-async def _more_time(provider: Provider, who: Caller, sitting: Sitting, _: Mapping[str, str]) -> Enrolment:
-    return await enrolments.extend(provider, who, sitting)
+    def wrong(self, sentence: Phrase) -> FieldError:
+        return self.takes if self.beside is None else self.beside, sentence
 
 
 ACTIONS: Final[Mapping[tuple[Step | None, str], _Action]] = {
-    (Step.PROVE_PASSWORD, "password"): _Action(submit=_known_password, field="password"),
-    (Step.PROVE_SECOND_FACTOR, "code"): _Action(submit=_known_code, field="code"),
-    (Step.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=_known_passkey, field="passkey"),
-    (Step.FIRST, "password"): _Action(submit=_new_password, field="password"),
-    (Step.FIRST, "passkey"): _Action(submit=_new_passkey, field="passkey"),
-    (Step.PASSWORD, "password"): _Action(submit=_new_password, field="password"),
-    (Step.SECOND_FACTOR, "code"): _Action(submit=_new_app, field="code"),
-    (Step.SECOND_FACTOR, "passkey"): _Action(submit=_new_passkey, field="passkey"),
-    (Step.RECOVERY_CODES, "codes"): _Action(submit=_codes, field="kept"),
-    **{(step, _EXTEND): _Action(submit=_more_time, field="") for step in (*Step, None)},
+    (Step.PROVE_PASSWORD, "password"): _Action(submit=proving.submit_password, takes="password"),
+    (Step.PROVE_SECOND_FACTOR, "code"): _Action(submit=proving.submit_code, takes="code"),
+    (Step.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=proving.submit_passkey, takes="passkey"),
+    (Step.FIRST, "password"): _Action(submit=setting.submit_password, takes="password"),
+    (Step.FIRST, "passkey"): _Action(submit=setting.submit_passkey, takes="passkey"),
+    (Step.PASSWORD, "password"): _Action(submit=setting.submit_password, takes="password"),
+    (Step.SECOND_FACTOR, "code"): _Action(submit=setting.submit_app, takes="code"),
+    (Step.SECOND_FACTOR, "passkey"): _Action(submit=setting.submit_passkey, takes="passkey"),
+    (Step.SECOND_FACTOR, "way"): _Action(submit=mailbox.choose_way, takes="decision", beside=""),
+    (Step.MAILED_CODE, "code"): _Action(submit=mailbox.submit_code, takes="code"),
+    (Step.MAILED_CODE, "way"): _Action(submit=mailbox.choose_way, takes="decision", beside=""),
+    (Step.RECOVERY_CODES, "codes"): _Action(submit=setting.submit_codes, takes="kept"),
+    **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*Step, None)},
+    (None, _FINISH): _Action(submit=None),
 }
 """what can be submitted at which step"""
 
@@ -123,8 +104,8 @@ async def link(request: Request, desk: Desk) -> Response:
             if browser is None:
                 raise OpenElsewhere
             form = parameters.parse(await form_bytes(request), FIELDS)
-            _own_form(provider, form, browser.browser_id, link_hash(secret))
-            begun = await enrolments.begin(provider, who, found, browser.browser_id)
+            require_own_form(provider, form, browser.browser_id, link_hash(secret))
+            begun = await enrolments.begin(provider, who, found, browser)
             return _to(desk, begun.enrolment_id)
     except (NotHere, OpenElsewhere, Stopped) as ending:
         return _ended(request, desk, ending)
@@ -145,14 +126,14 @@ async def enrolment(request: Request, desk: Desk) -> Response:
     await provider.live.refuse_maintenance(who.now)
     browser = await browsers.recognise(provider, cookie(request, provider), now=who.now)
     try:
-        sitting = await enrolments.sit(provider, who, enrolment_id, browser.browser_id if browser else "")
+        visit = await enrolments.sit(provider, who, enrolment_id, browser.browser_id if browser else "")
         if request.method == "POST":
-            return await _post(request, desk, who, sitting, action)
-        if action == _PICTURE and sitting.enrolment.step is Step.SECOND_FACTOR:
-            return picture(pages.app_link(desk, sitting))
+            return await _post(request, desk, who, visit, action)
+        if action == _PICTURE and visit.enrolment.step is Step.SECOND_FACTOR:
+            return app_key.picture(pages.app_link(desk, visit))
         if action:
             return _to(desk, enrolment_id)
-        return show(request, desk.renderer, await pages.of_step(desk, who, sitting))
+        return show(request, desk.renderer, await pages.of_step(desk, who, visit))
     except StaleStep:
         return _to(desk, enrolment_id)
     except (NotHere, OpenElsewhere, Stopped) as ending:
@@ -160,7 +141,7 @@ async def enrolment(request: Request, desk: Desk) -> Response:
 
 
 def _to(desk: Desk, enrolment_id: str) -> Response:
-    return Response(b"", 303, {**errors.NO_STORE, "Location": pages.place(desk, enrolment_id)})
+    return see_other(pages.place(desk, enrolment_id))
 
 
 def _ended(request: Request, desk: Desk, ending: Exception) -> Response:
@@ -172,51 +153,28 @@ def _ended(request: Request, desk: Desk, ending: Exception) -> Response:
     return show(request, desk.renderer, view(), status=status)
 
 
-def _own_form(provider: Provider, form: Mapping[str, str], browser_id: str, subject: str) -> None:
-    if not interactions.is_form_token(provider, form.get("form_token", ""), browser_id, subject):
-        raise InvalidRequest(
-            "form_token is missing, or another browser's",
-            sentence=phrase("This form is not one that this browser was shown: open the page again."),
-        )
-
-
-def picture(text: str) -> Response:
-    """A QR code, drawn here (ISO/IEC 18004)."""
-    drawn = BytesIO()
-    code = segno.make_qr(text)
-    code.save(drawn, kind="svg", border=_QUIET_ZONE, dark="#000", light="#fff", xmldecl=False, omitsize=True)
-    return Response(drawn.getvalue(), 200, errors.NO_STORE, "image/svg+xml")
-
-
-async def _post(request: Request, desk: Desk, who: Caller, sitting: Sitting, action: str) -> Response:
-    provider, at = desk.provider, sitting.enrolment
+async def _post(request: Request, desk: Desk, who: Caller, visit: EnrolmentVisit, action: str) -> Response:
+    provider, at = desk.provider, visit.enrolment
     form = parameters.parse(await form_bytes(request), FIELDS)
-    _own_form(provider, form, at.browser_id, at.enrolment_id)
+    require_own_form(provider, form, at.browser_id, at.enrolment_id)
     taken = ACTIONS.get((at.step, action))
-    if (
-        at.finished
-        or form.get("step") != pages.step_name(at)
-        or (taken is None and (at.step, action) != (None, _FINISH))
-    ):
+    if at.finished or taken is None or form.get("step") != pages.step_name(at):
         return _to(desk, at.enrolment_id)
     try:
-        moved = await taken.submit(provider, who, sitting, form) if taken else at
-    except Throttled as throttled:
-        answer = await _again(request, desk, who, sitting, (taken.field if taken else "", throttled.sentence))
-        answer.status_code = 429
-        answer.headers["Retry-After"] = str(throttled.seconds)
-        return answer
+        moved = await taken.submitted(provider, who, visit, form)
+    except Throttled as slowed:
+        return throttled(await _again(request, desk, who, visit, taken.wrong(slowed.sentence)), slowed)
     except Rejected as rejected:
-        return await _again(request, desk, who, sitting, (taken.field if taken else "", rejected.sentence))
+        return await _again(request, desk, who, visit, taken.wrong(rejected.sentence))
     if moved.step is None and action != _EXTEND:
         after = await enrolments.sit(provider, who, at.enrolment_id, at.browser_id)
         await setting.finish(provider, who, after)
     return _to(desk, at.enrolment_id)
 
 
-async def _again(request: Request, desk: Desk, who: Caller, sitting: Sitting, error: FieldError) -> Response:
+async def _again(request: Request, desk: Desk, who: Caller, visit: EnrolmentVisit, error: FieldError) -> Response:
     """The same page with what is wrong, unless another request has moved on meanwhile."""
-    before = sitting.enrolment
+    before = visit.enrolment
     after = await enrolments.sit(desk.provider, who, before.enrolment_id, before.browser_id)
     if after.enrolment.serial != before.serial:
         raise StaleStep

@@ -5,13 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows import rates, recovery
+from corpid.flows import browsers, interactions, rates, recovery, throttle
+from corpid.flows.browsers import Browser
 from corpid.flows.throttle import Throttled
 from corpid.protocol import parameters
 from corpid.texts import phrase
+from corpid.web.answers import require_own_form, throttled
+from corpid.web.endpoints import set_cookie
 from corpid.web.enrolment import views
 from corpid.web.frame import Frame
-from corpid.web.requests import caller, form_bytes
+from corpid.web.requests import caller, cookie, form_bytes
 from corpid.web.showing import show
 from corpid.web.views import Problem
 
@@ -19,38 +22,60 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from corpid.flows.caller import Caller
     from corpid.web.endpoints import Desk
-    from corpid.web.views import FieldError
+    from corpid.web.frame import FieldError
 
-RECOVER_PATH: Final = "/recover"
 _NAME_CHARACTERS: Final = 400
+_FORM: Final = "forgotten password"
+"""what its form is bound to beside the browser (D35)"""
 
 
 async def forgotten_password(request: Request, desk: Desk) -> Response:
-    """Ask for the user name; a letter follows some seconds after the answer, whose request does the same for everybody (D44, D47)."""
+    """Ask for the user name; an e-mail follows some seconds after the answer, whose request does the same for everybody (D44, D47)."""
     provider, who = desk.provider, caller(request, desk.provider)
-    await provider.rates.address(rates.SIGN_IN, who.address, who.now)
+    await provider.rates.address(rates.ACCOUNT, who.address, who.now)
     await provider.live.refuse_maintenance(who.now)
     if not provider.mail.works:
         return show(request, desk.renderer, _without_mail(desk))
+    await provider.own_keys.ring(who.now)
+    known = await browsers.recognise(provider, cookie(request, provider), now=who.now)
     if request.method != "POST":
-        return show(request, desk.renderer, _question(desk))
-    typed = parameters.parse(await form_bytes(request), {"user_name", "form_token", "step"}).get("user_name", "")
-    user_name = typed.strip()[:_NAME_CHARACTERS]
+        return await _asks(request, desk, who, known)
+    browser_id = known.browser_id if known else ""
+    form = parameters.parse(await form_bytes(request), {"user_name", "form_token", "step"})
+    require_own_form(provider, form, browser_id, _FORM)
+    user_name = form.get("user_name", "").strip()[:_NAME_CHARACTERS]
     if not user_name:
-        return show(request, desk.renderer, _question(desk, ("user_name", phrase("Enter your user name."))), status=422)
+        view = _question(desk, browser_id, ("user_name", phrase("Enter your user name.")))
+        return show(request, desk.renderer, view, status=422)
     try:
         await recovery.ask(provider, who)
-    except Throttled as throttled:
-        more = {"Retry-After": str(throttled.seconds)}
-        view = _question(desk, ("user_name", throttled.sentence))
-        return show(request, desk.renderer, view, status=429, more=more)
-    provider.errands.later(partial(recovery.answer, provider, who, user_name))
+    except Throttled as slowed:
+        view = _question(desk, browser_id, ("user_name", slowed.sentence))
+        return throttled(show(request, desk.renderer, view), slowed)
+    letter = partial(recovery.answer, provider, who, user_name, known_as=known.known_as if known else "")
+    provider.errands.later(letter, place=throttle.neighbourhood(who.address))
     return show(request, desk.renderer, _asked())
 
 
-def _question(desk: Desk, *wrong: FieldError) -> views.ForgottenPassword:
-    return views.ForgottenPassword(frame=Frame(), action=desk.base_path + RECOVER_PATH, errors=wrong)
+async def _asks(request: Request, desk: Desk, who: Caller, known: Browser | None) -> Response:
+    """The question; a browser that is new gets a cookie, which its form is bound to (D34, D35)."""
+    provider = desk.provider
+    browser = known or Browser(browser_id=provider.new_id())
+    answer = show(request, desk.renderer, _question(desk, browser.browser_id))
+    if known is None:
+        async with provider.transient.unit(who.now) as unit:
+            set_cookie(answer, provider, await browsers.welcome(provider, unit, browser))
+    return answer
+
+
+def _question(desk: Desk, browser_id: str, *wrong: FieldError) -> views.ForgottenPassword:
+    return views.ForgottenPassword(
+        frame=Frame(form_token=interactions.form_token(desk.provider, browser_id, _FORM)),
+        action=desk.base_path + recovery.PATH,
+        errors=wrong,
+    )
 
 
 def _asked() -> Problem:
@@ -59,8 +84,8 @@ def _asked() -> Problem:
         heading=phrase("Look at your e-mail"),
         paragraphs=(
             phrase(
-                "If there is such an account and its e-mail address is known, a letter is on its way. It says how to go "
-                "on; its link works for 30 minutes, also on another device."
+                "If there is such an account and its e-mail address is known, an e-mail is on its way. It says how to "
+                "go on; its link works for 30 minutes, also on another device."
             ),
             phrase("If you were signing in, leave that page open and go back to it with your new password."),
             phrase("If nothing comes, look among the unwanted e-mails, then ask your administrator."),

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from corpid.directory.password_rules import SHORTEST
-from corpid.flows import interactions
+from corpid.flows import interactions, passkeys
 from corpid.flows.account.own_client import PATH as ACCOUNT_PATH
-from corpid.flows.enrolment import enrolments, proving, setting
-from corpid.flows.enrolment.steps import PATHS, Step
-from corpid.protocol import totp
+from corpid.flows.enrolment import enrolments, mailbox, proving, setting
+from corpid.flows.enrolment.steps import Step, chosen
+from corpid.flows.links import PURPOSES
+from corpid.flows.ways import Way
 from corpid.texts import phrase
 from corpid.web.enrolment import views
-from corpid.web.frame import Form, Frame, Link
-from corpid.web.signin.factor_fields import AskPasskey
+from corpid.web.factors import app_key
+from corpid.web.factors.fields import AskPasskey, asked
+from corpid.web.factors.views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.frame import Form, Frame, Link, time_limit
 from corpid.web.views import Problem
 
 if TYPE_CHECKING:
@@ -23,27 +25,17 @@ if TYPE_CHECKING:
     from corpid import ports
     from corpid.directory.records import User
     from corpid.flows.caller import Caller
-    from corpid.flows.enrolment.enrolments import Enrolment, Sitting
-    from corpid.ports import LinkPurpose
-    from corpid.texts import Phrase
+    from corpid.flows.enrolment.enrolments import Enrolment, EnrolmentVisit
+    from corpid.flows.links import Purpose
     from corpid.web.endpoints import Desk
-    from corpid.web.views import FieldError, View
+    from corpid.web.frame import FieldError
+    from corpid.web.views import View
 
-    Page = Callable[[Desk, Sitting, Frame, tuple[FieldError, ...]], Awaitable[View]]
+    Page = Callable[[Desk, Caller, EnrolmentVisit, Frame, tuple[FieldError, ...]], Awaitable[View]]
 
 PATH: Final = "/enrolment/"
-_GROUP: Final = 4
-RULES: Final = phrase(
-    "At least {shortest} characters. Several words make a good one; no special characters are needed.",
-    shortest=SHORTEST,
-)
-_HEADINGS: Final[Mapping[LinkPurpose, Phrase]] = {
-    "invitation": phrase("Set up your sign-in"),
-    "password": phrase("Choose a new password"),
-    "second_factor": phrase("Set up your second factor anew"),
-}
-
-
+_NO_MORE_CODES: Final = phrase("No more codes can be sent here. Set up an authenticator app, or ask for a new link.")
+_APP_INSTEAD: Final = (Way.APP.value, phrase("Set up an authenticator app"))
 _NO_MORE_TIME: Final = phrase("There is no more time after that. If it is too short, ask for a new link.")
 
 
@@ -54,20 +46,21 @@ def place(desk: Desk, enrolment_id: str, action: str = "") -> str:
 
 def begin(desk: Desk, link: ports.Link, user: User, *, action: str, form_token: str) -> View:
     """What a link is for (D46)."""
-    name = desk.provider.policy.name
-    told = {
-        "invitation": phrase("{user}, here you set up how you sign in with {name}.", user=user.name, name=name),
-        "password": phrase("{user}, here you choose a new password for {name}.", user=user.name, name=name),
-        "second_factor": phrase("{user}, here you set up a new second factor for {name}.", user=user.name, name=name),
-    }
+    purpose = PURPOSES[link.purpose]
     return views.Begin(
         frame=Frame(form_token=form_token, under_way=True),
         action=action,
-        heading=_HEADINGS[link.purpose],
-        told=told[link.purpose],
+        heading=purpose.heading,
+        told=purpose.told(user.name, desk.provider.policy.name),
         user_name=user.user_name,
-        steps=len(PATHS[link.purpose]),
+        steps=len(purpose.steps),
+        fewer=_ends_early(desk, purpose),
     )
+
+
+def _ends_early(desk: Desk, purpose: Purpose) -> bool:
+    """Whether a passkey, which stands for both factors, can be made first."""
+    return passkeys.offered(desk.provider) and chosen(purpose.steps, passkey_first=True) != purpose.steps
 
 
 def step_name(enrolment: Enrolment) -> str:
@@ -75,138 +68,165 @@ def step_name(enrolment: Enrolment) -> str:
     return str(enrolment.serial - enrolment.extensions)
 
 
-def _frame(desk: Desk, caller: Caller, sitting: Sitting) -> Frame:
-    enrolment, provider = sitting.enrolment, desk.provider
+def _frame(desk: Desk, caller: Caller, visit: EnrolmentVisit) -> Frame:
+    enrolment, provider = visit.enrolment, desk.provider
     steps, more = enrolment.steps, Form(action=place(desk, enrolment.enrolment_id, "extend"))
     return Frame(
         step=(steps.index(enrolment.step) + 1, len(steps)) if enrolment.step else None,
+        fewer_steps=enrolment.step is Step.FIRST and _ends_early(desk, PURPOSES[enrolment.purpose]),
         step_name=step_name(enrolment),
         form_token=interactions.form_token(provider, enrolment.browser_id, enrolment.enrolment_id),
-        expires_at=datetime.fromtimestamp(enrolment.expires_at, provider.policy.timezone),
-        expires_in=max(0, int(enrolment.expires_at - caller.now)),
-        extend=more if sitting.extendable else None,
-        last_time=None if sitting.extendable else _NO_MORE_TIME,
+        limit=time_limit(
+            enrolment.expires_at,
+            now=caller.now,
+            zone=provider.policy.timezone,
+            more=more if visit.extendable else None,
+            at_end=_NO_MORE_TIME,
+        ),
+        here=place(desk, enrolment.enrolment_id),
         under_way=True,
     )
 
 
-async def of_step(desk: Desk, caller: Caller, sitting: Sitting, *, errors: tuple[FieldError, ...] = ()) -> View:
+async def of_step(desk: Desk, caller: Caller, visit: EnrolmentVisit, *, errors: tuple[FieldError, ...] = ()) -> View:
     """The page of an enrolment's step, and the one after its end."""
-    if sitting.enrolment.finished:
-        return await _finished(desk, sitting)
-    return await _PAGES[sitting.enrolment.step](desk, sitting, _frame(desk, caller, sitting), errors)
+    if visit.enrolment.finished:
+        return await _finished(desk, visit)
+    return await _PAGES[visit.enrolment.step](desk, caller, visit, _frame(desk, caller, visit), errors)
 
 
-def _passkey(desk: Desk, sitting: Sitting, options: str) -> AskPasskey | None:
+def _passkey(desk: Desk, visit: EnrolmentVisit, options: str) -> AskPasskey | None:
     if not options:
         return None
-    return AskPasskey(action=place(desk, sitting.enrolment.enrolment_id, "passkey"), options=options)
+    return AskPasskey(action=place(desk, visit.enrolment.enrolment_id, "passkey"), options=options)
 
 
-async def _first(desk: Desk, sitting: Sitting, frame: Frame, errors: tuple[FieldError, ...]) -> View:
-    options = await setting.passkey_options(desk.provider, sitting)
-    return views.ChoosePassword(
+async def _first(
+    desk: Desk, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    options = await setting.passkey_options(desk.provider, visit)
+    return ChoosePassword(
         frame=frame,
-        action=place(desk, sitting.enrolment.enrolment_id, "password"),
+        action=place(desk, visit.enrolment.enrolment_id, "password"),
         heading=phrase("Choose how you sign in") if options else phrase("Choose a password"),
-        user_name=sitting.user.user_name,
-        hint=RULES,
-        passkey=_passkey(desk, sitting, options),
+        user_name=visit.user.user_name,
+        passkey=_passkey(desk, visit, options),
         errors=errors,
     )
 
 
-async def _password(desk: Desk, sitting: Sitting, frame: Frame, errors: tuple[FieldError, ...]) -> View:
-    return views.ChoosePassword(
+async def _password(
+    desk: Desk, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    return ChoosePassword(
         frame=frame,
-        action=place(desk, sitting.enrolment.enrolment_id, "password"),
+        action=place(desk, visit.enrolment.enrolment_id, "password"),
         heading=phrase("Choose a new password"),
-        user_name=sitting.user.user_name,
-        hint=RULES,
+        user_name=visit.user.user_name,
         errors=errors,
     )
 
 
-async def _second_factor(desk: Desk, sitting: Sitting, frame: Frame, errors: tuple[FieldError, ...]) -> View:
-    enrolment_id = sitting.enrolment.enrolment_id
-    secret = enrolments.app_secret(desk.provider, sitting.enrolment)
-    return views.SetUpApp(
+async def _second_factor(
+    desk: Desk, caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    enrolment_id = visit.enrolment.enrolment_id
+    secret = enrolments.app_secret(desk.provider, visit.enrolment)
+    return SetUpApp(
         frame=frame,
         action=place(desk, enrolment_id, "code"),
         picture=place(desk, enrolment_id, "qr.svg"),
-        app_link=app_link(desk, sitting),
-        secret=" ".join(secret[start : start + _GROUP] for start in range(0, len(secret), _GROUP)),
-        passkey=_passkey(desk, sitting, await setting.passkey_options(desk.provider, sitting)),
+        app_link=app_link(desk, visit),
+        secret=app_key.grouped(secret),
+        passkey=_passkey(desk, visit, await setting.passkey_options(desk.provider, visit)),
+        by_email=place(desk, enrolment_id, "way") if mailbox.offered(desk.provider, caller, visit) else "",
         errors=errors,
     )
 
 
-def app_link(desk: Desk, sitting: Sitting) -> str:
-    """What the QR code says (D45)."""
-    secret = enrolments.app_secret(desk.provider, sitting.enrolment)
-    return totp.otpauth_uri(secret, account=sitting.user.user_name, issuer=desk.provider.policy.name)
-
-
-async def _codes(desk: Desk, sitting: Sitting, frame: Frame, errors: tuple[FieldError, ...]) -> View:
-    return views.KeepCodes(
+async def _mailed_code(
+    desk: Desk, caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    enrolment_id, page = visit.enrolment.enrolment_id, mailbox.asked(caller, visit)
+    heading, wanted = asked(page, place(desk, enrolment_id, "way"))
+    can_go_on = page.under_way or page.more
+    return views.TypeMailedCode(
         frame=frame,
-        action=place(desk, sitting.enrolment.enrolment_id, "codes"),
-        codes=enrolments.codes(desk.provider, sitting.enrolment),
-        replaces=await desk.provider.registry.factors.recovery_codes_left(sitting.user.user_id) > 0,
+        action=place(desk, enrolment_id, "code"),
+        heading=heading,
+        asked=replace(wanted, hint=wanted.hint if can_go_on else _NO_MORE_CODES, ways=(*wanted.ways, _APP_INSTEAD)),
         errors=errors,
     )
 
 
-async def _prove_password(desk: Desk, sitting: Sitting, frame: Frame, errors: tuple[FieldError, ...]) -> View:
+def app_link(desk: Desk, visit: EnrolmentVisit) -> str:
+    """What the QR code says (D45)."""
+    secret = enrolments.app_secret(desk.provider, visit.enrolment)
+    return app_key.link(desk, visit.user, secret)
+
+
+async def _codes(
+    desk: Desk, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    return KeepCodes(
+        frame=frame,
+        action=place(desk, visit.enrolment.enrolment_id, "codes"),
+        codes=enrolments.codes(desk.provider, visit.enrolment),
+        replaces=await desk.provider.registry.factors.recovery_codes_left(visit.user.user_id) > 0,
+        errors=errors,
+    )
+
+
+async def _prove_password(
+    desk: Desk, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
     return views.ProvePassword(
         frame=frame,
-        action=place(desk, sitting.enrolment.enrolment_id, "password"),
-        user_name=sitting.user.user_name,
+        action=place(desk, visit.enrolment.enrolment_id, "password"),
+        user_name=visit.user.user_name,
         errors=errors,
     )
 
 
-async def _prove_second_factor(desk: Desk, sitting: Sitting, frame: Frame, errors: tuple[FieldError, ...]) -> View:
+async def _prove_second_factor(
+    desk: Desk, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
     return views.ProveSecondFactor(
         frame=frame,
-        action=place(desk, sitting.enrolment.enrolment_id, "code"),
-        takes_codes=await proving.has_codes(desk.provider, sitting.user),
-        passkey=_passkey(desk, sitting, await proving.passkey_options(desk.provider, sitting)),
+        action=place(desk, visit.enrolment.enrolment_id, "code"),
+        takes_codes=await proving.has_codes(desk.provider, visit.user),
+        passkey=_passkey(desk, visit, await proving.passkey_options(desk.provider, visit)),
         errors=errors,
     )
 
 
-async def _save(desk: Desk, sitting: Sitting, frame: Frame, _: tuple[FieldError, ...]) -> View:
-    return views.Save(frame=frame, action=place(desk, sitting.enrolment.enrolment_id, "finish"))
+async def _save(desk: Desk, _caller: Caller, visit: EnrolmentVisit, frame: Frame, _: tuple[FieldError, ...]) -> View:
+    return views.Save(frame=frame, action=place(desk, visit.enrolment.enrolment_id, "finish"))
 
 
 _PAGES: Final[Mapping[Step | None, Page]] = {
     Step.FIRST: _first,
     Step.PASSWORD: _password,
     Step.SECOND_FACTOR: _second_factor,
+    Step.MAILED_CODE: _mailed_code,
     Step.RECOVERY_CODES: _codes,
     Step.PROVE_PASSWORD: _prove_password,
     Step.PROVE_SECOND_FACTOR: _prove_second_factor,
     None: _save,
 }
-_DONE: Final[Mapping[LinkPurpose, Phrase]] = {
-    "invitation": phrase("Your sign-in is set up"),
-    "password": phrase("Your password is changed"),
-    "second_factor": phrase("Your second factor is changed"),
-}
 
 
-async def _finished(desk: Desk, sitting: Sitting) -> View:
+async def _finished(desk: Desk, visit: EnrolmentVisit) -> View:
     account = desk.base_path + ACCOUNT_PATH
-    older = await setting.passkeys_from_before(desk.provider, sitting)
-    names = ", ".join(each.name for each in older)
+    older = await setting.passkeys_from_before(desk.provider, visit)
+    names = tuple(each.name for each in older)
     left = phrase(
         "These passkeys still open your account: {names}. Was one of them on a device that you have lost? Remove it.",
         names=names,
     )
     return Problem(
         frame=Frame(),
-        heading=_DONE[sitting.enrolment.purpose],
+        heading=PURPOSES[visit.enrolment.purpose].done,
         paragraphs=(
             *((left,) if older else ()),
             phrase("If a page is still open on which you were signing in, go back to it and go on there."),

@@ -2,85 +2,124 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
 
 from corpid.texts import phrase
 from corpid.web import views
 from corpid.web.frame import Frame, Link
-from corpid.web.signin.pages import asker, place
+from corpid.web.signin.place import place
+from corpid.web.signin.surroundings import asker, site
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from corpid.flows.caller import Caller
     from corpid.flows.interactions import Interaction
     from corpid.flows.sign_in import Visit
     from corpid.protocol.records import Client
+    from corpid.texts import Phrase
     from corpid.web.endpoints import Desk
     from corpid.web.views import View
 
 
-def _way_back(desk: Desk, visit: Visit) -> Link:
-    url = place(desk, visit.interaction.interaction_id, "leave")
-    return Link(url=url, text=phrase("Return to {name}", name=visit.client.name))
+class Ending(Enum):
+    """Why nothing is asked any more."""
+
+    EXPIRED = "expired"
+    """the ten minutes are over (D15)"""
+    ENDED = "ended"
+    """finished before, here or in another tab (D15)"""
+    ENDED_ELSEWHERE = "ended_elsewhere"
+    """another sign-in answered the same request (D15)"""
+    SHUT = "shut"
+    """too many wrong codes (D45)"""
+    CLAIMED_ELSEWHERE = "claimed_elsewhere"
+    """another browser was quicker with this request (D15)"""
 
 
-def expired(desk: Desk, visit: Visit) -> View:
-    """The ten minutes are over (D15)."""
-    return views.Problem(
-        frame=asker(visit),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    heading: Phrase
+    said: Phrase
+    advice: Callable[[str], Phrase]
+    """by the name of who asked"""
+    answers: bool = True
+    """whether the way back carries an answer of this sign-in"""
+
+
+def _anew(name: str) -> Phrase:
+    return phrase("Return to {name} and start again.", name=name)
+
+
+def _anew_unless_signed_in(name: str) -> Phrase:
+    return phrase("Return to {name}. If you are not signed in there, start again.", name=name)
+
+
+def _there(name: str) -> Phrase:
+    return phrase(
+        "Go on there. If that was not you, or the other page is closed, go to {name} and start again.", name=name
+    )
+
+
+_COMPLETED: Final = _Told(
+    heading=phrase("This sign-in is finished"),
+    said=phrase("It was completed or cancelled, here or in another tab, and works only once."),
+    advice=_anew_unless_signed_in,
+)
+_TOLD: Final[Mapping[Ending, _Told]] = {
+    Ending.EXPIRED: _Told(
         heading=phrase("This sign-in has expired"),
-        paragraphs=(
-            phrase("For your safety a sign-in has to be finished within a few minutes. Nothing was shared."),
-            phrase("Return to {name} and start again.", name=visit.client.name),
-        ),
-        back=_way_back(desk, visit),
-    )
-
-
-def ended(desk: Desk, visit: Visit) -> View:
-    """This sign-in was finished before, here or in another tab (D15)."""
-    return views.Problem(
-        frame=asker(visit),
-        heading=phrase("This sign-in is finished"),
-        paragraphs=(
-            phrase("It was completed or cancelled, here or in another tab, and works only once."),
-            phrase("Return to {name}. If you are not signed in there, start again.", name=visit.client.name),
-        ),
-        back=_way_back(desk, visit),
-    )
-
-
-def shut(desk: Desk, visit: Visit) -> View:
-    """Too many wrong codes have ended this sign-in (D45)."""
-    return views.Problem(
-        frame=asker(visit),
+        said=phrase("For your safety a sign-in has to be finished within a few minutes. Nothing was shared."),
+        advice=_anew,
+    ),
+    Ending.ENDED: _COMPLETED,
+    Ending.ENDED_ELSEWHERE: _Told(
+        heading=_COMPLETED.heading, said=_COMPLETED.said, advice=_COMPLETED.advice, answers=False
+    ),
+    Ending.SHUT: _Told(
         heading=phrase("This sign-in was stopped"),
-        paragraphs=(
-            phrase("The code was wrong too often, so this sign-in was ended for your safety. Nothing was shared."),
-            phrase("Return to {name} and start again.", name=visit.client.name),
-        ),
-        back=_way_back(desk, visit),
+        said=phrase("The code was wrong too often, so this sign-in was ended for your safety. Nothing was shared."),
+        advice=_anew,
+    ),
+    Ending.CLAIMED_ELSEWHERE: _Told(
+        heading=phrase("This sign-in goes on in another browser"),
+        said=phrase("The same link was opened in another browser or window too, and a person went on there."),
+        advice=_there,
+        answers=False,
+    ),
+}
+
+
+def page(ending: Ending, name: str, frame: Frame, back: Link | None) -> views.Problem:
+    """What is said of an ending; `name` is that of who asked."""
+    told = _TOLD[ending]
+    return views.Problem(frame=frame, heading=told.heading, paragraphs=(told.said, told.advice(name)), back=back)
+
+
+async def over(desk: Desk, caller: Caller, visit: Visit, ending: Ending) -> View:
+    """The page of a sign-in that is over, for the browser that it belongs to."""
+    client, interaction = visit.client, visit.interaction
+    answer = Link(
+        url=place(desk, interaction.interaction_id, "leave"), text=phrase("Return to {name}", name=client.name)
     )
+    back = answer if _TOLD[ending].answers else site(client, interaction.request.redirect_uri)
+    return page(ending, client.name, await asker(desk, caller, client, interaction), back)
 
 
 def other_browser(client: Client | None, interaction: Interaction) -> View:
     """The page was opened in another browser than the one that began, or cookies are blocked (D34)."""
-    parts = urlsplit(interaction.request.redirect_uri)
-    name = client.name if client is not None else None
-    link = Link(url=f"{parts.scheme}://{parts.netloc}/", text=phrase("Go to {name}", name=name)) if name else None
+    request = interaction.request
     return views.Problem(
-        frame=Frame(client_name=name, ui_locales=interaction.request.ui_locales),
+        frame=Frame(client_name=client.name if client else None, ui_locales=request.ui_locales),
         heading=phrase("This sign-in belongs to another browser"),
         paragraphs=(
             phrase("It was started in another browser or window, or this browser does not keep cookies."),
             phrase("Allow cookies for this site, go back to the service you came from and start again."),
         ),
-        back=link,
+        back=site(client, request.redirect_uri) if client else None,
     )
-
-
-def claimed_elsewhere(visit: Visit) -> View:
-    """Another browser was quicker with this request (D15)."""
-    return other_browser(visit.client, visit.interaction)
 
 
 def unknown() -> View:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from starlette.responses import Response
-
 from corpid.flows import browsers, interactions, sessions
+from corpid.flows.account.own_client import PATH as ACCOUNT_PATH
+from corpid.flows.interactions import StaleStep
 from corpid.protocol import parameters
-from corpid.web import errors, views
+from corpid.web import views
+from corpid.web.answers import require_own_form, see_other
 from corpid.web.endpoints import set_cookie
 from corpid.web.frame import Frame
 from corpid.web.requests import caller, cookie, form_bytes
@@ -16,8 +18,12 @@ from corpid.web.showing import show
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+    from starlette.responses import Response
 
+    from corpid.flows.browsers import Browser
+    from corpid.ports import Session
     from corpid.web.endpoints import Desk
+    from corpid.web.views import View
 
 SIGN_OUT_PATH: Final = "/sign-out"
 _FORM: Final = "sign-out"
@@ -34,11 +40,22 @@ async def sign_out(request: Request, desk: Desk) -> Response:
     if browser is None or sent is None or not held:
         return show(request, desk.renderer, views.SignedOut())
     if request.method != "POST":
-        frame = Frame(form_token=interactions.form_token(provider, browser.browser_id, _FORM))
-        view = views.SignOut(frame=frame, action=desk.base_path + SIGN_OUT_PATH)
-        return show(request, desk.renderer, view)
-    answer = Response(b"", 303, {**errors.NO_STORE, "Location": desk.base_path + SIGN_OUT_PATH})
-    token = parameters.parse(await form_bytes(request), {"form_token"}).get("form_token", "")
-    if interactions.is_form_token(provider, token, browser.browser_id, _FORM):
-        set_cookie(answer, provider, await sessions.sign_out(provider, who, sent, held))
+        return show(request, desk.renderer, await _question(desk, browser, held))
+    form = parameters.parse(await form_bytes(request), {"form_token", "step"})
+    require_own_form(provider, form, browser.browser_id, _FORM)
+    answer = see_other(desk.base_path + SIGN_OUT_PATH)
+    with suppress(StaleStep):  # asked again, or told that it is done
+        set_cookie(answer, provider, await sessions.sign_out(provider, who, sent, browser, held))
     return answer
+
+
+async def _question(desk: Desk, browser: Browser, held: list[Session]) -> View:
+    """Who is signed in here, and a way to stay: to their account, if this browser has it open."""
+    found = [await desk.provider.registry.directory.user(each.user_id) for each in held]
+    open_here = any(each.purpose == "account" for each in held)
+    return views.SignOut(
+        frame=Frame(form_token=interactions.form_token(desk.provider, browser.browser_id, _FORM)),
+        action=desk.base_path + SIGN_OUT_PATH,
+        people=tuple(dict.fromkeys(user.name for user in found if user is not None)),
+        stay=desk.base_path + (ACCOUNT_PATH if open_here else "/"),
+    )

@@ -1,4 +1,4 @@
-"""The letters: what happened to a person's account, and links that they asked for or were given.
+"""The letters, all by e-mail: what happened to a person's account, codes, and links that they asked for or were given.
 
 A notice is sent after the change it tells of was written. Where a person has no address, nothing is sent.
 """
@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account.own_client import PATH as ACCOUNT_PATH
 from corpid.ports import Letter
-from corpid.protocol.limits import INVITATION_SECONDS, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS
+from corpid.protocol.limits import MAILED_CODE_SECONDS, TOTP_MISSES
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from corpid.directory.records import User
+    from corpid.flows.links import Purpose
     from corpid.flows.provider import Provider
-    from corpid.ports import LinkPurpose, Mail
+    from corpid.ports import Mail
     from corpid.texts import Phrase
 
-_HOUR: Final = 3600
 _MINUTE: Final = 60
 
 
@@ -41,9 +39,17 @@ PASSWORD_CHANGED: Final = Notice(
     subject=phrase("Your password was changed"),
     told=phrase("Your password was changed. Every browser in which you were signed in has to sign in again."),
 )
-SECOND_FACTOR_CHANGED: Final = Notice(
-    subject=phrase("Your second factor was changed"),
+APP_ADDED: Final = Notice(
+    subject=phrase("An authenticator app was added"),
+    told=phrase("An authenticator app was set up for your account."),
+)
+APP_REPLACED: Final = Notice(
+    subject=phrase("Your authenticator app was changed"),
     told=phrase("Another authenticator app was set up for your account; the one before no longer works."),
+)
+APP_REMOVED: Final = Notice(
+    subject=phrase("Your authenticator app was removed"),
+    told=phrase("The authenticator app of your account was removed; its codes no longer work."),
 )
 PASSKEY_ADDED: Final = Notice(
     subject=phrase("A passkey was added"),
@@ -57,6 +63,32 @@ NEW_RECOVERY_CODES: Final = Notice(
     subject=phrase("You have new recovery codes"),
     told=phrase("New recovery codes were made for your account; those before no longer work."),
 )
+RECOVERY_CODES_REMOVED: Final = Notice(
+    subject=phrase("Your recovery codes were removed"),
+    told=phrase("The recovery codes of your account were removed and no longer work."),
+)
+
+
+def second_factor_set_anew(done: Phrase) -> Notice:
+    """After a link for a lost second factor; `done` says what was set up, as a sentence (D45, D46)."""
+    return Notice(
+        subject=phrase("Your second factor was changed"),
+        told=phrase(
+            "{done} Your recovery codes are new. An authenticator app or recovery codes that you had before no longer "
+            "work, and every browser in which you were signed in has to sign in again.",
+            done=done,
+        ),
+    )
+
+
+WRONG_CODES: Final = Notice(
+    subject=phrase("Wrong codes were typed after your password"),
+    told=phrase(
+        "Your password was typed to sign in, and after it a wrong code, {misses} times in a day. Nobody got in by that. "
+        "If it was not you, somebody knows your password: choose a new one at once.",
+        misses=TOTP_MISSES,
+    ),
+)
 
 
 def new_device(device: str) -> Notice:
@@ -69,7 +101,8 @@ def new_device(device: str) -> Notice:
     )
 
 
-def _code_used(left: int) -> Notice:
+def code_used(left: int) -> Notice:
+    """One of the recovery codes was used, and so many are left (D45)."""
     return Notice(
         subject=phrase("A recovery code was used"),
         told=counted(
@@ -95,47 +128,34 @@ def tell(provider: Provider, user: User, notice: Notice) -> None:
     _post(provider.mail, user, notice.subject, text)
 
 
-def recovery_code_used(provider: Provider, user: User, *, left: int) -> None:
-    """Tell a person that one of their recovery codes was used, and how many are left (D45)."""
-    tell(provider, user, _code_used(left))
-
-
-_SUBJECTS: Final[Mapping[LinkPurpose, Phrase]] = {
-    "invitation": phrase("Set up your sign-in"),
-    "password": phrase("Choose a new password"),
-    "second_factor": phrase("Set up your second factor anew"),
-}
-_LEADS: Final[Mapping[LinkPurpose, Phrase]] = {
-    "invitation": phrase(
-        "You can now set up your sign-in. Open this address within {hours} hours; it works once:",
-        hours=INVITATION_SECONDS // _HOUR,
-    ),
-    "password": phrase(
-        "You can choose a new password. Open this address within {minutes} minutes; it works once, and asks for "
-        "your second factor first:",
-        minutes=PASSWORD_LINK_SECONDS // _MINUTE,
-    ),
-    "second_factor": phrase(
-        "You can set up your second factor anew. Open this address within {hours} hours; it works once, and asks "
-        "for your password first:",
-        hours=SECOND_FACTOR_LINK_SECONDS // _HOUR,
-    ),
-}
-
-
-def link(mail: Mail, user: User, purpose: LinkPurpose, url: str, *, provider: str) -> None:
-    """Send a person the link that was made for them; `provider` is its name. Source: DESIGN, Security"""
+def link(mail: Mail, user: User, purpose: Purpose, url: str, *, provider_name: str) -> None:
+    """Send a person the link that was made for them. Source: DESIGN, Security"""
     text = phrase(
         "Hello {name},\n\n{lead}\n\n{url}\n\n"
         "If you did not expect this, do not open it, and tell the person who manages {provider} in your "
         "organisation.\n\nYour user name is {user_name}.",
         name=user.name,
-        lead=_LEADS[purpose],
+        lead=purpose.lead,
         url=url,
-        provider=provider,
+        provider=provider_name,
         user_name=user.user_name,
     )
-    _post(mail, user, _SUBJECTS[purpose], text)
+    _post(mail, user, purpose.heading, text)
+
+
+def mailed_code(provider: Provider, user: User, code: str, *, why: Phrase) -> None:
+    """Send a person a code that they asked for; `why` says what for, and what to do if they did not (D45)."""
+    # Not the code itself: mail servers log subjects, and locked telephones show them.
+    subject = phrase("Your code for {name}", name=provider.policy.name)
+    text = phrase(
+        "Your code is {code}. It works for {minutes} minutes, on the page on which you asked for it.\n\n{why}\n\n"
+        "Nobody from {name} will ever ask you for this code.\n",
+        code=code,
+        minutes=MAILED_CODE_SECONDS // _MINUTE,
+        why=why,
+        name=provider.policy.name,
+    )
+    _post(provider.mail, user, subject, text)
 
 
 def no_link(provider: Provider, user: User) -> None:
@@ -148,7 +168,7 @@ def no_link(provider: Provider, user: User) -> None:
         user_name=user.user_name,
         provider=provider.policy.name,
     )
-    _post(provider.mail, user, _SUBJECTS["password"], text)
+    _post(provider.mail, user, phrase("A new password was asked for"), text)
 
 
 def _post(mail: Mail, user: User, subject: Phrase, text: Phrase) -> None:

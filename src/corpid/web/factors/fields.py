@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.ways import AskCode, Way
+from corpid.flows.ways import AskSecondFactor, Way
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class AskPasskey:
 
     action: str
     options: str
-    """JSON for `navigator.credentials.get`"""
+    """JSON for `navigator.credentials.get`, or for `create` where one is made"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,8 @@ class Asked:
     label: Phrase | None = _CODE
     """of the field; None: there is nothing to type yet"""
     numeric: bool = True
+    passkey: AskPasskey | None = None
+    """shown instead of something that is typed"""
     send: bool = False
     """whether the page's button has a code sent (decision=email)"""
     ways_action: str = ""
@@ -43,6 +45,7 @@ class Asked:
 
 _OTHERS: Final[Mapping[Way, Phrase]] = {
     Way.APP: phrase("Use your authenticator app"),
+    Way.PASSKEY: phrase("Use your passkey"),
     Way.EMAIL: phrase("Send me a code by e-mail"),
     Way.RECOVERY: phrase("Use a recovery code"),
 }
@@ -53,6 +56,10 @@ _KEPT: Final[Mapping[Way, tuple[Phrase, Asked]]] = {
     Way.APP: (
         phrase("Enter your 6-digit code"),
         Asked(hint=phrase("Open your authenticator app. It shows a new code every 30 seconds.")),
+    ),
+    Way.PASSKEY: (
+        phrase("Sign in with your passkey"),
+        Asked(hint=phrase("Your device asks for your fingerprint, your face or its PIN."), label=None),
     ),
     Way.RECOVERY: (
         phrase("Enter a recovery code"),
@@ -66,7 +73,7 @@ _KEPT: Final[Mapping[Way, tuple[Phrase, Asked]]] = {
 """of what a person has already"""
 
 
-def asked(page: AskCode, ways_action: str) -> tuple[Phrase, Asked]:
+def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
     """The heading of a second factor's page, and what it asks for and offers (DESIGN "Pages", D45)."""
     says = {**_OTHERS, Way.EMAIL: _SENT} if page.under_way else _OTHERS
     ways = tuple((other.value, says[other]) for other in page.others)

@@ -5,26 +5,23 @@ This session is none of single sign-on's: no client is answered with it, and sin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from corpid.directory.access import Person
-from corpid.flows import browsers, interactions
+from corpid.flows import browsers, interactions, sessions
 from corpid.flows.account import own_client
 from corpid.flows.arrival import Entered
 from corpid.flows.browsers import Browser
 from corpid.flows.interactions import Interaction
-from corpid.ports import AuditEvent
-from corpid.protocol.limits import ACCOUNT_FRESH_SECONDS, ACCOUNT_IDLE_SECONDS
+from corpid.protocol.limits import ACCOUNT_FRESH_SECONDS
 
 if TYPE_CHECKING:
     from corpid.directory.records import User
+    from corpid.flows.account.openings import Opening
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
-    from corpid.ports import Session
-
-_NOTED_SECONDS: Final = 120
-"""how late a session may know of its last use: so seldom is it written"""
+    from corpid.ports import AuditEvent, Session
 
 
 class TooOld(Exception):
@@ -32,12 +29,14 @@ class TooOld(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class AccountVisit:
     """A person, the browser they sit at, and the session that they signed in for."""
 
     user: User
     browser: Browser
     session: Session
+    opening: Opening | None = None
+    """the page they are at, where it is one on which factors are changed (`account.openings`)"""
 
     @property
     def form(self) -> str:
@@ -45,7 +44,7 @@ class Seat:
         return f"account {self.session.session_id}"
 
 
-async def seat(provider: Provider, caller: Caller, browser: Browser | None) -> Seat | None:
+async def visit(provider: Provider, caller: Caller, browser: Browser | None) -> AccountVisit | None:
     """Who sits at this browser, None where nobody is signed in to the account, or was idle for too long.
 
     Notes the use of the session, at most every two minutes. Source: D30, D34
@@ -55,32 +54,31 @@ async def seat(provider: Provider, caller: Caller, browser: Browser | None) -> S
     session = await provider.registry.sessions.get(browser.account_id, now=caller.now)
     if session is None or session.purpose != "account" or session.browser_id != browser.browser_id:
         return None
-    if caller.now >= session.seen_at + ACCOUNT_IDLE_SECONDS:
+    if caller.now >= browsers.ends_at(provider, session):
         return None
     user = await provider.registry.directory.user(session.user_id)
     if user is None or not user.enabled:
         return None
-    if caller.now >= session.seen_at + _NOTED_SECONDS:
-        await provider.registry.sessions.use(session.session_id, at=int(caller.now))
-    return Seat(user=user, browser=browser, session=session)
+    return AccountVisit(
+        user=user, browser=browser, session=await sessions.use_seldom(provider, session, now=caller.now)
+    )
 
 
-def require_fresh(sitting: Seat, *, now: float) -> None:
-    """Raises TooOld unless the person signed in a few minutes ago (D30, DESIGN, Security)."""
-    if now >= sitting.session.auth_time + ACCOUNT_FRESH_SECONDS:
+async def use(provider: Provider, caller: Caller, visit: AccountVisit) -> AccountVisit:
+    """Note that the account is used; the same person, who has as long again (D30, WCAG 2.2.1)."""
+    return replace(visit, session=await sessions.use(provider, visit.session, now=caller.now))
+
+
+def require_fresh(visit: AccountVisit, *, now: float) -> None:
+    """Raises TooOld unless the person signed in a few minutes ago (DESIGN, Security)."""
+    if now >= visit.session.auth_time + ACCOUNT_FRESH_SECONDS:
         raise TooOld
 
 
-def event(caller: Caller, sitting: Seat, action: str) -> AuditEvent:
+def event(caller: Caller, visit: AccountVisit, action: str) -> AuditEvent:
     """What the audit is told of something that a person did in their account. Source: DESIGN, Security"""
-    user_id = sitting.user.user_id
-    return AuditEvent(
-        actor=Person(user_id=user_id).name,
-        action=action,
-        object=user_id,
-        request_id=caller.request_id,
-        detail={"address": caller.address, "device": caller.device},
-    )
+    user_id = visit.user.user_id
+    return caller.event(Person(user_id=user_id), action, subject=user_id)
 
 
 async def enter(

@@ -1,0 +1,149 @@
+"""What having shown every factor brings: a session, and the next page (D30, D34, D45, D46)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.directory import names
+from corpid.flows import browsers, choices, completion, interactions, letters, newcomers, sessions, throttle
+from corpid.flows.account import own_client
+from corpid.flows.interactions import Outcome, StaleStep
+from corpid.ports import Session
+from corpid.protocol import assurance
+from corpid.protocol.limits import ACCOUNT_SESSION_SECONDS, INTERACTION_EXTENSIONS, INTERACTION_SECONDS
+
+if TYPE_CHECKING:
+    from corpid.directory.records import Credentials, User
+    from corpid.flows.browsers import Browser
+    from corpid.flows.caller import Caller
+    from corpid.flows.interactions import Interaction
+    from corpid.flows.provider import Provider
+    from corpid.flows.sign_in import Visit
+    from corpid.flows.ways import Way
+    from corpid.ports import TransientUnit
+
+_LONGEST_SIGN_IN_SECONDS: Final = INTERACTION_SECONDS * (1 + INTERACTION_EXTENSIONS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The person who has shown every factor, and with what (RFC 8176)."""
+
+    user: User
+    credentials: Credentials
+    """those that they were checked against"""
+    amr: tuple[str, ...]
+    passkey: str = ""
+    """the credential id of the passkey that was shown"""
+    way: Way | None = None
+    """of the second factor, where a code was shown"""
+
+
+async def complete(provider: Provider, caller: Caller, visit: Visit, shown: Shown) -> Visit:
+    """Move a sign-in on after its last factor; returns the visit as it is now, with the browser's new cookie value.
+
+    One for the account's own pages ends here. Who was signed in at this browser before, if it was somebody else,
+    is signed out. Raises StaleStep, also where another tab has signed in or out meanwhile, and OtherBrowser where this
+    is the first factor too and another browser was quicker. Source: D15, D30, D34, D47
+    """
+    interaction, known_as = visit.interaction, visit.browser.known_as
+    user_id, name = shown.user.user_id, names.user_name(shown.user.user_name)
+    last = await throttle.last_entity(provider, name, known_as, now=caller.now)
+    new_here = last is None and not await newcomers.is_one(provider, caller, shown.credentials)
+    session = _new_session(provider, caller, visit, shown)
+    moved = await _moved(provider, caller, visit, shown, session)
+    others = await sessions.held(provider, visit.browser, now=caller.now, but_of=user_id)
+    browser = _keeping(provider, sessions.gone_from(visit.browser, others), session)
+    async with provider.transient.unit(caller.now) as unit:
+        await interactions.claim_step(provider, unit, interaction)
+        if not interaction.user_id:
+            await _claim_request(provider, unit, interaction)
+        await _retire_cookie(provider, unit, visit)
+        await interactions.keep(provider, unit, moved)
+        if moved.outcome is Outcome.ACCOUNT:
+            entry = completion.event(caller, moved, "sign_in.complete")
+            await provider.registry.audit.write(entry, now=caller.now)
+        await throttle.succeeded(provider, unit, caller, name, known_as)
+        await throttle.remember(provider, unit, name, known_as, last)
+        if last is None:
+            await newcomers.welcome(provider, unit, user_id)
+        await sessions.begin(provider, session)
+        for other in others:
+            await sessions.end(provider, caller, other)
+        cookie = await browsers.replace_by_form(provider, unit, visit.cookie, visit.form, browser)
+    if new_here:
+        letters.tell(provider, shown.user, letters.new_device(caller.device))
+    after = replace(visit, interaction=moved, browser=browser, cookie=cookie, standing=None)
+    return await _as_the_person_is(provider, caller, after, session)
+
+
+async def _as_the_person_is(provider: Provider, caller: Caller, visit: Visit, session: Session) -> Visit:
+    """Whoever changes factors or disables their owner ends every session they see; one they did not see yet ends here (D50)."""
+    user = await provider.registry.directory.user(session.user_id)
+    credentials = await provider.registry.factors.credentials(session.user_id)
+    enabled = user is not None and user.enabled
+    if enabled and await interactions.same_factors(provider, visit.interaction, credentials):
+        return visit
+    await sessions.end(provider, caller, session)
+    return replace(visit, interaction=visit.interaction.anonymous)
+
+
+async def _retire_cookie(provider: Provider, unit: TransientUnit, visit: Visit) -> None:
+    """A browser never has two values that live: of two tabs that end at once, one tries again with the other's."""
+    if not await browsers.retire(provider, unit, visit.cookie):
+        await interactions.give_back_step(provider, unit, visit.interaction)
+        raise StaleStep
+
+
+async def _claim_request(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+    if not await interactions.claim_request(provider, unit, interaction):
+        raise completion.OtherBrowser
+
+
+def _keeping(provider: Provider, browser: Browser, session: Session) -> Browser:
+    """The browser with its new session, unless that ends with this sign-in."""
+    lasts = session.purpose == "account" or provider.policy.session_seconds
+    return sessions.kept_in(browser, session) if lasts else browser
+
+
+async def _moved(provider: Provider, caller: Caller, visit: Visit, shown: Shown, session: Session) -> Interaction:
+    interaction, user = visit.interaction, shown.user
+    ended = session.purpose == "account"
+    return msgspec.structs.replace(
+        interaction,
+        serial=interaction.serial + 1,
+        user_id=user.user_id,
+        user_name=interaction.user_name or names.user_name(user.user_name),
+        factors=interactions.fingerprint(shown.credentials),
+        passkey=shown.passkey,
+        amr=shown.amr,
+        way=shown.way,
+        auth_time=session.auth_time,
+        level=session.level,
+        made_session_id=session.session_id,
+        entity_id=await choices.unasked(provider, user.user_id, visit.client, interaction.request, now=caller.now),
+        outcome=Outcome.ACCOUNT if ended else None,
+        finished_at=caller.now if ended else 0,
+    )
+
+
+def _new_session(provider: Provider, caller: Caller, visit: Visit, shown: Shown) -> Session:
+    """Without single sign-on, one for this sign-in alone: whoever is signed out everywhere is signed out of it too (D30)."""
+    purpose = own_client.purpose(visit.interaction.request)
+    single_sign_on = provider.policy.session_seconds or _LONGEST_SIGN_IN_SECONDS
+    seconds = {"sign_in": single_sign_on, "account": ACCOUNT_SESSION_SECONDS}[purpose]
+    return Session(
+        session_id=provider.new_id(),
+        user_id=shown.user.user_id,
+        browser_id=visit.browser.browser_id,
+        auth_time=int(caller.now),
+        amr=shown.amr,
+        level=assurance.TWO_FACTORS,
+        expires_at=int(caller.now) + seconds,
+        purpose=purpose,
+        device=caller.device,
+        seen_at=int(caller.now),
+    )

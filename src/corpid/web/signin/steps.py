@@ -1,0 +1,99 @@
+"""The POSTs of the sign-in: what each submits, and where its errors stand (D15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows import choices, completion, passkey_sign_in, second_factor, sign_in
+from corpid.flows.sign_in import Rejected
+from corpid.protocol.errors import AccessDenied
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from corpid.flows.caller import Caller
+    from corpid.flows.sign_in import Visit
+    from corpid.web.endpoints import Desk
+
+FIELDS: Final = frozenset(
+    {"form_token", "step", "user_name", "password", "code", "passkey", "entity", "query", "decision"}
+)
+_NO_ENTITY: Final = "none of the organisations that the person acts for can be used here"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A POST of the sign-in: what it submits, and the field that its errors stand beside."""
+
+    submit: Callable[[Desk, Caller, Visit, Mapping[str, str]], Awaitable[Visit]]
+    """returns the visit as it is now"""
+    field: str = ""
+    completes: bool = False
+    """whether the sign-in ends after it where nothing remains to be asked"""
+
+
+async def _password(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    user_name, password = form.get("user_name", "").strip(), form.get("password", "")
+    return await sign_in.submit_password(desk.provider, who, visit, user_name=user_name, password=password)
+
+
+async def _passkey(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await passkey_sign_in.submit_passkey(desk.provider, who, visit, answer=form.get("passkey", ""))
+
+
+async def _way(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await second_factor.choose_way(desk.provider, who, visit, way=form.get("decision", ""))
+
+
+async def _code(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await second_factor.submit_code(desk.provider, who, visit, code=form.get("code", ""))
+
+
+async def _entity(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "other_account":
+        return await sign_in.start_over(desk.provider, who, visit)
+    return await sign_in.submit_entity(desk.provider, who, visit, entity_id=form.get("entity", ""))
+
+
+async def _consent(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "other_account":
+        return await sign_in.start_over(desk.provider, who, visit)
+    if form.get("decision") != "agree":
+        raise Rejected(phrase("Choose whether you agree."))
+    return await sign_in.submit_consent(desk.provider, who, visit)
+
+
+async def _confirm(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "other_account":
+        return await sign_in.start_over(desk.provider, who, visit)
+    if form.get("decision") != "continue":
+        raise Rejected(phrase("Choose whether you continue."))
+    return visit
+
+
+async def _extend(desk: Desk, who: Caller, visit: Visit, _: Mapping[str, str]) -> Visit:
+    return await sign_in.extend(desk.provider, who, visit)
+
+
+async def _cancel(desk: Desk, who: Caller, visit: Visit, _: Mapping[str, str]) -> Visit:
+    user_id, provider = visit.interaction.user_id, desk.provider
+    chooses = visit.interaction.signed_in
+    nothing = chooses and not await choices.any_usable(provider, user_id, visit.client, now=who.now)
+    refusal = AccessDenied(_NO_ENTITY if nothing else "the person cancelled the sign-in")
+    return replace(visit, interaction=await completion.refuse(desk.provider, who, visit.interaction, refusal))
+
+
+STEPS: Final[Mapping[str, Step]] = {
+    "password": Step(submit=_password, field="password"),
+    "passkey": Step(submit=_passkey, field="passkey", completes=True),
+    "way": Step(submit=_way),
+    "code": Step(submit=_code, field="code", completes=True),
+    "entity": Step(submit=_entity, field="entity", completes=True),
+    "consent": Step(submit=_consent, completes=True),
+    "confirm": Step(submit=_confirm, completes=True),
+    "extend": Step(submit=_extend),
+    "cancel": Step(submit=_cancel),
+}
+"""by the last part of the address that a form posts to"""

@@ -1,0 +1,201 @@
+"""How long a page of the account stays open: it says so, it can be given more time, and nothing on it is lost (D45)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pyotp
+import pytest
+
+from corpid.protocol.limits import (
+    ACCOUNT_FRESH_SECONDS,
+    ACCOUNT_IDLE_SECONDS,
+    ACCOUNT_PAGE_EXTENSIONS,
+    ACCOUNT_PAGE_SECONDS,
+    ACCOUNT_SESSION_SECONDS,
+)
+from tests.account.scene import account, at_account, go, hidden, send
+from tests.authenticator import Authenticator
+from tests.enrolment import newcomer
+from tests.sign_in.factors import ALICE, options_of, passkey
+from tests.sign_in.world import BASE, run
+
+if TYPE_CHECKING:
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
+
+LATE = ACCOUNT_PAGE_SECONDS - 1
+CHANGING = ("new-passkey", "app", "remove-app", "password", "codes")
+
+
+def seconds_left(browser: Browser) -> int:
+    """What the page says to the script that warns."""
+    assert browser.response is not None
+    found = re.search(r'data-seconds="(\d+)"', browser.response.text)
+    assert found is not None, "the page says nothing of its time"
+    return int(found[1])
+
+
+def codes_on(browser: Browser) -> list[str]:
+    assert browser.response is not None
+    return re.findall(r"<li><code>([a-z0-9-]+)</code>", browser.response.text)
+
+
+async def more_time(browser: Browser) -> None:
+    """Press the button without the script."""
+    await browser.submit(next(form for form in browser.page.forms if form.action.endswith("/extend")))
+
+
+def test_what_was_opened_after_a_fresh_sign_in_can_be_finished_while_the_page_says_so() -> None:
+    """WCAG 2.2.1: a code, kept codes, a passkey and a password of the last second are taken."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made, "app")
+        made.clock.pass_(LATE)
+        await browser.fill_and_submit(code=pyotp.TOTP(newcomer.secret(browser)).at(int(made.clock())))
+        assert "Your change is saved." in browser.page.text
+        made.people["alice"].totp_secret = (await made.provider.registry.factors.credentials(ALICE)).totp_secret
+        browser = await at_account(made, "codes")
+        made.clock.pass_(LATE)
+        await browser.fill_and_submit(kept="yes")
+        assert "10 codes left" in browser.page.text
+        browser, key = await at_account(made, "new-passkey"), Authenticator(user_handle=ALICE.encode())
+        made.clock.pass_(LATE)
+        await browser.fill_and_submit(passkey=key.make(options_of(browser), BASE))
+        assert browser.page.heading == "Your passkeys"
+
+    run(story)
+
+
+@pytest.mark.parametrize("page", CHANGING)
+def test_a_page_whose_time_is_over_changes_nothing_and_leads_to_a_sign_in(page: str) -> None:
+    """D45: the sign-in that opened it is no longer a fresh one."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made, page)
+        assert seconds_left(browser) == ACCOUNT_PAGE_SECONDS
+        form = hidden(browser)
+        made.clock.pass_(ACCOUNT_PAGE_SECONDS)
+        answer = await send(made, browser, page, **form, password="seven grey herons wading", kept="yes")
+        assert "/sign-in/" in answer.headers["location"]
+        for action in (f"{page}/extend", page):
+            late = await send(made, browser, action, **form)
+            assert "/sign-in/" in late.headers["location"]
+        assert not [entry for entry in await made.provider.registry.audit.entries() if "factors." in entry.action]
+
+    run(story)
+
+
+def test_after_a_new_sign_in_the_same_key_and_the_same_codes_are_shown() -> None:
+    """D45: what was scanned or printed is still what counts, until it was used; nobody else is shown it."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made, "app")
+        secret = newcomer.secret(browser)
+        await go(made, browser, "codes")
+        printed = codes_on(browser)
+        made.clock.pass_(ACCOUNT_PAGE_SECONDS)
+        await go(made, browser, "codes")
+        await made.factors(browser, made.people["alice"])
+        assert codes_on(browser) == printed
+        await go(made, browser, "app")
+        assert newcomer.secret(browser) == secret
+        elsewhere = await at_account(made, "app")
+        assert newcomer.secret(elsewhere) != secret
+        await go(made, browser, "app")
+        await browser.fill_and_submit(code=pyotp.TOTP(secret).at(int(made.clock())))
+        assert "Your change is saved." in browser.page.text
+        await go(made, browser, "app")
+        assert newcomer.secret(browser) != secret
+
+    run(story)
+
+
+def test_a_page_is_given_more_time_a_few_times_and_never_past_the_end_of_the_session() -> None:
+    """D15, D45: also without the script; the form that is shown stays good."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made, "codes")
+        began, form = made.clock(), hidden(browser)
+        while any(each.action.endswith("/extend") for each in browser.page.forms):
+            made.clock.pass_(LATE)
+            await more_time(browser)
+            assert browser.page.heading == "Keep these recovery codes"
+        assert "There is no more time after that" in browser.page.text
+        assert made.clock() + seconds_left(browser) == began + ACCOUNT_SESSION_SECONDS
+        assert (await send(made, browser, "codes/extend", **form)).status_code == 422
+        answer = await send(made, browser, "codes", **form, kept="yes")
+        assert answer.headers["location"] == "/account?saved"
+
+    run(story)
+
+
+def test_more_time_is_given_ten_times_at_most() -> None:
+    """D15."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made, "password")
+        for _ in range(ACCOUNT_PAGE_EXTENSIONS):
+            made.clock.pass_(1)
+            assert (await send(made, browser, "password/extend", **hidden(browser))).status_code == 303
+        assert (await send(made, browser, "password/extend", **hidden(browser))).status_code == 422
+
+    run(story)
+
+
+def test_a_form_that_was_made_use_of_opens_nothing_again() -> None:
+    """D45: one change for one opening; who sends it twice is shown what the first has brought."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made, "password")
+        form = hidden(browser)
+        made.clock.pass_(ACCOUNT_FRESH_SECONDS)
+        await browser.fill_and_submit(password="seven grey herons wading")
+        answer = await send(made, browser, "password", **form, password="eight grey herons wading")
+        assert answer.headers["location"] == "/account"
+        assert len(await made.audit("factors.password")) == 1
+        assert await go(made, browser, "password") == "Sign in"
+
+    run(story)
+
+
+def test_an_opening_is_for_its_page_and_its_session_only() -> None:
+    """D45: another page takes a fresh sign-in of its own, and so does the same one in another browser."""
+
+    async def story(made: World) -> None:
+        await passkey(made)
+        other, browser = await at_account(made), await at_account(made, "password")
+        made.clock.pass_(ACCOUNT_FRESH_SECONDS)
+        form = hidden(browser)
+        for page in ("app", "codes", "remove-app", "new-passkey"):
+            answer = await send(made, browser, page, **form, kept="yes", code="123456")
+            assert "/sign-in/" in answer.headers["location"]
+        await go(made, other, "language")
+        answer = await send(made, other, "password", **hidden(other), password="seven grey herons wading")
+        assert "/sign-in/" in answer.headers["location"]
+
+    run(story)
+
+
+def test_pages_that_change_no_factor_show_how_long_the_account_stays_open_and_can_be_given_more() -> None:
+    """WCAG 2.2.1: 15 minutes without use, an hour in all."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made)
+        began = made.clock()
+        for page in ("", "passkeys", "browsers", "sign-ins", "language"):
+            await go(made, browser, page)
+            assert seconds_left(browser) == ACCOUNT_IDLE_SECONDS
+        made.clock.pass_(ACCOUNT_IDLE_SECONDS - 1)
+        await more_time(browser)
+        assert browser.page.heading == "Your language"
+        assert seconds_left(browser) == ACCOUNT_IDLE_SECONDS
+        while any(each.action.endswith("/extend") for each in browser.page.forms):
+            made.clock.pass_(ACCOUNT_IDLE_SECONDS - 1)
+            await more_time(browser)
+        assert made.clock() + seconds_left(browser) == began + ACCOUNT_SESSION_SECONDS
+        assert "You are signed out after that" in browser.page.text
+        assert (await browser.http.get(account(made, "extend"))).headers["location"] == "/account"
+
+    run(story)

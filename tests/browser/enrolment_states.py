@@ -1,0 +1,117 @@
+"""The pages on which a person sets up how they sign in, or gets back in, in the states that look different."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from corpid.texts import phrase
+from corpid.web.enrolment import views as enrolment
+from corpid.web.enrolment.pages import gone, other_browser, stopped
+from corpid.web.factors.fields import Asked
+from corpid.web.factors.views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.frame import Frame
+from tests.browser.pieces import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.web.views import View
+
+OWN: Final = Frame(
+    form_token="t0ken",
+    step=(1, 3),
+    step_name="1",
+    limit=replace(LIMIT, seconds=3600),
+    under_way=True,
+)
+LAST: Final = replace(
+    OWN,
+    step=(1, 2),
+    limit=replace(
+        LIMIT,
+        seconds=3600,
+        extend=None,
+        last_time=phrase("There is no more time after that. If it is too short, ask for a new link."),
+    ),
+)
+PASSWORD: Final = ChoosePassword(
+    frame=OWN,
+    action="/password",
+    heading=phrase("Set up your sign-in"),
+    user_name="wei.ling",
+    hint=phrase(
+        "At least {shortest} characters. Several words make a good one; no special characters are needed.", shortest=12
+    ),
+    passkey=PASSKEY,
+)
+APP: Final = SetUpApp(
+    frame=replace(OWN, step=(2, 3)),
+    action="/app",
+    picture="/qr.svg",
+    app_link="otpauth://totp/CorpID:wei.ling?secret=JBSWY3DPEHPK3PXP",
+    secret="JBSW Y3DP EHPK 3PXP JBSW Y3DP EHPK 3PXP",
+    passkey=PASSKEY,
+)
+MAILED: Final = enrolment.TypeMailedCode(
+    frame=APP.frame,
+    action="/code",
+    heading=phrase("Enter the code we sent you"),
+    asked=Asked(
+        hint=phrase(
+            "We sent it to {address}. It works for 10 minutes, on this page only.", address="w•••@harbour.example"
+        ),
+        ways_action="/way",
+        ways=(("email", phrase("Send a new code")), ("app", phrase("Set up an authenticator app"))),
+    ),
+)
+CODES: Final = KeepCodes(
+    frame=replace(OWN, step=(3, 3)),
+    action="/codes",
+    codes=tuple(f"{'abcdefghij'[n]}7kq-m2xw-r{n + 2 % 6}tz" for n in range(10)),
+    replaces=True,
+)
+SECOND: Final = enrolment.ProveSecondFactor(frame=LAST, action="/second", takes_codes=True, passkey=PASSKEY)
+ASKS_FIRST: Final = phrase("We can send a 6-digit code to {address}.", address="w•••@harbour.example")
+
+STATES: Final[Mapping[str, View]] = {
+    "enrol-begin": enrolment.Begin(
+        frame=Frame(form_token="t0ken"),
+        action="/begin",
+        heading=phrase("Set up your sign-in"),
+        told=phrase("{user}, here you set up how you sign in with {name}.", user="Tan Wei Ling", name="CorpID"),
+        user_name="wei.ling",
+        steps=3,
+        fewer=True,
+    ),
+    "enrol-password": PASSWORD,
+    "enrol-password-refused": replace(
+        PASSWORD,
+        errors=(("password", phrase("Choose another password: this one is among those that attackers try first.")),),
+    ),
+    "enrol-app": APP,
+    "enrol-app-refused": replace(APP, by_email="/way", errors=(WRONG_CODE,)),
+    "enrol-mailed-code": MAILED,
+    "enrol-mailed-code-refused": replace(MAILED, errors=(WRONG_CODE,)),
+    "enrol-mailed-code-over": replace(
+        MAILED,
+        heading=phrase("Get a code by e-mail"),
+        asked=replace(MAILED.asked, hint=ASKS_FIRST, label=None, send=True, ways=MAILED.asked.ways[1:]),
+    ),
+    "enrol-codes": CODES,
+    "enrol-codes-refused": replace(
+        CODES, errors=(("kept", phrase("Keep the codes first, then say that you have done so.")),)
+    ),
+    "enrol-prove-password": enrolment.ProvePassword(frame=OWN, action="/prove", user_name="wei.ling", errors=(WRONG,)),
+    "enrol-prove-second": SECOND,
+    "enrol-prove-second-refused": replace(SECOND, errors=(NO_PASSKEY,)),
+    "enrol-prove-passkey": replace(SECOND, takes_codes=False),
+    "enrol-save": enrolment.Save(frame=OWN, action="/save"),
+    "enrol-forgotten": enrolment.ForgottenPassword(frame=Frame(), action="/recover"),
+    "enrol-forgotten-refused": enrolment.ForgottenPassword(
+        frame=Frame(), action="/recover", errors=(("user_name", phrase("Enter your user name.")),)
+    ),
+    "enrol-gone": gone(),
+    "enrol-other-browser": other_browser(),
+    "enrol-stopped": stopped(),
+}

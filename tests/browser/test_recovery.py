@@ -1,0 +1,81 @@
+"""The way back in, in Chromium: a forgotten password, a lost second factor (D44, D45)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from playwright.sync_api import expect
+
+from corpid.protocol import totp
+from tests.browser.stage import shows
+from tests.enrolment import newcomer
+from tests.enrolment.newcomer import NEW
+from tests.sign_in.world import PASSWORD
+
+if TYPE_CHECKING:
+    from tests.browser.stage import Stage, Visitor
+
+WITHOUT_SCRIPT: Final = {"java_script_enabled": False}
+CONSENT: Final = "Do you agree to share this?"
+either_way = pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["script", "no script"])
+
+
+@either_way
+def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visitor: Visitor, stage: Stage) -> None:
+    """D44: in a tab of its own; the letter's link, the second factor, a new password; then the first tab goes on."""
+    user_name = stage.somebody(email=newcomer.MAILBOX)
+    page = visitor.tab()
+    page.goto(stage.begin()[0])
+    page.get_by_text("I cannot sign in").click()
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name="I have forgotten my password").click()
+    asks = opened.value
+    asks.get_by_role("button", name="Send the link").click()
+    expect(asks.get_by_role("alert")).to_contain_text("Enter your user name.")
+    asks.get_by_label("User name").fill(user_name)
+    asks.get_by_role("button", name="Send the link").click()
+    shows(asks, "Look at your e-mail")
+    stage.wait_for(stage.world.provider.errands.settle())
+    asks.goto(newcomer.link_in(stage.postbox))
+    asks.get_by_role("button", name="Continue").click()
+    asks.get_by_label("Code", exact=True).fill(stage.code())
+    asks.get_by_role("button", name="Continue").click()
+    asks.get_by_label("New password").fill("password")
+    asks.get_by_role("button", name="Use this password").click()
+    expect(asks.get_by_role("alert")).to_be_visible()
+    asks.get_by_label("New password").fill(NEW)
+    asks.get_by_role("button", name="Use this password").click()
+    shows(asks, "Your password is changed")
+    visitor.password(page, NEW, user_name=user_name)
+    visitor.code(page)
+    shows(page, CONSENT)
+
+
+@either_way
+def test_a_lost_second_factor_is_replaced_by_a_link_and_the_password(visitor: Visitor, stage: Stage) -> None:
+    """D45: the person who manages CorpID gives the link."""
+    user_name = stage.somebody()
+    page = visitor.tab()
+    page.goto(stage.wait_for(newcomer.link(stage.world, "second_factor", f"id-{user_name}")))
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_label("Password").fill("wrong horse battery")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_text("I cannot read the picture").click()
+    key = page.locator(".key").inner_text().replace(" ", "")
+    page.get_by_label("Code", exact=True).fill(totp.code_at(key, stage.world.clock()))
+    page.get_by_role("button", name="Continue").click()
+    shows(page, "Keep these recovery codes")
+    code = page.locator(".codes code").first.inner_text()
+    page.get_by_text("I have kept these codes.").click()
+    page.get_by_role("button", name="Finish").click()
+    page.get_by_role("link", name="Sign in to your account").wait_for()
+    page.goto(stage.begin()[0])
+    visitor.password(page, user_name=user_name)
+    page.get_by_role("button", name="Use a recovery code").click()
+    page.get_by_label("Recovery code").fill(code)
+    page.get_by_role("button", name="Continue").click()
+    shows(page, CONSENT)

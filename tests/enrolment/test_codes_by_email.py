@@ -1,0 +1,236 @@
+"""Setting up codes by e-mail, in place of an app or a passkey (D45)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.flows import email_codes
+from corpid.flows.caller import Caller
+from corpid.protocol import recovery_codes
+from corpid.protocol.limits import (
+    MAILED_CODE_SECONDS,
+    MAILED_CODES_PER_HOUR,
+    MAILED_CODES_PER_SIGN_IN,
+    TOTP_MISSES,
+)
+from tests.enrolment import newcomer
+from tests.enrolment.newcomer import MAILBOX, NEW, NINA, SET_UP
+from tests.postbox import Postbox
+from tests.sign_in import factors
+from tests.sign_in.world import PASSWORD, form_of, post, run
+
+if TYPE_CHECKING:
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
+
+APP, TYPE, SEND = "Set up your second factor", "Enter the code we sent you", "Get a code by e-mail"
+
+
+async def at_second_factor(made: World) -> Browser:
+    """Nina has been invited and has chosen a password."""
+    await newcomer.nina(made)
+    browser = await newcomer.opened(made, await newcomer.link(made))
+    assert await newcomer.password(browser) == APP
+    return browser
+
+
+async def choose(browser: Browser, way: str = "email") -> str:
+    """Press the button of a way; the heading that is shown then."""
+    await browser.fill_and_submit("decision", button=way)
+    return browser.page.heading
+
+
+async def typed(browser: Browser, code: str) -> str:
+    await browser.fill_and_submit(code=code)
+    return browser.page.heading
+
+
+def ways(browser: Browser) -> list[str]:
+    """The ways that the page shows as buttons."""
+    return [button.value for form in browser.page.forms for button in form.buttons if button.name == "decision"]
+
+
+def other(code: str) -> str:
+    return f"{(int(code) + 1) % 10**6:06}"
+
+
+def test_a_newcomer_without_app_and_passkey_chooses_codes_by_email_and_signs_in_with_them() -> None:
+    """D45: the mailbox is proved by a code; the steps stay three, and recovery codes are kept as beside an app."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        browser = await at_second_factor(made)
+        assert (ways(browser), postbox.letters) == (["email"], [])
+        assert await choose(browser) == TYPE
+        assert "Step 2 of 3" in browser.page.text
+        assert "n•••@example.org" in browser.page.text
+        [letter] = postbox.letters
+        assert (letter.to, str(letter.subject)) == (MAILBOX, "Your code for CorpID")
+        assert "You are setting up your sign-in" in letter.text
+        assert await typed(browser, postbox.code()) == "Keep these recovery codes"
+        assert (await newcomer.credentials(made)).password_hash is None
+        assert await newcomer.kept(browser) == SET_UP
+        assert (await newcomer.credentials(made)).totp_secret is None
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == recovery_codes.HOW_MANY
+        [written] = await made.audit("factors.invitation")
+        assert written.detail["set"] == "password email"
+        visitor = await factors.at_sign_in(made)
+        await visitor.fill_and_submit(user_name="nina", password=NEW)
+        assert visitor.page.heading == SEND
+        await visitor.fill_and_submit("decision", button="email")
+        await visitor.fill_and_submit(code=postbox.code())
+        assert visitor.page.heading not in {TYPE, "Sign in"}
+
+    run(test, postbox=postbox)
+
+
+@pytest.mark.parametrize("case", ["no address", "no mail", "not allowed"])
+def test_they_are_offered_only_where_one_can_arrive(case: str) -> None:
+    """D45: nor is one sent when the form is forged."""
+    postbox = Postbox(works=case != "no mail")
+
+    async def test(made: World) -> None:
+        if case == "no address":
+            await made.person("nina")
+            browser = await newcomer.opened(made, await newcomer.link(made))
+            await newcomer.password(browser)
+        else:
+            browser = await at_second_factor(made)
+        assert ways(browser) == []
+        refused = await post(browser, "way", {**form_of(browser, "code"), "decision": "email"})
+        assert refused.status_code == 422
+        assert postbox.letters == []
+
+    run(test, postbox=postbox, email_codes=case != "not allowed")
+
+
+def test_who_has_chosen_them_can_go_back_to_an_app_and_forth_without_another_letter() -> None:
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        browser = await at_second_factor(made)
+        await choose(browser)
+        assert await choose(browser, "app") == APP
+        assert await choose(browser) == TYPE
+        assert len(postbox.letters) == 1
+        await choose(browser, "app")
+        key = await newcomer.app(made, browser)
+        assert await newcomer.kept(browser) == SET_UP
+        assert (await newcomer.credentials(made)).totp_secret == key
+
+    run(test, postbox=postbox)
+
+
+def test_only_the_newest_code_works_for_ten_minutes_and_three_are_sent_at_most() -> None:
+    """D45"""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        browser = await at_second_factor(made)
+        await choose(browser)
+        first = postbox.code()
+        for _ in range(MAILED_CODES_PER_SIGN_IN - 1):
+            assert await choose(browser) == TYPE
+        assert ways(browser) == ["app"]
+        fields = {**form_of(browser, "code"), "decision": "email"}
+        assert "No more codes can be sent here." in (await post(browser, "way", fields)).text
+        assert len(postbox.letters) == MAILED_CODES_PER_SIGN_IN
+        assert await typed(browser, first) == TYPE
+        assert "Type the one from the newest e-mail" in browser.page.text
+        made.clock.pass_(MAILED_CODE_SECONDS + 1)
+        await typed(browser, postbox.code())
+        assert "No more codes can be sent here." in browser.page.text
+        assert await choose(browser, "app") == APP
+        assert ways(browser) == []
+
+    run(test, postbox=postbox)
+
+
+def test_five_wrong_codes_stop_the_enrolment() -> None:
+    """D45: and nothing has changed."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        browser = await at_second_factor(made)
+        await choose(browser)
+        for _ in range(TOTP_MISSES):
+            await typed(browser, other(postbox.code()))
+        assert browser.page.heading == "This was stopped for your safety"
+        assert (await newcomer.credentials(made)).password_hash is None
+
+    run(test, postbox=postbox)
+
+
+def test_the_code_of_one_enrolment_does_not_open_another() -> None:
+    """D45: it is made for this one."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        browser = await at_second_factor(made)
+        await choose(browser)
+        foreign = postbox.code()
+        again = await newcomer.opened(made, await newcomer.link(made))
+        await newcomer.password(again)
+        await choose(again)
+        if foreign != postbox.code():
+            assert await typed(again, foreign) == TYPE
+
+    run(test, postbox=postbox)
+
+
+def test_a_form_of_the_code_before_one_was_sent_leads_to_the_page_that_is_current() -> None:
+    """D15: a second tab, or a forged form."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        browser = await at_second_factor(made)
+        before = form_of(browser, "code")
+        await choose(browser)
+        late = await post(browser, "code", {**before, "code": "000000"})
+        assert late.status_code == 303
+        assert await typed(browser, postbox.code()) == "Keep these recovery codes"
+
+    run(test, postbox=postbox)
+
+
+def test_a_lost_app_gives_way_to_codes_by_email() -> None:
+    """D45: whoever has the lost phone has its app; the letter says what was done."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        browser = await newcomer.opened(made, await newcomer.link(made, "second_factor"))
+        await newcomer.password(browser, PASSWORD)
+        await choose(browser)
+        await typed(browser, postbox.code())
+        assert await newcomer.kept(browser) == "Your second factor is changed"
+        assert (await newcomer.credentials(made)).totp_secret is None
+        assert "Codes by e-mail were set up for your account." in postbox.letters[-1].text
+
+    run(test, postbox=postbox)
+
+
+def test_a_browser_that_has_signed_out_keeps_its_own_number_of_codes() -> None:
+    """D45, D47: others who sign in with the person's password do not use it up."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        browser = await factors.at_sign_in(made)
+        await made.factors(browser, made.people["nina"])
+        await browser.open(f"{made.base}/sign-out")
+        await browser.fill_and_submit("form_token")
+        assert browser.page.heading == "You are signed out"
+        caller = Caller(request_id="r", address="192.0.2.9", now=made.clock())
+        user = await made.provider.registry.directory.user(NINA)
+        for _ in range(MAILED_CODES_PER_HOUR):
+            await email_codes.count(made.provider, caller, user, "a stranger")
+        await browser.open(await newcomer.link(made, "second_factor"))
+        await browser.submit(browser.page.forms[0])
+        await newcomer.password(browser, PASSWORD)
+        assert await choose(browser) == TYPE
+        assert postbox.code()
+
+    run(test, postbox=postbox, session_seconds=3600)

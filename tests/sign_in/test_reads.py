@@ -1,0 +1,64 @@
+"""How often a sign-in asks the registry for the same: what one request has read goes with it (DESIGN, Speed)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sign_in.world import run, walk_to
+
+if TYPE_CHECKING:
+    import httpx
+
+    from tests.sign_in.world import World
+
+HOUR = 3600
+_FROM = re.compile(r"\bFROM (\w+)")
+
+
+def _reads(asked: list[str]) -> list[tuple[str, int, int]]:
+    """Of each request its method and step, and how often it read credentials and person."""
+    found: list[tuple[str, int, int]] = []
+    for line in asked:
+        if line.startswith("#"):
+            found.append((line.removeprefix("#"), 0, 0))
+        elif (read := _FROM.search(line)) and found:
+            request, credentials, people = found[-1]
+            found[-1] = (request, credentials + (read[1] == "credentials"), people + (read[1] == "users"))
+    return found
+
+
+@pytest.mark.parametrize("session_seconds", [0, HOUR], ids=["every sign-in anew", "single sign-on"])
+def test_a_request_reads_credentials_and_person_once_and_the_last_factor_looks_again_after_its_write(
+    session_seconds: int,
+) -> None:
+    """D50: that second look sees a change that saw no session yet; the write itself takes the person's row first."""
+    asked: list[str] = []
+
+    async def note(request: httpx.Request) -> None:
+        step = request.url.path.rsplit("/", 1)[1]
+        asked.append(f"#{request.method} {step if request.method == 'POST' else 'page'}")
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser, rp = await made.browser(), await made.relying_party(prompt="consent")
+        browser.http.event_hooks["request"].append(note)
+        connection = made.provider.registry.directory._database._connection
+        connection.set_trace_callback(asked.append)
+        await walk_to(made, browser, rp, ("password", "code", "entity"))
+        await browser.fill_and_submit("decision", button="agree")
+        connection.set_trace_callback(None)
+        assert browser.left is not None
+
+    run(story, session_seconds=session_seconds)
+    assert [each for each in _reads(asked) if each[1] or each[2]] == [
+        ("POST password", 1, 1),
+        ("GET page", 1, 1),
+        ("POST code", 2, 3),
+        ("GET page", 1, 0),
+        ("POST entity", 1, 0),
+        ("GET page", 1, 0),
+        ("POST consent", 1, 0),
+    ]

@@ -1,0 +1,116 @@
+"""Two tabs of one browser that end at the same moment: one cookie value lives, and it is the first one's (D30, D34)."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.flows import browsers, second_factor, sessions, visits
+from corpid.flows.caller import Caller
+from corpid.flows.interactions import StaleStep
+from tests import engines
+from tests.account import scene
+from tests.sign_in.world import cookies_of, query_of, run, walk_to, wear
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractContextManager
+
+    from corpid.flows.sign_in import Visit
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
+
+HOUR = 3600
+CODE = "Enter your 6-digit code"
+STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
+
+
+def runs(story: Callable[[World], Awaitable[None]], memory: Callable[[], AbstractContextManager[str]] | None) -> None:
+    async def later(made: World) -> None:
+        made.clock.pass_(60)
+        await story(made)
+
+    with nullcontext() if memory is None else memory() as url:
+        run(later, session_seconds=HOUR, **({"transient_url": url} if url else {}))
+
+
+def caller(made: World) -> Caller:
+    return Caller(request_id="r", address="127.0.0.1", now=made.clock())
+
+
+async def at_code(made: World, browser: Browser, who: str) -> Visit:
+    """What a request at a new tab's page of the code starts from."""
+    await browser.open(await (await made.relying_party()).begin())
+    await made.password(browser, made.people[who])
+    assert browser.page.heading == CODE
+    sent = cookies_of(browser)["corpid"]
+    return await visits.visit(made.provider, caller(made), browser.url.rsplit("/", 1)[1], sent)
+
+
+async def submit(made: World, visit: Visit, who: str) -> Visit:
+    code = made.people[who].fresh_code(made.clock())
+    return await second_factor.submit_code(made.provider, caller(made), visit, code=code)
+
+
+@STORES
+def test_of_two_last_factors_at_once_the_second_tries_again(
+    memory: Callable[[], AbstractContextManager[str]] | None,
+) -> None:
+    """D34, D15: nothing of its sign-in is left, and its tab goes on with the cookie of the first."""
+
+    async def story(made: World) -> None:
+        await made.person("bob")
+        browser = await made.browser()
+        bob = await at_code(made, browser, "bob")
+        alice = await at_code(made, browser, "alice")
+        first = await submit(made, bob, "bob")
+        with pytest.raises(StaleStep):
+            await submit(made, alice, "alice")
+        assert await scene.sessions(made) == []
+        assert len(await scene.sessions(made, "id-bob")) == 1
+        made.clock.pass_(60)
+        wear(browser, {"corpid": first.cookie})
+        await browser.reload()
+        assert browser.page.heading == CODE
+        await made.code(browser, made.people["alice"])
+        await browser.fill_and_submit(entity="200000001A")
+        assert "code" in query_of(browser.left)
+        assert await scene.sessions(made, "id-bob") == []
+
+    runs(story, memory)
+
+
+@STORES
+@pytest.mark.parametrize("quicker", ["sign-in", "sign-out"])
+def test_of_a_sign_in_and_a_sign_out_at_once_one_is_told_that_it_was_too_late(
+    quicker: str, memory: Callable[[], AbstractContextManager[str]] | None
+) -> None:
+    """D30, D34: nobody reads that they are signed out while another value of theirs lives."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+        made.clock.pass_(60)
+        await browser.open(await (await made.relying_party(prompt="login")).begin())
+        await made.password(browser, made.people["alice"])
+        sent = cookies_of(browser)["corpid"]
+        visit = await visits.visit(made.provider, caller(made), browser.url.rsplit("/", 1)[1], sent)
+        held = await sessions.held(made.provider, visit.browser, now=made.clock())
+
+        async def sign_out() -> str:
+            return await sessions.sign_out(made.provider, caller(made), sent, visit.browser, held)
+
+        async def sign_in() -> str:
+            return (await submit(made, visit, "alice")).cookie
+
+        first, second = (sign_in, sign_out) if quicker == "sign-in" else (sign_out, sign_in)
+        successor = await first()
+        with pytest.raises(StaleStep):
+            await second()
+        assert await browsers.recognise(made.provider, sent, now=made.clock()) is None
+        assert await browsers.recognise(made.provider, successor, now=made.clock()) is not None
+        assert len(await scene.sessions(made)) == {"sign-in": 2, "sign-out": 0}[quicker]
+
+    runs(story, memory)

@@ -1,0 +1,68 @@
+"""Challenges: never stored, good for one purpose, spent once (D46)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.flows import challenges
+from corpid.flows.challenges import ForeignChallenge
+from corpid.flows.interactions import StaleStep
+from corpid.jose.encoding import from_base64url
+from tests.unit.flows.opened import NOW, with_provider
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from corpid.flows.provider import Provider
+
+
+async def redeem(provider: Provider, challenge: bytes, purpose: str = "sign-in", subject: str = "a") -> None:
+    await challenges.redeem(provider, challenge, purpose, subject, now=NOW)
+
+
+def test_a_challenge_is_known_again_for_its_purpose_and_subject_only(tmp_path: Path) -> None:
+    """What was made for a sign-in registers nothing, and the other way round; and nothing is spent by that."""
+
+    async def story(provider: Provider) -> None:
+        await provider.own_keys.ring(NOW)
+        challenge = challenges.make(provider, "sign-in", "a")
+        nonce, _, mac = challenge.partition(b".")
+        for other in (b"", b".", b"x", challenge + b"x", b"x" + challenge, nonce, b"." + mac, nonce + b"\xff." + mac):
+            with pytest.raises(ForeignChallenge):
+                await redeem(provider, other)
+        with pytest.raises(ForeignChallenge):
+            await redeem(provider, challenge, "registration")
+        with pytest.raises(ForeignChallenge):
+            await redeem(provider, challenge, "sign-in", "b")
+        await redeem(provider, challenge)
+
+    with_provider(tmp_path, story)
+
+
+def test_a_challenge_cannot_be_guessed(tmp_path: Path) -> None:
+    """WebAuthn §13.4.3: at least 16 random bytes, D46; each page has its own."""
+
+    async def story(provider: Provider) -> None:
+        await provider.own_keys.ring(NOW)
+        made = {challenges.make(provider, "sign-in", "a") for _ in range(20)}
+        assert len(made) == 20
+        assert all(len(from_base64url(each.partition(b".")[0])) == 32 for each in made)
+
+    with_provider(tmp_path, story)
+
+
+def test_a_challenge_is_spent_once(tmp_path: Path) -> None:
+    """D46: by itself alone."""
+
+    async def story(provider: Provider) -> None:
+        await provider.own_keys.ring(NOW)
+        one, other = (challenges.make(provider, "sign-in", "a") for _ in range(2))
+        await redeem(provider, one)
+        with pytest.raises(StaleStep) as again:
+            await redeem(provider, one)
+        assert not isinstance(again.value, ForeignChallenge)
+        await redeem(provider, other)
+
+    with_provider(tmp_path, story)
