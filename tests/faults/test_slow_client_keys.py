@@ -141,6 +141,8 @@ def test_when_all_turns_are_taken_by_the_dead_a_healthy_client_still_gets_its_ow
             keys = FetchedClientKeys(Kept(), egress_to(slow.port, fast.port, seconds=2).fetch)
             dead = [asyncio.create_task(keys.current(client(f"dead{n}", slow.url), now=T)) for n in range(16)]
             await slow.arrived(16)
+            # late enough that a loop which stalls does not find both waits over at once
+            await asyncio.sleep(1)
             healthy = asyncio.create_task(keys.current(client("fast", fast.url), now=T))
             outcomes = await asyncio.gather(*dead, return_exceptions=True)
             assert all(isinstance(outcome, KeySetUnavailable) for outcome in outcomes)
