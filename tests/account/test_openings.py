@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 import pyotp
 import pytest
 
+from corpid.flows import browsers
+from corpid.flows.account import openings, visits
+from corpid.flows.caller import Caller
+from corpid.flows.interactions import StaleStep
 from corpid.protocol.limits import (
     ACCOUNT_FRESH_SECONDS,
     ACCOUNT_IDLE_SECONDS,
@@ -18,8 +22,8 @@ from corpid.protocol.limits import (
 from tests.account.scene import account, at_account, go, hidden, send
 from tests.authenticator import Authenticator
 from tests.enrolment import newcomer
-from tests.sign_in.factors import ALICE, options_of, passkey
-from tests.sign_in.world import BASE, run
+from tests.sign_in.factors import ALICE, change, options_of, passkey
+from tests.sign_in.world import BASE, cookies_of, run
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -112,6 +116,31 @@ def test_after_a_new_sign_in_the_same_key_and_the_same_codes_are_shown() -> None
     run(story)
 
 
+@pytest.mark.parametrize("changed", ["password", "app"])
+def test_a_change_of_the_password_or_the_app_brings_a_new_key_and_new_codes(changed: str) -> None:
+    """D45: whoever saw the page before has nothing that is set up there afterwards."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made, "app")
+        seen = newcomer.secret(browser)
+        await go(made, browser, "codes")
+        printed, before = codes_on(browser), await made.provider.registry.factors.credentials(ALICE)
+        after = {
+            "password": before.with_password(await made.passwords.hash("seven grey herons wading"), "user"),
+            "app": before.with_app(pyotp.random_base32(), "user"),
+        }
+        await change(made, after=after[changed])
+        answer = await send(made, browser, "codes", **hidden(browser), kept="yes")
+        assert answer.headers["location"] == "/account"
+        await go(made, browser, "codes")
+        assert len(codes_on(browser)) == len(printed)
+        assert not set(codes_on(browser)) & set(printed)
+        await go(made, browser, "app")
+        assert newcomer.secret(browser) != seen
+
+    run(story)
+
+
 def test_a_page_is_given_more_time_a_few_times_and_never_past_the_end_of_the_session() -> None:
     """D15, D45: also without the script; the form that is shown stays good."""
 
@@ -155,6 +184,25 @@ def test_a_form_that_was_made_use_of_opens_nothing_again() -> None:
         answer = await send(made, browser, "password", **form, password="eight grey herons wading")
         assert answer.headers["location"] == "/account"
         assert len(await made.audit("factors.password")) == 1
+        assert await go(made, browser, "password") == "Sign in"
+
+    run(story)
+
+
+def test_more_time_that_is_asked_for_beside_a_change_opens_nothing_again() -> None:
+    """D45: the request for it had seen the page open, and comes after the change that closed it."""
+
+    async def story(made: World) -> None:
+        provider, browser = made.provider, await at_account(made, "password")
+        who = Caller(request_id="r", address="127.0.0.1", now=made.clock())
+        known = await browsers.recognise(provider, cookies_of(browser)["corpid"], now=who.now)
+        here = await visits.visit(provider, who, known)
+        assert here is not None
+        here = await openings.still_open(provider, who, here, "password")
+        await openings.close(provider, who, here)
+        with pytest.raises(StaleStep):
+            await openings.extend(provider, who, here)
+        made.clock.pass_(ACCOUNT_FRESH_SECONDS)
         assert await go(made, browser, "password") == "Sign in"
 
     run(story)

@@ -74,7 +74,7 @@ CHOOSE: Final = views.ChooseEntity(
     frame=replace(KNOWN, step=(3, 4)), action="/entity", search_action="/entity", choices=CHOICES, total=5
 )
 CODE: Final = views.SecondFactor(
-    frame=KNOWN,
+    frame=replace(KNOWN, fewer_steps=True),
     action="/code",
     heading=phrase("Enter your 6-digit code"),
     asked=Asked(

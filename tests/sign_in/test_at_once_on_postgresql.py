@@ -11,7 +11,7 @@ from corpid.ports import AuditEvent
 from tests import engines
 from tests.account.scene import sessions
 from tests.sign_in.factors import CODES, answer_of, at_sign_in, passkey, recovery
-from tests.sign_in.world import FORM, PASSWORD, form_of, post, run, walk_to
+from tests.sign_in.world import FORM, PASSWORD, cookies_of, form_of, post, run, walk_to, wear
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -60,6 +60,35 @@ def test_a_recovery_code_sent_several_times_signs_in_once() -> None:
         assert outcomes.count("ok") == 1
         await browser.reload()
         assert browser.page.heading == CHOICE
+
+    with engines.postgresql(migrated=True) as dsn:
+        run(story, database_url=dsn, key_encryption_key=SEALING)
+
+
+def test_a_double_click_on_the_last_factor_goes_on_with_whichever_answer_the_browser_keeps() -> None:
+    """D34: the second form arrives while the first is handled, and brings the same cookie value."""
+
+    async def story(made: World) -> None:
+        await recovery(made)
+        key = await passkey(made, count=None)
+        for way in ("app", "recovery", "passkey"):
+            made.clock.pass_(60)
+            browser, other = await at_sign_in(made), await made.browser()
+            if way != "passkey":
+                await browser.fill_and_submit(user_name="alice", password=PASSWORD)
+            if way == "recovery":
+                await browser.fill_and_submit("decision", button="recovery")
+            action = "passkey" if way == "passkey" else "code"
+            code = CODES[0] if way == "recovery" else made.people["alice"].fresh_code(made.clock())
+            shown = answer_of(made, browser, key) if way == "passkey" else code
+            wear(other, cookies_of(browser))
+            other.url = browser.url
+            fields = {**form_of(browser, action), action: shown}
+            answers = await asyncio.gather(post(browser, action, fields), post(other, action, fields))
+            assert [answer.status_code for answer in answers] == [303, 303]
+            for each in (browser, other):
+                await each.reload()
+                assert each.page.heading == CHOICE
 
     with engines.postgresql(migrated=True) as dsn:
         run(story, database_url=dsn, key_encryption_key=SEALING)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows import browsers, second_factor, visits
+from corpid.flows import browsers, second_factor, signed_in, visits
 from corpid.flows.caller import Caller
 from corpid.flows.interactions import StaleStep
 from corpid.jose.encoding import base64url
@@ -247,6 +247,7 @@ def test_a_session_that_begins_while_its_person_is_signed_out_everywhere_ends_at
         await event(made)
         code = made.people["alice"].fresh_code(made.clock())
         after = await second_factor.submit_code(made.provider, caller, visit, code=code)
+        after = await signed_in.as_the_person_is(made.provider, caller, after)
         assert not after.interaction.user_id
         assert await sessions(made) == []
         wear(browser, {"corpid": after.cookie})

@@ -133,10 +133,16 @@ def test_a_dead_end_after_the_choice_says_who_was_acted_for() -> None:
 
 @pytest.mark.parametrize(
     ("entities", "said"),
-    [(1, ["1 of at most 4", "2 of 3", "3 of 3"]), (2, ["1 of at most 4", "2 of 4", "3 of 4", "4 of 4"])],
+    [
+        (1, ["1 of at most 4", "2 of at most 4", "3 of 3"]),
+        (2, ["1 of at most 4", "2 of at most 4", "3 of 4", "4 of 4"]),
+    ],
 )
 def test_the_steps_are_counted_over_those_that_come(entities: int, said: list[str]) -> None:
-    """DESIGN "Pages": no number is skipped; who has one organisation is not asked for it."""
+    """DESIGN "Pages": no number is skipped; who has one organisation is not asked for it.
+
+    Whether there is one is told to nobody who has only the password.
+    """
 
     async def story(made: World) -> None:
         await made.client(sector="private")

@@ -148,6 +148,7 @@ def test_behind_a_declared_proxy_http_and_https_are_fine() -> None:
         ({"trusted_proxies": "10.0.0.1, 0.0.0.0/0"}, "would trust everybody"),
         ({"hashing_threads": 0}, "greater than or equal to 1"),
         ({"session_seconds": -1}, "greater than or equal to 0"),
+        ({"session_seconds": 599}, "write 600 or more, or 0"),
         ({"log_level": "loud"}, "'debug', 'info', 'warning' or 'error'"),
         ({"port": "tcp://10.0.0.1:80"}, "set enableServiceLinks: false"),
         ({"tls_certificate": "a.pem"}, "tls_certificate and tls_key belong together"),

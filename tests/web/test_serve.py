@@ -185,7 +185,7 @@ def test_a_database_of_ones_own_is_migrated_by_hand_and_opened_with_ones_own_key
 
 
 def test_the_file_is_read_and_the_environment_wins(tmp_path: Path) -> None:
-    (tmp_path / "corpid.toml").write_text('name = "From the file"\nsession_seconds = 60\nport = 1', encoding="utf-8")
+    (tmp_path / "corpid.toml").write_text('name = "From the file"\nsession_seconds = 6000\nport = 1', encoding="utf-8")
     with serving(tmp_path) as running:
         assert "From the file" in httpx.get(f"{running.base_url}/", trust_env=False).text
 

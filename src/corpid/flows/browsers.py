@@ -28,6 +28,8 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """the session of the account's own pages"""
     kept_name: str = ""
     """its first `browser_id`, after which it got another by signing out"""
+    user_id: str = ""
+    """who has signed in here last"""
 
     @property
     def known_as(self) -> str:
@@ -76,44 +78,66 @@ async def retire(provider: Provider, unit: TransientUnit, cookie: str) -> bool:
     return await unit.take(kinds.BROWSER.name, _key(provider, cookie)) is not None
 
 
-class _Form(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """The form that made a cookie value old, and the browser that sent it."""
-
-    digest: bytes
-    browser: Browser
-    successor: bytes
-    """where the mapping went"""
+def _successor(provider: Provider, old_cookie: str, form: bytes) -> str:
+    """The value after an old one: 32 bytes that nobody else can derive, the same for whoever sends the same again."""
+    return provider.own_keys.mac("browser", old_cookie, form.hex())
 
 
 async def replace_by_form(
     provider: Provider, unit: TransientUnit, old_cookie: str, form: bytes, browser: Browser
 ) -> str:
-    """Give a browser the value after one that was retired, and keep for a minute which form (its SHA-256) did so (D15, D34)."""
-    cookie = await welcome(provider, unit, browser, seconds=kinds.BROWSER.seconds)
-    sent = _Form(digest=form, browser=browser, successor=_key(provider, cookie))
+    """Give a browser the value after one that was retired, and keep for a minute which form (its SHA-256) did so.
+
+    `own_keys.ring` was awaited before. Source: D15, D34
+    """
+    cookie = _successor(provider, old_cookie, form)
+    mapped = msgspec.msgpack.encode(browser)
+    await unit.put(kinds.BROWSER.name, _key(provider, cookie), mapped, kinds.BROWSER.seconds)
     key = kinds.key(kinds.REPEATED_FORM, provider.policy.base_url, old_cookie)
-    await unit.put(kinds.REPEATED_FORM.name, key, msgspec.msgpack.encode(sent), kinds.REPEATED_FORM.seconds)
+    await unit.put(kinds.REPEATED_FORM.name, key, form, kinds.REPEATED_FORM.seconds)
     return cookie
 
 
 async def replace_again(provider: Provider, old_cookie: str | None, form: bytes, *, now: float) -> str | None:
-    """A new cookie value for a browser that sends the very form again which replaced its old one; else None.
+    """The new cookie value for a browser that sends the very form again which replaced its old one; else None.
 
-    A double click makes a browser drop the first answer, and the new value with it: that one dies now, so that a
-    browser never has two; where it has been replaced already, there is nothing to repeat. Whoever only has the old
-    value does not know the form, with its code and its token. Source: D15, D34
+    A double click makes a browser drop the first answer, and the new value with it. It is the same value in every
+    answer, so that their order does not matter; where it has been replaced already, there is nothing to repeat.
+    Whoever only has the old value does not know the form, with its code and its token. Source: D15, D34
     """
     if not old_cookie:
         return None
     key = kinds.key(kinds.REPEATED_FORM, provider.policy.base_url, old_cookie)
+    sent = await provider.transient.get(kinds.REPEATED_FORM.name, key, now=now)
+    if sent is None or not hmac.compare_digest(sent, form):
+        return None
+    await provider.own_keys.ring(now)
+    cookie = _successor(provider, old_cookie, form)
+    return cookie if await recognise(provider, cookie, now=now) else None
+
+
+def _handled_key(provider: Provider, cookie: str, form: bytes) -> bytes:
+    return kinds.key(kinds.REPEATED_FORM, provider.policy.base_url, cookie, form.hex())
+
+
+async def handle(provider: Provider, cookie: str, form: bytes, *, now: float) -> bool:
+    """Note that a form (its SHA-256) is being handled; False where another request with it is, too (D15, D34)."""
+    key = _handled_key(provider, cookie, form)
     async with provider.transient.unit(now) as unit:
-        value = await unit.get(kinds.REPEATED_FORM.name, key)
-        sent = None if value is None else msgspec.msgpack.decode(value, type=_Form)
-        if sent is None or not hmac.compare_digest(sent.digest, form):
-            return None
-        if await unit.take(kinds.BROWSER.name, sent.successor) is None:
-            return None
-        return await replace_by_form(provider, unit, old_cookie, form, sent.browser)
+        return await unit.add(kinds.REPEATED_FORM.name, key, kinds.REPEATED_FORM.seconds)
+
+
+async def is_handled(provider: Provider, cookie: str, form: bytes, *, now: float) -> bool:
+    """Whether a request with this form is being handled, or was and replaced the cookie value (D15, D34)."""
+    key = _handled_key(provider, cookie, form)
+    return await provider.transient.get(kinds.REPEATED_FORM.name, key, now=now) is not None
+
+
+async def handled_in_vain(provider: Provider, cookie: str, form: bytes, *, now: float) -> None:
+    """Note that a form was handled and the cookie value stays: nobody need wait for it (D15, D34)."""
+    key = _handled_key(provider, cookie, form)
+    async with provider.transient.unit(now) as unit:
+        await unit.take(kinds.REPEATED_FORM.name, key)
 
 
 async def session_of(provider: Provider, browser: Browser | None, *, now: float) -> Session | None:

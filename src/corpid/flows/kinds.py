@@ -62,6 +62,8 @@ RECOVERY_LETTERS: Final = Kind("recovery_letters", limits.PASSWORD_LINK_SECONDS)
 ENROLMENT: Final = Kind("enrolment", limits.ENROLMENT_SECONDS + limits.SPENT_MARGIN_SECONDS)
 LINK_CLAIM: Final = Kind("link_claim", limits.ENROLMENT_SECONDS)
 ACCOUNT_PAGE: Final = Kind("account_page", limits.ACCOUNT_PAGE_SECONDS)
+CLOSED_ACCOUNT_PAGE: Final = Kind("closed_account_page", limits.ACCOUNT_SESSION_SECONDS)
+"""outlives the session that such a page is open for, and so every time that it is given"""
 ACCOUNT_OFFER: Final = Kind("account_offer", DAY)
 """what is offered in the account, an app's key or recovery codes, stays the same for as long"""
 UNDER_WAY: Final = Kind("under_way", limits.ENROLMENT_SECONDS)

@@ -33,14 +33,15 @@ async def held(provider: Provider, browser: Browser | None, *, now: float, but_o
         return []
     ids = [getattr(browser, place) for place in _PLACES.values()]
     kept = [await provider.registry.sessions.get(each, now=now) for each in ids if each]
-    owners = {each.user_id for each in kept if each is not None and each.browser_id == browser.browser_id} - {but_of}
+    owners = {each.user_id for each in kept if each is not None and each.browser_id == browser.browser_id}
+    owners = (owners | {browser.user_id}) - {"", but_of}
     every = [each for owner in sorted(owners) for each in await provider.registry.sessions.of(owner, now=now)]
     return [each for each in every if each.browser_id == browser.browser_id]
 
 
 def kept_in(browser: Browser, session: Session) -> Browser:
     """The browser that keeps this session from here on. Source: D30"""
-    return msgspec.structs.replace(browser, **{_PLACES[session.purpose]: session.session_id})
+    return msgspec.structs.replace(browser, user_id=session.user_id, **{_PLACES[session.purpose]: session.session_id})
 
 
 def gone_from(browser: Browser, ended: Iterable[Session]) -> Browser:
@@ -74,6 +75,18 @@ async def end(provider: Provider, caller: Caller, session: Session) -> None:
     _authorise(owner, "delete", session)
     event = caller.event(owner, "session.end", subject=session.user_id)
     await provider.registry.sessions.end(session.session_id, event)
+
+
+async def end_with_sign_in(provider: Provider, caller: Caller, session_id: str) -> None:
+    """End the session that a sign-in has made, once that is over, where single sign-on is off: it served nothing else.
+
+    Empty for a sign-in that made none. Source: D30
+    """
+    if provider.policy.session_seconds or not session_id:
+        return
+    session = await provider.registry.sessions.get(session_id, now=caller.now)
+    if session is not None:
+        await end(provider, caller, session)
 
 
 async def sign_out(provider: Provider, caller: Caller, cookie: str, browser: Browser, ending: Iterable[Session]) -> str:

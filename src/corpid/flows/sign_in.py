@@ -252,7 +252,9 @@ async def start_over(provider: Provider, caller: Caller, visit: Visit) -> Visit:
     Raises StaleStep. Source: D30
     """
     forgotten = visit.interaction.anonymous
-    return await _move(provider, caller, replace(visit, interaction=forgotten))
+    moved = await _move(provider, caller, replace(visit, interaction=forgotten))
+    await sessions.end_with_sign_in(provider, caller, visit.interaction.made_session_id)
+    return moved
 
 
 async def extend(provider: Provider, caller: Caller, visit: Visit) -> Visit:
@@ -282,7 +284,10 @@ async def ready(provider: Provider, caller: Caller, visit: Visit) -> bool:
 
 
 async def finish(provider: Provider, caller: Caller, visit: Visit) -> Interaction:
-    """Complete, and remember the entity for the next time. Raises as `completion.complete` (D15, D17, D30)."""
+    """Complete, and remember the entity for the next time. Raises as `completion.complete` (D15, D17, D30).
+
+    Where single sign-on is off, the session that the factors made ends here; another tab stands on its own.
+    """
     finished = await completion.complete(provider, caller, visit.interaction)
     session = await browsers.session_of(provider, visit.browser, now=caller.now)
     async with provider.transient.unit(caller.now) as unit:
@@ -291,4 +296,5 @@ async def finish(provider: Provider, caller: Caller, visit: Visit) -> Interactio
         if finished.user_name:
             known_as = visit.browser.known_as
             await throttle.remember(provider, unit, finished.user_name, known_as, finished.entity_id)
+    await sessions.end_with_sign_in(provider, caller, finished.made_session_id)
     return finished

@@ -17,7 +17,6 @@ from corpid.protocol.limits import ACCOUNT_SESSION_SECONDS, INTERACTION_EXTENSIO
 
 if TYPE_CHECKING:
     from corpid.directory.records import Credentials, User
-    from corpid.flows.browsers import Browser
     from corpid.flows.caller import Caller
     from corpid.flows.interactions import Interaction
     from corpid.flows.provider import Provider
@@ -45,6 +44,7 @@ class Shown:
 async def complete(provider: Provider, caller: Caller, visit: Visit, shown: Shown) -> Visit:
     """Move a sign-in on after its last factor; returns the visit as it is now, with the browser's new cookie value.
 
+    Whatever happens next, the browser has to get that value, since its old one is dead; `as_the_person_is` comes then.
     One for the account's own pages ends here. Who was signed in at this browser before, if it was somebody else,
     is signed out. Raises StaleStep, also where another tab has signed in or out meanwhile, and OtherBrowser where this
     is the first factor too and another browser was quicker. Source: D15, D30, D34, D47
@@ -56,7 +56,7 @@ async def complete(provider: Provider, caller: Caller, visit: Visit, shown: Show
     session = _new_session(provider, caller, visit, shown)
     moved = await _moved(provider, caller, visit, shown, session)
     others = await sessions.held(provider, visit.browser, now=caller.now, but_of=user_id)
-    browser = _keeping(provider, sessions.gone_from(visit.browser, others), session)
+    browser = sessions.kept_in(sessions.gone_from(visit.browser, others), session)
     async with provider.transient.unit(caller.now) as unit:
         await interactions.claim_step(provider, unit, interaction)
         if not interaction.user_id:
@@ -76,19 +76,25 @@ async def complete(provider: Provider, caller: Caller, visit: Visit, shown: Show
         cookie = await browsers.replace_by_form(provider, unit, visit.cookie, visit.form, browser)
     if new_here:
         letters.tell(provider, shown.user, letters.new_device(caller.device))
-    after = replace(visit, interaction=moved, browser=browser, cookie=cookie, standing=None)
-    return await _as_the_person_is(provider, caller, after, session)
+    return replace(visit, interaction=moved, browser=browser, cookie=cookie, standing=None)
 
 
-async def _as_the_person_is(provider: Provider, caller: Caller, visit: Visit, session: Session) -> Visit:
-    """Whoever changes factors or disables their owner ends every session they see; one they did not see yet ends here (D50)."""
-    user = await provider.registry.directory.user(session.user_id)
-    credentials = await provider.registry.factors.credentials(session.user_id)
+async def as_the_person_is(provider: Provider, caller: Caller, visit: Visit) -> Visit:
+    """A sign-in right after its last factor, with nobody signed in where the person has changed meanwhile.
+
+    Whoever changes factors or disables their owner ends every session they see; one they did not see yet ends here.
+    Source: D50
+    """
+    moved = visit.interaction
+    user = await provider.registry.directory.user(moved.user_id)
+    credentials = await provider.registry.factors.credentials(moved.user_id)
     enabled = user is not None and user.enabled
-    if enabled and await interactions.same_factors(provider, visit.interaction, credentials):
+    if enabled and await interactions.same_factors(provider, moved, credentials):
         return visit
-    await sessions.end(provider, caller, session)
-    return replace(visit, interaction=visit.interaction.anonymous)
+    made = await provider.registry.sessions.get(moved.made_session_id, now=caller.now)
+    if made is not None:
+        await sessions.end(provider, caller, made)
+    return replace(visit, interaction=moved.anonymous)
 
 
 async def _retire_cookie(provider: Provider, unit: TransientUnit, visit: Visit) -> None:
@@ -101,12 +107,6 @@ async def _retire_cookie(provider: Provider, unit: TransientUnit, visit: Visit) 
 async def _claim_request(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
     if not await interactions.claim_request(provider, unit, interaction):
         raise completion.OtherBrowser
-
-
-def _keeping(provider: Provider, browser: Browser, session: Session) -> Browser:
-    """The browser with its new session, unless that ends with this sign-in."""
-    lasts = session.purpose == "account" or provider.policy.session_seconds
-    return sessions.kept_in(browser, session) if lasts else browser
 
 
 async def _moved(provider: Provider, caller: Caller, visit: Visit, shown: Shown, session: Session) -> Interaction:

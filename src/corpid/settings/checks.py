@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from corpid.adapters.mail_server import mail_server
 from corpid.protocol.generations import GENERATIONS
+from corpid.protocol.limits import INTERACTION_SECONDS
 from corpid.protocol.urls import DEFAULT_PORTS
 
 Network = IPv4Network | IPv6Network
@@ -106,6 +107,15 @@ def port(value: object) -> object:
             f"{value} is what Kubernetes sets for a service named corpid: set enableServiceLinks: false in the pod"
         )
     return value
+
+
+def session(seconds: int) -> int:
+    """A session that would end before the time that a page of its own sign-in promises is refused (D15, D30)."""
+    if 0 < seconds < INTERACTION_SECONDS:
+        raise ValueError(
+            f"{seconds} is shorter than a sign-in may take: write {INTERACTION_SECONDS} or more, or 0 to turn it off"
+        )
+    return seconds
 
 
 SQLITE: Final = "sqlite:///"

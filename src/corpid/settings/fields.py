@@ -98,11 +98,11 @@ class Settings(BaseSettings):
         description="Whether callbacks carry iss (RFC 9207), in every generation. Empty: as the generation says "
         "that the discovery document describes (of two, the one with pushed requests).",
     )
-    session_seconds: int = Field(
+    session_seconds: Annotated[int, AfterValidator(checks.session)] = Field(
         default=0,
         ge=0,
         le=604800,
-        description="How long a sign-in serves further relying parties; 0: never (single sign-on is off).",
+        description="How long a sign-in serves further relying parties, 600 at least; 0: never (single sign-on is off).",
     )
     email_codes: bool = Field(
         default=True,

@@ -33,14 +33,12 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     page: str
     ends_at: float
     extensions: int = 0
-    done: bool = False
-    """whether what it was opened for was done"""
 
 
 async def opened(provider: Provider, caller: Caller, visit: AccountVisit, page: str) -> AccountVisit:
     """The person at a page that stands open, or is opened now. Raises TooOld where it takes a new sign-in (D45)."""
     found = await _standing(provider, caller, visit, page)
-    if found is None or found.done:
+    if found is None or await _is_closed(provider, caller, found):
         visits.require_fresh(visit, now=caller.now)
         found = Opening(opening_id=provider.new_id(), page=page, ends_at=_from(caller, visit))
         async with provider.transient.unit(caller.now) as unit:
@@ -56,7 +54,7 @@ async def still_open(provider: Provider, caller: Caller, visit: AccountVisit, pa
     found = await _standing(provider, caller, visit, page)
     if found is None:
         raise TooOld
-    if found.done:
+    if await _is_closed(provider, caller, found):
         raise StaleStep
     return replace(visit, opening=found)
 
@@ -87,7 +85,7 @@ def extendable(provider: Provider, visit: AccountVisit) -> bool:
 
 
 async def extend(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
-    """Keep the page open for as long again. Raises Rejected, and StaleStep where that was done already.
+    """Keep the page open for as long again. Raises Rejected, and StaleStep where that was done already, or the page was closed.
 
     Source: D15, WCAG 2.2.1
     """
@@ -100,17 +98,22 @@ async def extend(provider: Provider, caller: Caller, visit: AccountVisit) -> Non
     longer = msgspec.structs.replace(before, ends_at=_from(caller, visit), extensions=before.extensions + 1)
     step = kinds.key(kinds.STEP, provider.policy.base_url, before.opening_id, str(before.extensions))
     async with provider.transient.unit(caller.now) as unit:
+        if await unit.get(*_closed(provider, before)) is not None:
+            raise StaleStep
         if not await unit.add(kinds.STEP.name, step, kinds.STEP.seconds):
             raise StaleStep
         await _keep(provider, unit, visit, longer)
 
 
 async def close(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
-    """Close the page, since what it was opened for was done: the next change takes a fresh sign-in again (D45)."""
+    """Close the page, since what it was opened for was done: the next change takes a fresh sign-in again (D45).
+
+    It stays closed, also where another request gives it more time at this moment.
+    """
     if visit.opening is not None:
-        closed = msgspec.structs.replace(visit.opening, done=True)
+        # An entry of its own, since whoever writes the opening may have read it before it was closed.
         async with provider.transient.unit(caller.now) as unit:
-            await _keep(provider, unit, visit, closed)
+            await unit.add(*_closed(provider, visit.opening), kinds.CLOSED_ACCOUNT_PAGE.seconds)
 
 
 def _from(caller: Caller, visit: AccountVisit) -> float:
@@ -123,6 +126,10 @@ async def _standing(provider: Provider, caller: Caller, visit: AccountVisit, pag
     return found if found is not None and caller.now < found.ends_at else None
 
 
+async def _is_closed(provider: Provider, caller: Caller, opening: Opening) -> bool:
+    return await provider.transient.get(*_closed(provider, opening), now=caller.now) is not None
+
+
 async def _keep(provider: Provider, unit: TransientUnit, visit: AccountVisit, opening: Opening) -> None:
     key, value = _key(provider, visit, opening.page), msgspec.msgpack.encode(opening)
     await unit.put(kinds.ACCOUNT_PAGE.name, key, value, kinds.ACCOUNT_PAGE.seconds)
@@ -130,3 +137,9 @@ async def _keep(provider: Provider, unit: TransientUnit, visit: AccountVisit, op
 
 def _key(provider: Provider, visit: AccountVisit, page: str) -> bytes:
     return kinds.key(kinds.ACCOUNT_PAGE, provider.policy.base_url, visit.session.session_id, page)
+
+
+def _closed(provider: Provider, opening: Opening) -> tuple[str, bytes]:
+    """Where it stands that what a page was opened for was done."""
+    kind = kinds.CLOSED_ACCOUNT_PAGE
+    return kind.name, kinds.key(kind, provider.policy.base_url, opening.opening_id)

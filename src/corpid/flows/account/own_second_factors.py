@@ -1,7 +1,8 @@
 """A person looks after what goes with their password: an authenticator app, and recovery codes (D45).
 
 What is offered stays the same in one browser until it is used, also after a new sign-in: whoever has scanned a
-picture or printed codes does not find other ones on the page when they come back.
+picture or printed codes does not find other ones on the page when they come back. A change of the password or the
+app ends what was offered before, since somebody else may have seen it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from corpid.flows import kinds, letters, offers
 from corpid.flows.account import openings, own_factors
-from corpid.flows.interactions import StaleStep
+from corpid.flows.interactions import StaleStep, fingerprint
 from corpid.flows.sign_in import Rejected
+from corpid.jose.encoding import base64url
 from corpid.ports import FactorChange
 from corpid.protocol import recovery_codes, totp
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
+    from corpid.directory.records import Credentials
     from corpid.flows.account.visits import AccountVisit
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
@@ -28,7 +31,8 @@ _PURPOSE: Final = "account"
 
 async def offer(provider: Provider, caller: Caller, visit: AccountVisit, what: Offered) -> str:
     """What stands for the app's key or the codes that this person is offered in this browser, for a day (D45)."""
-    kind, key, made = kinds.ACCOUNT_OFFER, _offer_key(provider, visit, what), provider.new_id()
+    credentials = await provider.registry.factors.credentials(visit.user.user_id)
+    kind, key, made = kinds.ACCOUNT_OFFER, _offer_key(provider, visit, credentials, what), provider.new_id()
     standing = await provider.transient.get(kind.name, key, now=caller.now)
     if standing is None:
         async with provider.transient.unit(caller.now) as unit:
@@ -39,14 +43,16 @@ async def offer(provider: Provider, caller: Caller, visit: AccountVisit, what: O
     return standing.decode()
 
 
-def _offer_key(provider: Provider, visit: AccountVisit, what: Offered) -> bytes:
-    parts = (visit.browser.browser_id, visit.user.user_id, what)
+def _offer_key(provider: Provider, visit: AccountVisit, credentials: Credentials, what: Offered) -> bytes:
+    parts = (visit.browser.browser_id, credentials.user_id, base64url(fingerprint(credentials)), what)
     return kinds.key(kinds.ACCOUNT_OFFER, provider.policy.base_url, *parts)
 
 
-async def _spend(provider: Provider, caller: Caller, visit: AccountVisit, what: Offered, shown: str) -> None:
+async def _spend(
+    provider: Provider, caller: Caller, visit: AccountVisit, before: Credentials, what: Offered, shown: str
+) -> None:
     async with provider.transient.unit(caller.now) as unit:
-        spent = await unit.take(kinds.ACCOUNT_OFFER.name, _offer_key(provider, visit, what))
+        spent = await unit.take(kinds.ACCOUNT_OFFER.name, _offer_key(provider, visit, before, what))
     if spent != shown.encode():
         raise StaleStep
 
@@ -73,7 +79,7 @@ async def set_up_app(provider: Provider, caller: Caller, visit: AccountVisit, *,
             phrase("This code is not right. Check that the app shows this account, then type its newest code.")
         ) from None
     before = (await own_factors.of(provider, visit)).credentials
-    await _spend(provider, caller, visit, "app", shown)
+    await _spend(provider, caller, visit, before, "app", shown)
     after = before.with_app(secret, "user", step=step)
     change = FactorChange(before=before, after=after, end_sessions_but=visit.session.session_id)
     notice = letters.APP_REPLACED if before.totp_secret else letters.APP_ADDED
@@ -103,7 +109,7 @@ async def replace_codes(provider: Provider, caller: Caller, visit: AccountVisit,
     if not kept:
         raise Rejected(phrase("Keep the codes first, then say that you have done so."))
     before, user_id = (await own_factors.of(provider, visit)).credentials, visit.user.user_id
-    await _spend(provider, caller, visit, "codes", shown)
+    await _spend(provider, caller, visit, before, "codes", shown)
     hashes = tuple(recovery_codes.hashed(user_id, code) for code in codes(provider, shown))
     change = FactorChange(before=before, after=before, recovery_codes=hashes, end_sessions_but=visit.session.session_id)
     await own_factors.write(provider, caller, visit, change, "factors.recovery_codes", letters.NEW_RECOVERY_CODES)

@@ -6,11 +6,12 @@ to the page that is current (D15, D34, D35).
 
 from __future__ import annotations
 
+from asyncio import sleep
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from corpid.flows import browsers, completion, sign_in, visits
+from corpid.flows import browsers, completion, sign_in, signed_in, visits
 from corpid.flows.account import own_client
 from corpid.flows.choices import QUERY_CHARACTERS
 from corpid.flows.completion import AlreadyCompleted, OtherBrowser
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
     from corpid.web.frame import FieldError
     from corpid.web.signin.steps import Step
     from corpid.web.views import View
+
+
+_WAITS: Final = 20
+_WAIT_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +122,22 @@ async def _at(request: Request, desk: Desk, who: Caller, visit: Visit, action: s
 
 async def _old_form(request: Request, desk: Desk, who: Caller, interaction_id: str, sent: str | None) -> Response:
     """A form with an old cookie value gets the current page; a double click gets the new value again (D34)."""
-    digest = sha256(await form_bytes(request)).digest()
-    new_cookie = await browsers.replace_again(desk.provider, sent, digest, now=who.now)
+    new_cookie = await _value_after(desk, who, sent, sha256(await form_bytes(request)).digest())
     if new_cookie is not None:
         request.scope["state"]["cookie"] = new_cookie
     return _to(desk, interaction_id)
+
+
+async def _value_after(desk: Desk, who: Caller, sent: str | None, form: bytes) -> str | None:
+    """The cookie value that this very form brought, which another request may still be handling: for a second at most."""
+    for _ in range(_WAITS):
+        new_cookie = await browsers.replace_again(desk.provider, sent, form, now=who.now)
+        if new_cookie is not None:
+            return new_cookie
+        if not sent or not await browsers.is_handled(desk.provider, sent, form, now=who.now):
+            return None
+        await sleep(_WAIT_SECONDS)
+    return None
 
 
 async def _get(request: Request, desk: Desk, who: Caller, visit: Visit, action: str) -> Response:
@@ -186,7 +202,22 @@ async def _post(request: Request, desk: Desk, who: Caller, visit: Visit, action:
     if await _ending(desk, who, visit) is not None or form.get("step") != step_name(visit.interaction):
         return _to(desk, interaction_id, "return" if visit.interaction.outcome is not None else "")
     submitted = _Submitted(step=step, form=form, visit=replace(visit, form=sha256(body).digest()))
-    return await _take(request, desk, who, submitted)
+    return await (_prove if step.proves else _take)(request, desk, who, submitted)
+
+
+async def _prove(request: Request, desk: Desk, who: Caller, submitted: _Submitted) -> Response:
+    """A double click makes a browser drop the first answer: the second waits for it, and brings the same (D34)."""
+    provider, visit, state = desk.provider, submitted.visit, request.scope["state"]
+    if await browsers.handle(provider, visit.cookie, visit.form, now=who.now):
+        answer = await _take(request, desk, who, submitted)
+        if "cookie" not in state:
+            await browsers.handled_in_vain(provider, visit.cookie, visit.form, now=who.now)
+        return answer
+    new_cookie = await _value_after(desk, who, visit.cookie, visit.form)
+    if new_cookie is None:
+        return await _take(request, desk, who, submitted)
+    state["cookie"] = new_cookie
+    return _to(desk, visit.interaction.interaction_id)
 
 
 async def _take(request: Request, desk: Desk, who: Caller, submitted: _Submitted) -> Response:
@@ -195,6 +226,7 @@ async def _take(request: Request, desk: Desk, who: Caller, submitted: _Submitted
         after = await step.submit(desk, who, visit, submitted.form)
         if after.cookie != visit.cookie:
             request.scope["state"]["cookie"] = after.cookie
+            after = await signed_in.as_the_person_is(desk.provider, who, after)
         return await _onwards(desk, who, after, step)
     except StaleStep:
         return _to(desk, visit.interaction.interaction_id)

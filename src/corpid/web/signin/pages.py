@@ -45,9 +45,9 @@ def _steps(visit: Visit, *, chooses: bool) -> int:
 
 
 async def _chooses(desk: Desk, caller: Caller, visit: Visit) -> bool:
-    """Whether an entity has to be chosen; of somebody who is not known yet, whether that may be."""
+    """Whether an entity has to be chosen; of somebody who has not shown every factor yet, whether that may be."""
     interaction = visit.interaction
-    if not interaction.user_id or not sign_in.asks_entity(visit):
+    if not interaction.signed_in or not sign_in.asks_entity(visit):
         return sign_in.asks_entity(visit)
     user_id, request = interaction.user_id, interaction.request
     return not await choices.unasked(desk.provider, user_id, visit.client, request, now=caller.now)
@@ -107,7 +107,7 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
     provider = look.desk.provider
     options = passkey_sign_in.options(provider, look.visit)
     stranded = (("password", sign_in.no_second_factor(provider)),) if page.stranded else ()
-    # Who it is decides whether there is a choice, and a passkey is two factors at once.
+    # Who it is decides whether there is a choice, which is told to them alone, and a passkey is two factors at once.
     fewer = sign_in.asks_entity(look.visit) or bool(options)
     return views.SignIn(
         frame=replace(look.frame(1), fewer_steps=fewer),
@@ -125,7 +125,11 @@ def _second_factor(look: _Look, page: AskSecondFactor) -> View:
         options = passkey_sign_in.options(look.desk.provider, look.visit, allowed=page.passkeys)
         wanted = replace(wanted, passkey=AskPasskey(action=look.at("passkey"), options=options))
     return views.SecondFactor(
-        frame=look.frame(2), action=look.at("code"), heading=heading, asked=wanted, errors=look.again.errors
+        frame=replace(look.frame(2), fewer_steps=sign_in.asks_entity(look.visit)),
+        action=look.at("code"),
+        heading=heading,
+        asked=wanted,
+        errors=look.again.errors,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows import choices, completion, passkey_sign_in, second_factor, sign_in
+from corpid.flows import choices, completion, passkey_sign_in, second_factor, sessions, sign_in
 from corpid.flows.sign_in import Rejected
 from corpid.protocol.errors import AccessDenied
 from corpid.texts import phrase
@@ -32,6 +32,8 @@ class Step:
     field: str = ""
     completes: bool = False
     """whether the sign-in ends after it where nothing remains to be asked"""
+    proves: bool = False
+    """whether it may be the last factor, after which the browser has another cookie value"""
 
 
 async def _password(desk: Desk, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
@@ -82,14 +84,16 @@ async def _cancel(desk: Desk, who: Caller, visit: Visit, _: Mapping[str, str]) -
     chooses = visit.interaction.signed_in
     nothing = chooses and not await choices.any_usable(provider, user_id, visit.client, now=who.now)
     refusal = AccessDenied(_NO_ENTITY if nothing else "the person cancelled the sign-in")
-    return replace(visit, interaction=await completion.refuse(desk.provider, who, visit.interaction, refusal))
+    refused = await completion.refuse(provider, who, visit.interaction, refusal)
+    await sessions.end_with_sign_in(provider, who, refused.made_session_id)
+    return replace(visit, interaction=refused)
 
 
 STEPS: Final[Mapping[str, Step]] = {
     "password": Step(submit=_password, field="password"),
-    "passkey": Step(submit=_passkey, field="passkey", completes=True),
+    "passkey": Step(submit=_passkey, field="passkey", completes=True, proves=True),
     "way": Step(submit=_way),
-    "code": Step(submit=_code, field="code", completes=True),
+    "code": Step(submit=_code, field="code", completes=True, proves=True),
     "entity": Step(submit=_entity, field="entity", completes=True),
     "consent": Step(submit=_consent, completes=True),
     "confirm": Step(submit=_confirm, completes=True),
