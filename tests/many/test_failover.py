@@ -87,12 +87,12 @@ def test_what_a_standby_lacks_is_refused_when_it_takes_over(
         code = await person.code(half, 0)
         await within(LONG, lambda: _told(standby.is_level))
         await asyncio.to_thread(standby.stop_following)
+        lived = int(standby.sql("SELECT count(*) FROM sessions"))
         assert (await half.token(code)).status_code == 200
         for number in range(FLOWS):
             await attempt(person.party(number % NODES), person.browsers[number % NODES], attempts)
         await asyncio.to_thread(primary.crash)
         await asyncio.to_thread(standby.promote)
-        lived = int(standby.sql("SELECT count(*) FROM sessions"))
         while not await _all_accept(person):
             await _nothing_again(person, attempts)
             refused = await half.token(code)
