@@ -19,6 +19,7 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NEW, NINA, SET_UP
 from tests.postbox import Postbox
 from tests.sign_in import factors
+from tests.sign_in.factors import choose, offered, type_code, wrong
 from tests.sign_in.world import PASSWORD, form_of, post, run
 
 if TYPE_CHECKING:
@@ -36,40 +37,20 @@ async def at_second_factor(made: World) -> Browser:
     return browser
 
 
-async def choose(browser: Browser, way: str = "email") -> str:
-    """Press the button of a way; the heading that is shown then."""
-    await browser.fill_and_submit("decision", button=way)
-    return browser.page.heading
-
-
-async def typed(browser: Browser, code: str) -> str:
-    await browser.fill_and_submit(code=code)
-    return browser.page.heading
-
-
-def ways(browser: Browser) -> list[str]:
-    """The ways that the page shows as buttons."""
-    return [button.value for form in browser.page.forms for button in form.buttons if button.name == "decision"]
-
-
-def other(code: str) -> str:
-    return f"{(int(code) + 1) % 10**6:06}"
-
-
 def test_a_newcomer_without_app_and_passkey_chooses_codes_by_email_and_signs_in_with_them() -> None:
     """D45: the mailbox is proved by a code; the steps stay three, and recovery codes are kept as beside an app."""
     postbox = Postbox()
 
     async def test(made: World) -> None:
         browser = await at_second_factor(made)
-        assert (ways(browser), postbox.letters) == (["email"], [])
-        assert await choose(browser) == TYPE
+        assert (offered(browser), postbox.letters) == (["email"], [])
+        assert await choose(browser, "email") == TYPE
         assert "Step 2 of 3" in browser.page.text
         assert "n•••@example.org" in browser.page.text
         [letter] = postbox.letters
         assert (letter.to, str(letter.subject)) == (MAILBOX, "Your code for CorpID")
         assert "You are setting up your sign-in" in letter.text
-        assert await typed(browser, postbox.code()) == "Keep these recovery codes"
+        assert await type_code(browser, postbox.code()) == "Keep these recovery codes"
         assert (await newcomer.credentials(made)).password_hash is None
         assert await newcomer.kept(browser) == SET_UP
         assert (await newcomer.credentials(made)).totp_secret is None
@@ -98,7 +79,7 @@ def test_they_are_offered_only_where_one_can_arrive(case: str) -> None:
             await newcomer.password(browser)
         else:
             browser = await at_second_factor(made)
-        assert ways(browser) == []
+        assert offered(browser) == []
         refused = await post(browser, "way", {**form_of(browser, "code"), "decision": "email"})
         assert refused.status_code == 422
         assert postbox.letters == []
@@ -111,9 +92,9 @@ def test_who_has_chosen_them_can_go_back_to_an_app_and_forth_without_another_let
 
     async def test(made: World) -> None:
         browser = await at_second_factor(made)
-        await choose(browser)
+        await choose(browser, "email")
         assert await choose(browser, "app") == APP
-        assert await choose(browser) == TYPE
+        assert await choose(browser, "email") == TYPE
         assert len(postbox.letters) == 1
         await choose(browser, "app")
         key = await newcomer.app(made, browser)
@@ -129,21 +110,21 @@ def test_only_the_newest_code_works_for_ten_minutes_and_three_are_sent_at_most()
 
     async def test(made: World) -> None:
         browser = await at_second_factor(made)
-        await choose(browser)
+        await choose(browser, "email")
         first = postbox.code()
         for _ in range(MAILED_CODES_PER_SIGN_IN - 1):
-            assert await choose(browser) == TYPE
-        assert ways(browser) == ["app"]
+            assert await choose(browser, "email") == TYPE
+        assert offered(browser) == ["app"]
         fields = {**form_of(browser, "code"), "decision": "email"}
         assert "No more codes can be sent here." in (await post(browser, "way", fields)).text
         assert len(postbox.letters) == MAILED_CODES_PER_SIGN_IN
-        assert await typed(browser, first) == TYPE
+        assert await type_code(browser, first) == TYPE
         assert "Type the one from the newest e-mail" in browser.page.text
         made.clock.pass_(MAILED_CODE_SECONDS + 1)
-        await typed(browser, postbox.code())
+        await type_code(browser, postbox.code())
         assert "No more codes can be sent here." in browser.page.text
         assert await choose(browser, "app") == APP
-        assert ways(browser) == []
+        assert offered(browser) == []
 
     run(test, postbox=postbox)
 
@@ -154,9 +135,9 @@ def test_five_wrong_codes_stop_the_enrolment() -> None:
 
     async def test(made: World) -> None:
         browser = await at_second_factor(made)
-        await choose(browser)
+        await choose(browser, "email")
         for _ in range(TOTP_MISSES):
-            await typed(browser, other(postbox.code()))
+            await type_code(browser, wrong(postbox.code()))
         assert browser.page.heading == "This was stopped for your safety"
         assert (await newcomer.credentials(made)).password_hash is None
 
@@ -169,13 +150,13 @@ def test_the_code_of_one_enrolment_does_not_open_another() -> None:
 
     async def test(made: World) -> None:
         browser = await at_second_factor(made)
-        await choose(browser)
+        await choose(browser, "email")
         foreign = postbox.code()
         again = await newcomer.opened(made, await newcomer.link(made))
         await newcomer.password(again)
-        await choose(again)
+        await choose(again, "email")
         if foreign != postbox.code():
-            assert await typed(again, foreign) == TYPE
+            assert await type_code(again, foreign) == TYPE
 
     run(test, postbox=postbox)
 
@@ -187,10 +168,10 @@ def test_a_form_of_the_code_before_one_was_sent_leads_to_the_page_that_is_curren
     async def test(made: World) -> None:
         browser = await at_second_factor(made)
         before = form_of(browser, "code")
-        await choose(browser)
+        await choose(browser, "email")
         late = await post(browser, "code", {**before, "code": "000000"})
         assert late.status_code == 303
-        assert await typed(browser, postbox.code()) == "Keep these recovery codes"
+        assert await type_code(browser, postbox.code()) == "Keep these recovery codes"
 
     run(test, postbox=postbox)
 
@@ -203,8 +184,8 @@ def test_a_lost_app_gives_way_to_codes_by_email() -> None:
         await made.person("nina", email=MAILBOX)
         browser = await newcomer.opened(made, await newcomer.link(made, "second_factor"))
         await newcomer.password(browser, PASSWORD)
-        await choose(browser)
-        await typed(browser, postbox.code())
+        await choose(browser, "email")
+        await type_code(browser, postbox.code())
         assert await newcomer.kept(browser) == "Your second factor is changed"
         assert (await newcomer.credentials(made)).totp_secret is None
         assert "Codes by e-mail were set up for your account." in postbox.letters[-1].text
@@ -230,7 +211,7 @@ def test_a_browser_that_has_signed_out_keeps_its_own_number_of_codes() -> None:
         await browser.open(await newcomer.link(made, "second_factor"))
         await browser.submit(browser.page.forms[0])
         await newcomer.password(browser, PASSWORD)
-        assert await choose(browser) == TYPE
+        assert await choose(browser, "email") == TYPE
         assert postbox.code()
 
     run(test, postbox=postbox, session_seconds=3600)

@@ -67,3 +67,25 @@ async def at_sign_in(made: World, rp: RelyingParty | None = None) -> Browser:
     browser = await made.browser()
     await walk_to(made, browser, rp or await made.relying_party())
     return browser
+
+
+async def choose(browser: Browser, way: str) -> str:
+    """Press the button of a way; the heading that is shown then."""
+    await browser.fill_and_submit("decision", button=way)
+    return browser.page.heading
+
+
+async def type_code(browser: Browser, code: str) -> str:
+    """Type a code where one is asked for; the heading that is shown then."""
+    await browser.fill_and_submit(code=code)
+    return browser.page.heading
+
+
+def offered(browser: Browser) -> list[str]:
+    """The ways that the page shows as buttons."""
+    return [button.value for form in browser.page.forms for button in form.buttons if button.name == "decision"]
+
+
+def wrong(code: str) -> str:
+    """Another code of six digits."""
+    return f"{(int(code) + 1) % 10**6:06}"

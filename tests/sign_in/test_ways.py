@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from corpid.directory.records import Credentials
 from corpid.protocol.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_HOUR, TOTP_MISSES
 from tests.postbox import Postbox
-from tests.sign_in.factors import ALICE, CODES, at_sign_in, change, recovery
+from tests.sign_in.factors import ALICE, CODES, at_sign_in, change, choose, offered, recovery, type_code, wrong
 from tests.sign_in.world import PASSWORD, form_of, post, query_of, run, walk_to
 
 if TYPE_CHECKING:
@@ -40,26 +40,6 @@ async def past_password(made: World, rp: RelyingParty | None = None) -> Browser:
     browser = await at_sign_in(made, rp)
     await browser.fill_and_submit(user_name="alice", password=PASSWORD)
     return browser
-
-
-async def choose(browser: Browser, way: str) -> str:
-    """Press the button of a way; the heading that is shown then."""
-    await browser.fill_and_submit("decision", button=way)
-    return browser.page.heading
-
-
-async def type_code(browser: Browser, code: str) -> str:
-    await browser.fill_and_submit(code=code)
-    return browser.page.heading
-
-
-def offered(browser: Browser) -> list[str]:
-    """The ways that the page shows as buttons."""
-    return [button.value for form in browser.page.forms for button in form.buttons if button.name == "decision"]
-
-
-def wrong(code: str) -> str:
-    return f"{(int(code) + 1) % 10**6:06}"
 
 
 def test_a_code_by_email_is_the_second_factor() -> None:
