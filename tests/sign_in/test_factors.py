@@ -50,7 +50,7 @@ async def type_code(browser: Browser, code: str) -> str:
 def without_ids(answer: httpx.Response, user_name: str) -> tuple[int, str, list[tuple[str, str]]]:
     """What is left of an answer when identifiers, tokens and the typed user name are taken out."""
     body = re.sub(r"/sign-in/[\w-]{43}", "/sign-in/ID", answer.text)
-    body = re.sub(r'(name="form_token" value=")[\w-]+', r"\1TOKEN", body)
+    body = re.sub(r'(name="form_token" value=")[\w.-]+', r"\1TOKEN", body)
     body = re.sub(r"(&#34;challenge&#34;: &#34;)[\w-]+", r"\1CHALLENGE", body)
     headers = [(name, value) for name, value in answer.headers.items() if name != "content-length"]
     return answer.status_code, body.replace(f'value="{user_name}"', 'value="NAME"'), headers

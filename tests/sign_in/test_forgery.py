@@ -82,7 +82,9 @@ def test_a_form_token_of_another_browser_or_interaction_or_none_is_refused() -> 
         fields = form_of(browser, "password")
         typed = {"step": fields["step"], "user_name": "alice", "password": made.people["alice"].password}
         own = fields["form_token"]
-        for token in (foreign, sibling, "", own[:-1], own + "A", own.swapcase(), "ä"):
+        nonce, mac = own.split(".")
+        swapped = (f"{foreign.split('.')[0]}.{mac}", f"{nonce}.{sibling.split('.')[1]}", f".{mac}", mac, nonce, ".")
+        for token in (foreign, sibling, "", own[:-1], own + "A", own.swapcase(), "ä", *swapped):
             answer = await post(browser, "password", {**typed, "form_token": token})
             assert answer.status_code == 400, token
         assert (await post(browser, "password", typed)).status_code == 400

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from corpid.directory.access import ANONYMOUS
 from corpid.flows import kinds
 from corpid.flows.interactions import StaleStep
 from corpid.protocol import single_sign_on
-from corpid.protocol.limits import ACCOUNT_IDLE_SECONDS
+from corpid.protocol.limits import ACCOUNT_IDLE_SECONDS, REPEAT_MISSES
 
 if TYPE_CHECKING:
+    from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.ports import Session, TransientUnit
     from corpid.protocol.records import AuthorizationRequest
@@ -35,6 +37,10 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     def known_as(self) -> str:
         """What it is known by to whoever has signed in here: it stays what it is when they sign out (D47)."""
         return self.kept_name or self.browser_id
+
+
+class OtherForm(Exception):
+    """A form came with a replaced cookie value, and it is not the one that replaced it (D34)."""
 
 
 def _key(provider: Provider, cookie: str) -> bytes:
@@ -93,27 +99,52 @@ async def replace_by_form(
     cookie = _successor(provider, old_cookie, form)
     mapped = msgspec.msgpack.encode(browser)
     await unit.put(kinds.BROWSER.name, _key(provider, cookie), mapped, kinds.BROWSER.seconds)
-    key = kinds.key(kinds.REPEATED_FORM, provider.policy.base_url, old_cookie)
+    key = _repeated_key(provider, old_cookie)
     await unit.put(kinds.REPEATED_FORM.name, key, form, kinds.REPEATED_FORM.seconds)
     return cookie
 
 
-async def replace_again(provider: Provider, old_cookie: str | None, form: bytes, *, now: float) -> str | None:
-    """The new cookie value for a browser that sends the very form again which replaced its old one; else None.
+async def replace_again(provider: Provider, caller: Caller, old_cookie: str | None, form: bytes) -> str | None:
+    """The new cookie value for a browser that sends the form again which replaced its old one; else None.
 
     A double click makes a browser drop the first answer, and the new value with it. It is the same value in every
     answer, so that their order does not matter; where it has been replaced already, there is nothing to repeat.
-    Whoever only has the old value does not know the form, with its code and its token. Source: D15, D34
+    Someone who only has the old value does not know the form, with its code and the random part of its token.
+    Raises OtherForm for any other form, of which the third ends this. Source: D15, D34
     """
     if not old_cookie:
         return None
-    key = kinds.key(kinds.REPEATED_FORM, provider.policy.base_url, old_cookie)
-    sent = await provider.transient.get(kinds.REPEATED_FORM.name, key, now=now)
-    if sent is None or not hmac.compare_digest(sent, form):
+    key = _repeated_key(provider, old_cookie)
+    sent = await provider.transient.get(kinds.REPEATED_FORM.name, key, now=caller.now)
+    if sent is None:
         return None
-    await provider.own_keys.ring(now)
-    cookie = _successor(provider, old_cookie, form)
-    return cookie if await recognise(provider, cookie, now=now) else None
+    await provider.own_keys.ring(caller.now)
+    cookie = _successor(provider, old_cookie, sent)
+    browser = await recognise(provider, cookie, now=caller.now)
+    if not hmac.compare_digest(sent, form):
+        await _count_other_form(provider, caller, old_cookie, sent, browser)
+        raise OtherForm
+    return cookie if browser else None
+
+
+async def _count_other_form(
+    provider: Provider, caller: Caller, old_cookie: str, sent: bytes, browser: Browser | None
+) -> None:
+    """Count and audit a form that is not the one which was sent; `browser` is who the old cookie value was."""
+    key = kinds.key(kinds.REPEAT_MISSES, provider.policy.base_url, old_cookie)
+    entry = caller.event(ANONYMOUS, "sign_in.repeat", subject=browser.user_id if browser else "", outcome="refused")
+    async with provider.transient.unit(caller.now) as unit:
+        misses = await unit.count(kinds.REPEAT_MISSES.name, key, kinds.REPEAT_MISSES.seconds)
+        if misses >= REPEAT_MISSES:
+            await unit.take(kinds.REPEATED_FORM.name, _repeated_key(provider, old_cookie))
+            # Nobody need wait for an answer to it any more.
+            await unit.take(kinds.REPEATED_FORM.name, _handled_key(provider, old_cookie, sent))
+        if misses <= REPEAT_MISSES:
+            await provider.registry.audit.write(entry, now=caller.now)
+
+
+def _repeated_key(provider: Provider, old_cookie: str) -> bytes:
+    return kinds.key(kinds.REPEATED_FORM, provider.policy.base_url, old_cookie)
 
 
 def _handled_key(provider: Provider, cookie: str, form: bytes) -> bytes:

@@ -204,10 +204,19 @@ def fresh_expiry(now: float) -> float:
 
 
 def form_token(provider: Provider, browser_id: str, form: str) -> str:
-    """The token of a form, bound to browser and interaction (D35)."""
-    return provider.own_keys.mac("form", browser_id, form)
+    """A new token of a form, `nonce.mac`: bound to browser and interaction, and another one each time (D34, D35).
+
+    Two pages never hold the same, so whoever opens a page knows nothing of the form that another one shows.
+    """
+    nonce = provider.new_id()
+    return f"{nonce}.{_form_mac(provider, browser_id, form, nonce)}"
 
 
 def is_form_token(provider: Provider, token: str, browser_id: str, form: str) -> bool:
     """Whether a form came from a page that this browser was shown (D35)."""
-    return hmac.compare_digest(token.encode(), form_token(provider, browser_id, form).encode())
+    nonce, _, mac = token.partition(".")
+    return hmac.compare_digest(mac.encode(), _form_mac(provider, browser_id, form, nonce).encode())
+
+
+def _form_mac(provider: Provider, browser_id: str, form: str, nonce: str) -> str:
+    return provider.own_keys.mac("form", browser_id, form, nonce)

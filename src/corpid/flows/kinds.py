@@ -41,6 +41,8 @@ BROWSER: Final = Kind("browser", 90 * DAY)
 NEW_BROWSER_SECONDS: Final = DAY
 """how long a browser is known in which nobody has signed in yet"""
 REPEATED_FORM: Final = Kind("repeated_form", 60)
+REPEAT_MISSES: Final = Kind("repeat_misses", 60)
+"""other forms that came with a cookie value which a form has replaced; as long as that is remembered"""
 KNOWN_BROWSER: Final = Kind("known_browser", 90 * DAY)
 ATTEMPTS: Final = Kind("attempts", 900)
 SIGN_INS: Final = Kind("sign_ins", 900)

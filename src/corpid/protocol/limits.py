@@ -43,6 +43,7 @@ HEAD_SECONDS: Final = 10  # D47
 BODY_SECONDS: Final = 30  # D47
 
 TOTP_MISSES: Final = 5  # D45
+REPEAT_MISSES: Final = 3  # D34: other forms with a replaced cookie value
 MAILED_CODE_SECONDS: Final = 600
 MAILED_CODES_PER_SIGN_IN: Final = 3
 MAILED_CODES_PER_HOUR: Final = 10

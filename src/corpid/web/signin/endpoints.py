@@ -131,7 +131,10 @@ async def _old_form(request: Request, desk: Desk, who: Caller, interaction_id: s
 async def _value_after(desk: Desk, who: Caller, sent: str | None, form: bytes) -> str | None:
     """The cookie value that this very form brought, which another request may still be handling: for a second at most."""
     for _ in range(_WAITS):
-        new_cookie = await browsers.replace_again(desk.provider, sent, form, now=who.now)
+        try:
+            new_cookie = await browsers.replace_again(desk.provider, who, sent, form)
+        except browsers.OtherForm:
+            return None
         if new_cookie is not None:
             return new_cookie
         if not sent or not await browsers.is_handled(desk.provider, sent, form, now=who.now):
