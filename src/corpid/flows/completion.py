@@ -81,8 +81,7 @@ async def claimed_elsewhere(provider: Provider, interaction: Interaction, *, now
     """Whether another browser has claimed the request of an interaction that has not claimed it itself (D15)."""
     if interaction.user_id and not interaction.session_id:
         return False
-    claim = interactions.request_key(provider, kinds.CLAIM, interaction.request.client_id, interaction.reference)
-    owner = await provider.transient.get(kinds.CLAIM.name, claim, now=now)
+    owner = await provider.transient.get(kinds.CLAIM.name, interactions.claim_key(provider, interaction), now=now)
     return owner not in (None, interaction.browser_id.encode())
 
 
@@ -193,9 +192,10 @@ async def complete(provider: Provider, caller: Caller, interaction: Interaction)
 
 
 async def refuse(provider: Provider, caller: Caller, interaction: Interaction, error: OAuthError) -> Interaction:
-    """Finish an interaction with an error for the client: cancelled, refused, not allowed (D17).
+    """Finish an interaction with an error for the client: cancelled, refused, not allowed.
 
-    Raises StaleStep, OtherBrowser, AlreadyCompleted.
+    Before the first factor the request stays open for other browsers: anybody may have its URL. Raises StaleStep,
+    OtherBrowser, AlreadyCompleted. Source: D15, D17
     """
     finished = msgspec.structs.replace(
         interaction,
@@ -206,7 +206,8 @@ async def refuse(provider: Provider, caller: Caller, interaction: Interaction, e
     )
     async with provider.transient.unit(caller.now) as unit:
         await interactions.claim_step(provider, unit, interaction)
-        await _win(provider, unit, caller, interaction)
+        if interaction.user_id or await interactions.is_claimed(provider, unit, interaction):
+            await _win(provider, unit, caller, interaction)
         await interactions.keep(provider, unit, finished)
         refusal = event(caller, interaction, "sign_in.refuse", refused=error.description)
         await provider.registry.audit.write(refusal, now=caller.now)

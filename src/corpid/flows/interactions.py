@@ -189,9 +189,19 @@ async def move(provider: Provider, interaction: Interaction, *, now: float, **ch
     return moved
 
 
+def claim_key(provider: Provider, interaction: Interaction) -> bytes:
+    """Where the claim of an interaction's request lives (D15)."""
+    return request_key(provider, kinds.CLAIM, interaction.request.client_id, interaction.reference)
+
+
+async def is_claimed(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
+    """Whether this browser or another one has claimed the request (D15)."""
+    return await unit.get(kinds.CLAIM.name, claim_key(provider, interaction)) is not None
+
+
 async def claim_request(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
     """Claim the pushed request for this browser; whether it is this browser's now (D15)."""
-    claim = request_key(provider, kinds.CLAIM, interaction.request.client_id, interaction.reference)
+    claim = claim_key(provider, interaction)
     owner = interaction.browser_id.encode()
     if await unit.add(kinds.CLAIM.name, claim, kinds.CLAIM.seconds, owner):
         return True
