@@ -51,7 +51,14 @@ def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest
     return TokenRequest(code=code, redirect_uri=redirect_uri, challenge=pkce.s256(verifier))
 
 
-_MISMATCHES: Final = {refusal.code: refusal for refusal in (InvalidGrant, InvalidDPoPProof)}
+_OTHER_KEY: Final = (
+    "DPoP proof: its key is not the one that was bound at the authorization request; use one key from PAR to userinfo"
+)
+_MISMATCHES: Final = {
+    InvalidGrant.code: (InvalidGrant, FAILED),
+    InvalidDPoPProof.code: (InvalidDPoPProof, _OTHER_KEY),
+}
+"""error of another key → its class, and what its caller is told: of an invalid_grant no more than of any other (D19)"""
 
 
 def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None, mismatch_code: str) -> Grant:
@@ -63,7 +70,6 @@ def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None, mismatch_cod
     if grant.redirect_uri != request.redirect_uri:
         raise InvalidGrant(FAILED, detail="another redirect_uri")
     if grant.jkt is not None and grant.jkt != jkt:
-        raise _MISMATCHES[mismatch_code](
-            FAILED, detail="another DPoP key than the one bound at the authorization request"
-        )
+        refusal, sentence = _MISMATCHES[mismatch_code]
+        raise refusal(sentence, detail="another DPoP key than the one bound at the authorization request")
     return msgspec.structs.replace(grant, jkt=jkt)
