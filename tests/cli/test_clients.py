@@ -32,7 +32,8 @@ EVERY_OPTION = (
     *ADD, *LEAVING, "--token-endpoint-audience-until", "2026-12-31", "--scope", "openid", "--scope", "authinfo",
     "--subject", "entity", "--sector", "government", "--id-token-encryption-alg", "ECDH-ES+A128KW",
     "--id-token-encryption-enc", "A256GCM", "--userinfo-signing-alg", "ES256", "--userinfo-encryption-enc", "A256GCM",
-    "--stringified-blocks", "--context-type", "APP_PAYMENT_DEFAULT", "--assurance-level", "2",
+    "--stringified-blocks", "--context-type", "APP_PAYMENT_DEFAULT", "--context-type-rule", "optional",
+    "--assurance-level", "2",
 )  # fmt: skip
 EVERY_MEMBER: dict[str, Any] = {
     "name": "RP", "redirect_uris": ["https://rp.example/cb"], "jwks": None, "jwks_uri": "https://rp.example/j",
@@ -40,6 +41,7 @@ EVERY_MEMBER: dict[str, Any] = {
     "legacy_until": "2027-03-31", "token_endpoint_audience_until": "2026-12-31", "subject": "entity",
     "id_token_encryption_alg": "ECDH-ES+A128KW", "id_token_encryption_enc": "A256GCM", "userinfo_signing_alg": "ES256",
     "userinfo_encryption_enc": "A256GCM", "stringified_blocks": True, "context_types": ["APP_PAYMENT_DEFAULT"],
+    "context_type_rule": "optional",
     "assurance_level": 2, "sector": "government", "enabled": True,
 }  # fmt: skip
 
@@ -105,6 +107,7 @@ def test_the_refusal_of_a_file_says_in_which_line_a_generation_lacks_its_end(ter
         (("--generation", "future"), "'future' is not one of current, fapi2, intermediate, legacy"),
         (("--id-token-encryption-alg", "ECDH-ES"), "'ECDH-ES' is not one of ECDH-ES+A128KW"),
         (("--context-type", "ANYTHING"), "context_types: 'ANYTHING' is not one of"),
+        (("--context-type-rule", "never"), "context_type_rule: 'never' is not one of required, optional, refused"),
         (("--assurance-level", "9"), "assurance_level: 9 is not one of 2"),
     ],
 )  # fmt: skip
@@ -129,6 +132,12 @@ def test_the_relying_party_is_told_what_is_true_of_the_pushed_generation(termina
     ):
         assert line in lines
     assert not [line for line in lines if "JSON" in line]
+
+
+@pytest.mark.parametrize("rule", ["optional", "refused"])
+def test_the_relying_party_is_told_whether_a_context_type_is_wanted(terminal: Terminal, rule: str) -> None:
+    """D63."""
+    assert f"authentication_context_type is {rule}" in told(terminal.done(*ADD, "--context-type-rule", rule))
 
 
 def test_the_relying_party_is_told_what_is_true_of_each_generation(

@@ -62,7 +62,8 @@ def test_a_missing_parameter_is_invalid_request_and_is_named(shared: World, name
     if name in OPTIONAL and name not in shared.expected.required:
         accept(shared, **{name: value})
         return
-    assert refuse(shared, **{name: value}) == f"parameter {name} is missing"
+    sentence = refuse(shared, **{name: value})
+    assert sentence.removesuffix(": the context_type_rule of this client is required") == f"parameter {name} is missing"
 
 
 @pytest.mark.parametrize("value", [None, "", "authinfo", "OPENID", "authinfo tpauthinfo"])
@@ -187,6 +188,33 @@ def test_a_context_type_on_the_clients_list_is_taken(world: World) -> None:
     assert accept(world, authentication_context_type="APP_PAYMENT_DEFAULT").context_type == "APP_PAYMENT_DEFAULT"
     refusal = world.push(authentication_context_type="APP_AUTHENTICATION_DEFAULT", state="s")
     json_refusal(refusal, 400, "invalid_request", state="s")
+
+
+@pytest.mark.parametrize("value", [None, "", "APP_AUTHENTICATION_DEFAULT"])
+def test_a_client_with_the_rule_optional_may_leave_its_context_type_out(world: World, value: str | None) -> None:
+    """D63."""
+    world.registers(context_type_rule="optional")
+    assert accept(world, authentication_context_type=value).context_type == (value or None)
+
+
+@pytest.mark.parametrize("rule", ["required", "optional"])
+def test_the_clients_list_holds_whatever_its_rule(world: World, rule: str) -> None:
+    """D63, D11."""
+    world.registers(context_type_rule=rule, context_types=("APP_PAYMENT_DEFAULT",))
+    refusal = world.push(authentication_context_type="APP_AUTHENTICATION_DEFAULT", state="s")
+    assert "must be one of APP_PAYMENT_DEFAULT" in json_refusal(refusal, 400, "invalid_request", state="s")
+
+
+@pytest.mark.parametrize("value", ["APP_AUTHENTICATION_DEFAULT", "x"])
+def test_a_client_with_the_rule_refused_must_leave_its_context_type_out(world: World, value: str) -> None:
+    """D63: in every generation, with a sentence that names the rule; nothing is spent."""
+    world.registers(context_type_rule="refused")
+    with world.nothing_spent():
+        refusal = world.push(authentication_context_type=value, state="s")
+        told = json_refusal(refusal, 400, "invalid_request", state="s")
+    assert told == "leave authentication_context_type out: the context_type_rule of this client is refused"
+    for absent in (None, ""):
+        assert accept(world, authentication_context_type=absent).context_type is None
 
 
 @pytest.mark.parametrize("value", ["x" * 100, "Aa0 .,-@'!()", None, ""])

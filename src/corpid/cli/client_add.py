@@ -60,6 +60,10 @@ Stringified = Annotated[
     typer.Option("--stringified-blocks/--no-stringified-blocks", help="Blocks of userinfo are strings that hold JSON."),
 ]
 ContextType = Annotated[list[str] | None, typer.Option(help="An authentication_context_type it may send; repeat.")]
+ContextTypeRule = Annotated[
+    str | None,
+    typer.Option(help="Whether authentication_context_type is required (default), optional or refused."),
+]
 AssuranceLevel = Annotated[int | None, typer.Option(help="The level of assurance where it asks for none: 2.")]
 Sector = Annotated[str | None, typer.Option(help="private (default; consent is asked) or government.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -84,6 +88,7 @@ def add(
     userinfo_encryption_enc: UserinfoEnc = None,
     stringified_blocks: Stringified = None,
     context_type: ContextType = None,
+    context_type_rule: ContextTypeRule = None,
     assurance_level: AssuranceLevel = None,
     sector: Sector = None,
     json: AsJson = False,
@@ -96,9 +101,13 @@ def add(
         "subject": subject, "id_token_encryption_alg": id_token_encryption_alg,
         "id_token_encryption_enc": id_token_encryption_enc, "userinfo_signing_alg": userinfo_signing_alg,
         "userinfo_encryption_enc": userinfo_encryption_enc, "stringified_blocks": stringified_blocks,
-        "context_types": context_type or None, "assurance_level": assurance_level, "sector": sector,
+        "context_types": context_type or None, "context_type_rule": context_type_rule,
+        "assurance_level": assurance_level, "sector": sector,
     }  # fmt: skip
-    client, remarks, chosen = output.run(_add(client_id, members))
+    _show(*output.run(_add(client_id, members)), json=json)
+
+
+def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: bool) -> None:
     for remark in remarks:
         output.warn(remark)
     if json:
@@ -154,6 +163,8 @@ def _interface(client: Client, generation: Generation, chosen: Settings) -> Iter
         yield f"until the end of {client.token_endpoint_audience_until} the token endpoint is accepted as aud, too"
     yield f"scopes are {' '.join(scope for scope in client.scopes if scope in generation.scopes)}"
     yield f"requests are {'pushed (PAR)' if generation.pushed else 'query parameters of authorize'}"
+    if generation.pushed and client.context_type_rule != "required":
+        yield f"authentication_context_type is {client.context_type_rule}"
     yield f"tokens are {generation.scheme}{', bound to its key' if generation.sender_constrained else ''}"
     is_encrypted = generation.id_token_encrypted or client.id_token_encryption_alg
     wrapped = [client.id_token_encryption_alg] if client.id_token_encryption_alg else []

@@ -206,6 +206,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "userinfo_encryption_enc": Key(member="userinfo_encryption_enc", read=ENCRYPTION, clearable=True),
             "stringified_blocks": Key(member="stringified_blocks", read=values.yes_or_no),
             "context_types": Key(member="context_types", read=values.texts(values.identifier(64), least=1)),
+            "context_type_rule": Key(member="context_type_rule", read=values.one_of("required", "optional", "refused")),
             "assurance_level": Key(member="assurance_level", read=values.whole_number),
             "sector": Key(member="sector", read=values.one_of("private", "government")),
             "enabled": Key(member="enabled", read=values.yes_or_no),

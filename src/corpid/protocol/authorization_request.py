@@ -36,6 +36,7 @@ _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+")
 _MESSAGE: Final = re.compile(r"[A-Za-z0-9 .,\-@'!()]+")
 _PROMPTS: Final = frozenset({"none", "login", "consent", "select_account"})
 _MODE_CHARACTERS: Final = 32
+_CONTEXT_TYPE: Final = "authentication_context_type"
 _LANGUAGE_TAG: Final = re.compile(r"[A-Za-z0-9-]{1,35}")
 _MAX_AGE: Final = re.compile(r"[0-9]{1,9}")
 
@@ -47,7 +48,7 @@ def validate(
 
     `jkt` is the thumbprint of the key that the code will be bound to. Raises InvalidRequest or InvalidScope, in the
     query also RequestNotSupported or RequestURINotSupported.
-    Source: Spec 4.1, RFC 9126 §2.1, D10-D14, D40
+    Source: Spec 4.1, RFC 9126 §2.1, D10-D14, D40, D63
     """
     response_mode = _response_mode(parameters, generation)
     _refuse_objects(parameters, generation)
@@ -60,7 +61,7 @@ def validate(
     challenge = pkce.validate_challenge(
         required(parameters, "code_challenge"), required(parameters, "code_challenge_method")
     )
-    for name in sorted(generation.required_parameters):
+    for name in sorted(generation.required_parameters - {_CONTEXT_TYPE}):
         required(parameters, name)
     return AuthorizationRequest(
         client_id=client.client_id,
@@ -76,7 +77,7 @@ def validate(
             client_level=client.assurance_level,
             generation=generation,
         ),
-        context_type=_context_type(parameters, client),
+        context_type=_context_type(parameters, client, generation),
         context_message=_context_message(parameters),
         jkt=jkt,
         response_mode=response_mode,
@@ -102,10 +103,15 @@ def _printable(parameters: dict[str, str], name: str, longest: int) -> str | Non
     return value
 
 
-def _context_type(parameters: dict[str, str], client: Client) -> str | None:
-    value = parameters.get("authentication_context_type")
+def _context_type(parameters: dict[str, str], client: Client, generation: Generation) -> str | None:
+    value, rule = parameters.get(_CONTEXT_TYPE), client.context_type_rule
+    registered = f"the context_type_rule of this client is {rule}"
+    if value is None and rule == "required" and _CONTEXT_TYPE in generation.required_parameters:
+        raise InvalidRequest(f"parameter {_CONTEXT_TYPE} is missing: {registered}")
+    if value is not None and rule == "refused":
+        raise InvalidRequest(f"leave {_CONTEXT_TYPE} out: {registered}")
     if value is not None and value not in client.context_types:
-        raise InvalidRequest(f"authentication_context_type must be one of {', '.join(client.context_types)}")
+        raise InvalidRequest(f"{_CONTEXT_TYPE} must be one of {', '.join(client.context_types)}")
     return value
 
 

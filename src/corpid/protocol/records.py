@@ -13,6 +13,7 @@ import msgspec
 
 SubjectMode = Literal["user", "entity"]
 Sector = Literal["private", "government"]
+ContextTypeRule = Literal["required", "optional", "refused"]
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """nests the signed answer in a JWE (D22)"""
     stringified_blocks: bool = False
     context_types: tuple[str, ...] = ("APP_AUTHENTICATION_DEFAULT",)
+    context_type_rule: ContextTypeRule = "required"
+    """whether its requests must, may or must not name one of them, where the generation requires it (D63)"""
     assurance_level: int = 2
     sector: Sector = "private"
     enabled: bool = True
