@@ -29,7 +29,7 @@ ADD = (
 FILE = "clients: {rp: {name: RP, redirect_uris: ['https://rp.example/cb'], jwks_uri: https://rp.example/j}}"
 LEAVING = ("--generation", "current", "--generation", "legacy", "--legacy-until", "2027-03-31")
 EVERY_OPTION = (
-    *ADD, *LEAVING, "--token-endpoint-audience-until", "2026-12-31", "--scope", "openid", "--scope", "authinfo",
+    *ADD, *LEAVING, "--endpoint-audience-until", "2026-12-31", "--scope", "openid", "--scope", "authinfo",
     "--subject", "entity", "--sector", "government", "--id-token-encryption-alg", "ECDH-ES+A128KW",
     "--id-token-encryption-enc", "A256GCM", "--userinfo-signing-alg", "ES256", "--userinfo-encryption-enc", "A256GCM",
     "--stringified-blocks", "--context-type", "APP_PAYMENT_DEFAULT", "--context-type-rule", "optional",
@@ -38,7 +38,7 @@ EVERY_OPTION = (
 EVERY_MEMBER: dict[str, Any] = {
     "name": "RP", "redirect_uris": ["https://rp.example/cb"], "jwks": None, "jwks_uri": "https://rp.example/j",
     "scopes": ["openid", "authinfo"], "services": [], "generations": ["current", "legacy"],
-    "legacy_until": "2027-03-31", "token_endpoint_audience_until": "2026-12-31", "subject": "entity",
+    "legacy_until": "2027-03-31", "endpoint_audience_until": "2026-12-31", "subject": "entity",
     "id_token_encryption_alg": "ECDH-ES+A128KW", "id_token_encryption_enc": "A256GCM", "userinfo_signing_alg": "ES256",
     "userinfo_encryption_enc": "A256GCM", "stringified_blocks": True, "context_types": ["APP_PAYMENT_DEFAULT"],
     "context_type_rule": "optional",
@@ -82,11 +82,37 @@ def test_a_client_leaves_legacy_by_a_file_and_an_older_export_takes_it_back(term
     terminal.done(*EVERY_OPTION)
     before = shown(terminal)
     exported = terminal.file(terminal.done("export"), "before.yaml")
-    leaving = "clients: {rp: {generations: [current], legacy_until: none, token_endpoint_audience_until: none}}"
+    leaving = "clients: {rp: {generations: [current], legacy_until: none, endpoint_audience_until: none}}"
     assert "legacy_until: 2027-03-31 → (none)" in terminal.done("apply", terminal.file(leaving))
     assert (shown(terminal)["legacy_until"], shown(terminal)["generations"]) == (None, ["current"])
     terminal.done("apply", exported)
     assert shown(terminal) == before
+
+
+FORMER = "token_endpoint_audience_until: 2026-12-31"
+
+
+def test_a_file_may_use_the_former_name_of_a_key_and_is_told_the_new_one(terminal: Terminal) -> None:
+    """D64: today's member migrates; an export of an older version applies, and the next export has the new name."""
+    result = terminal.run("apply", terminal.file(FILE.replace("}}", f", {FORMER}}}}}")))
+    assert "token_endpoint_audience_until is deprecated: its name is endpoint_audience_until now" in result.stderr
+    assert shown(terminal)["endpoint_audience_until"] == "2026-12-31"
+    exported = terminal.done("export")
+    assert "    endpoint_audience_until: 2026-12-31" in exported.replace("'", "")
+    assert "token_endpoint" not in exported
+
+
+def test_both_names_of_a_key_are_refused(terminal: Terminal) -> None:
+    """D64: nobody has to guess which of them holds."""
+    both = FILE.replace("}}", f", {FORMER}, endpoint_audience_until: 2027-01-01}}}}")
+    said = terminal.refused("apply", terminal.file(both))
+    assert "endpoint_audience_until: line 1 says it already, under its other name" in said
+
+
+def test_the_command_takes_the_former_name_of_its_option(terminal: Terminal) -> None:
+    """D64."""
+    terminal.done(*ADD, "--token-endpoint-audience-until", "2026-12-31")
+    assert shown(terminal)["endpoint_audience_until"] == "2026-12-31"
 
 
 def test_the_refusal_of_a_file_says_in_which_line_a_generation_lacks_its_end(terminal: Terminal) -> None:
@@ -146,7 +172,7 @@ def test_the_relying_party_is_told_what_is_true_of_each_generation(
     monkeypatch.setenv("CORPID_GENERATIONS", "current,legacy")
     monkeypatch.setenv("CORPID_ACR_PREFIX", "urn:own:")
     output = terminal.done(
-        *ADD, *LEAVING, "--token-endpoint-audience-until", "2026-12-31", "--userinfo-encryption-enc", "A256GCM",
+        *ADD, *LEAVING, "--endpoint-audience-until", "2026-12-31", "--userinfo-encryption-enc", "A256GCM",
         "--stringified-blocks", "--subject", "entity",
     )  # fmt: skip
     legacy, _, current = output.partition("With legacy")[2].partition("With current")
@@ -165,6 +191,7 @@ def test_the_relying_party_is_told_what_is_true_of_each_generation(
     assert not [line for line in told(legacy) if line.startswith("acr")]
     for line in (
         "sub names the entity, and the person is nested",
+        "until the end of 2026-12-31 the PAR or token endpoint that is asked is accepted as aud, too",
         "acr is urn:own:2",
         "blocks of userinfo are text that holds JSON: auth_info, tp_auth_info",
     ):

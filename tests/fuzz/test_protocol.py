@@ -127,7 +127,9 @@ def test_assertions(examples: int, generation: Generation) -> None:
 
     def check(given: dict[str, str]) -> None:
         try:
-            candidate = client_assertion.read(given, issuer=ISSUER, generation=generation, now=NOW)
+            candidate = client_assertion.read(
+                given, issuer=ISSUER, endpoint=f"{ISSUER}/request", generation=generation, now=NOW
+            )
         except InvalidClient as refused:
             told(refused)
             return

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from corpid.cli.migration import migration
 from corpid.sandbox.interfaces import INTERFACES
-from tests.protocol.deployment import FAR, ISSUER, TOKEN
+from tests.protocol.deployment import FAR, ISSUER, PAR, TOKEN
 
 if TYPE_CHECKING:
     from corpid.sandbox.relying_party import RelyingParty
@@ -30,7 +30,7 @@ def world(worlds: Worlds) -> World:
     made = worlds.fresh(generations=("current", "legacy"))
     written(made)  # what earlier tests counted is still held in memory
     made.reset()
-    made.registers(generations=("legacy", "current"), legacy_until=FAR, token_endpoint_audience_until=FAR)
+    made.registers(generations=("legacy", "current"), legacy_until=FAR, endpoint_audience_until=FAR)
     made.sign_in()
     return made
 
@@ -58,13 +58,13 @@ def shown(world: World, *arguments: str) -> str:
     return result.stdout
 
 
-def reported(world: World, client_id: str = "rp-1") -> dict[str, Any]:
-    found = {each["client_id"]: each for each in json.loads(shown(world, "--json"))}
-    return dict(found[client_id])
+def reported(world: World, client_id: str = "rp-1", generation: str = "legacy") -> dict[str, Any]:
+    found = {(each["client_id"], each["generation"]): each for each in json.loads(shown(world, "--json"))}
+    return dict(found[client_id, generation])
 
 
-def habits(world: World) -> dict[str, int]:
-    return {each["habit"]: each["count"] for each in reported(world)["habits"]}
+def habits(world: World, generation: str = "legacy") -> dict[str, int]:
+    return {each["habit"]: each["count"] for each in reported(world, generation=generation)["habits"]}
 
 
 def rows(world: World) -> set[tuple[Any, ...]]:
@@ -182,6 +182,40 @@ def test_current_counts_nothing(world: World) -> None:
         world.tokens(rp)
     assert rows(world) == set()
     assert reported(world)["uses"] == 0
+
+
+@pytest.mark.parametrize(
+    ("at_par", "at_token", "counted"),
+    [
+        (PAR, TOKEN, {"par_endpoint_audience": 2, "token_endpoint_audience": 2}),
+        (PAR, ISSUER, {"par_endpoint_audience": 2}),
+        (ISSUER, TOKEN, {"token_endpoint_audience": 2}),
+    ],
+)
+def test_in_current_an_endpoint_as_audience_is_counted_and_nothing_else(
+    world: World, at_par: str, at_token: str, counted: dict[str, int]
+) -> None:
+    """D64: counted in the migration report, once for each redeemed code."""
+    for _ in range(2):
+        rp = world.party()
+        code = world.code(rp, client_assertion=rp.assertion(aud=at_par))
+        assert world.redeem(code, rp, client_assertion=rp.assertion(aud=at_token)).status_code == 200
+    world.tokens(world.party())
+    assert habits(world, "current") == counted
+    found = reported(world, generation="current")
+    assert (found["uses"], found["last_at"], found["successor"]) == (2, int(world.clock.now), None)
+    assert (found["allowed"], found["last_day"], found["passed"]) == (True, FAR, False)
+    text = shown(world)
+    assert "Clients whose assertions may name an endpoint" in text
+    assert "rp-1: current, without endpoint_audience_until, would refuse this" in text
+    assert reported(world)["uses"] == 0
+
+
+def test_a_client_without_an_exception_is_not_told_of_in_current(world: World) -> None:
+    """D64: the report is about what ends."""
+    world.registers("rp-2", generations=("current",))
+    world.tokens(world.party("rp-2"))
+    assert "rp-2" not in shown(world)
 
 
 def test_nothing_of_a_request_is_kept(world: World) -> None:

@@ -37,7 +37,7 @@ def refused(world: World, /, **claims: Any) -> str:
 
 
 def token_endpoint_until(world: World, day: str | None) -> None:
-    world.registers(generations=("legacy",), legacy_until=FAR, token_endpoint_audience_until=day)
+    world.registers(generations=("legacy",), legacy_until=FAR, endpoint_audience_until=day)
 
 
 @pytest.mark.parametrize("ago", [0, 400])
@@ -131,7 +131,7 @@ def test_no_other_audience_is_taken_even_then(world: World, audience: Any) -> No
 
 def test_nobody_learns_from_a_refusal_whether_a_client_exists_or_what_it_may_do(world: World) -> None:
     """D28: unknown client, failed signature and an audience that is this client's setting share one sentence."""
-    world.registers("rp-2", token_endpoint_audience_until=FAR)
+    world.registers("rp-2", endpoint_audience_until=FAR)
     sentences = {
         json_refusal(world.redeem("lx", rp, client_assertion=assertion), 401, "invalid_client")
         for rp in (world.party("nobody"), world.party("rp-1"), world.party("rp-2"))
@@ -164,12 +164,12 @@ def test_the_allowance_is_one_clients_alone(world: World) -> None:
     assert world.redeem(code, other).status_code == 200
 
 
-def test_side_by_side_the_longer_life_and_the_audience_are_for_legacy_codes_alone(worlds: Worlds) -> None:
+def test_side_by_side_the_longer_life_and_the_missing_jti_are_for_legacy_codes_alone(worlds: Worlds) -> None:
     """Decisions "Generations": a token request has its code's generation, a push has the pushed one."""
     world = worlds.fresh(generations=("current", "legacy"))
-    rp = world.registers(generations=("legacy", "current"), legacy_until=FAR, token_endpoint_audience_until=FAR)
+    rp = world.registers(generations=("legacy", "current"), legacy_until=FAR, endpoint_audience_until=FAR)
     now = int(world.clock.now)
-    for claims in ({"aud": TOKEN}, {"exp": now + 600}, {"jti": None}):
+    for claims in ({"exp": now + 600}, {"jti": None}):
         json_refusal(
             world.push(rp, client_assertion=rp.assertion(**claims), state="s"), 401, "invalid_client", state="s"
         )
@@ -199,6 +199,6 @@ def test_a_client_that_is_not_marked_is_judged_as_current_whatever_its_code_look
         stranger = world.party("nobody")
         answer = world.redeem(code, stranger, client_assertion=stranger.assertion(**claims))
         assert json_refusal(answer, 401, "invalid_client") == unmarked
-    world.registers(generations=("legacy", "current"), legacy_until=FAR, token_endpoint_audience_until=FAR)
+    world.registers(generations=("legacy", "current"), legacy_until=FAR, endpoint_audience_until=FAR)
     marked = {**claims, **({"exp": world.clock.now + 500} if "exp" in claims else {})}
     json_refusal(asserted(world, code, **marked), 400, "invalid_grant")

@@ -41,8 +41,10 @@ LegacyUntil = Annotated[str | None, typer.Option(metavar="DATE", help="Its last 
 AudienceUntil = Annotated[
     str | None,
     typer.Option(
+        "--endpoint-audience-until",
+        "--token-endpoint-audience-until",
         metavar="DATE",
-        help="Last day on which its assertions at legacy may name the token endpoint as aud, YYYY-MM-DD.",
+        help="Last day on which its assertions may name the endpoint they are sent to as aud, YYYY-MM-DD; not with fapi2.",
     ),
 ]
 Subject = Annotated[str | None, typer.Option(help="Whom sub names: user (default) or entity.")]
@@ -80,7 +82,7 @@ def add(
     service: Service = None,
     generation: Generations = None,
     legacy_until: LegacyUntil = None,
-    token_endpoint_audience_until: AudienceUntil = None,
+    endpoint_audience_until: AudienceUntil = None,
     subject: Subject = None,
     id_token_encryption_alg: IdTokenAlg = None,
     id_token_encryption_enc: IdTokenEnc = None,
@@ -97,7 +99,7 @@ def add(
     members: dict[str, object] = {
         "name": name, "redirect_uris": redirect_uri, "jwks": _key_set(jwks), "jwks_uri": jwks_uri,
         "scopes": scope or None, "services": service or None, "generations": generation or None,
-        "legacy_until": legacy_until, "token_endpoint_audience_until": token_endpoint_audience_until,
+        "legacy_until": legacy_until, "endpoint_audience_until": endpoint_audience_until,
         "subject": subject, "id_token_encryption_alg": id_token_encryption_alg,
         "id_token_encryption_enc": id_token_encryption_enc, "userinfo_signing_alg": userinfo_signing_alg,
         "userinfo_encryption_enc": userinfo_encryption_enc, "stringified_blocks": stringified_blocks,
@@ -159,8 +161,9 @@ def _interface(client: Client, generation: Generation, chosen: Settings) -> Iter
         yield "not served here so far: CORPID_GENERATIONS does not name it"
     if generation.ends:
         yield f"until the end of {client.legacy_until} ({chosen.timezone})"
-    if generation.token_endpoint_audience and client.token_endpoint_audience_until:
-        yield f"until the end of {client.token_endpoint_audience_until} the token endpoint is accepted as aud, too"
+    if generation.endpoint_audience and client.endpoint_audience_until:
+        asked = "PAR or token endpoint that is asked" if generation.pushed else "token endpoint"
+        yield f"until the end of {client.endpoint_audience_until} the {asked} is accepted as aud, too"
     yield f"scopes are {' '.join(scope for scope in client.scopes if scope in generation.scopes)}"
     yield f"requests are {'pushed (PAR)' if generation.pushed else 'query parameters of authorize'}"
     if generation.pushed and client.context_type_rule != "required":

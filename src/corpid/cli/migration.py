@@ -1,4 +1,4 @@
-"""`corpid client migration`: who still uses a generation that ends, and what each has to change."""
+"""`corpid client migration`: who still uses a generation or an exception that ends, and what each has to change."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from corpid.cli import output
 from corpid.directory.access import OPERATOR
 from corpid.flows.administration.migration import report
 from corpid.protocol.generations import GENERATIONS
+from corpid.settings.presets import client_rules
 
 if TYPE_CHECKING:
     from corpid.flows.administration.migration import ClientUse
@@ -23,7 +24,7 @@ _HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends
 def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show who still uses legacy, until when they may, and what current would refuse of what they do.
 
-    Servers count sign-ins and habits and write them once a second; no request is stored.
+    Clients of other generations are listed whose assertions may name an endpoint as aud. Servers count sign-ins and habits and write them once a second; no request is stored.
     """
     found, served = output.run(_report())
     if json:
@@ -33,7 +34,15 @@ def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
     for name in ending:
         if name not in served:
             output.warn(f"This deployment does not serve {name}: its generations are {', '.join(served)}.")
-    names = ", ".join(ending)
+    _say_generations(", ".join(ending), [each for each in found if each.successor])
+    exceptions = [each for each in found if not each.successor]
+    if exceptions:
+        output.table("Clients whose assertions may name an endpoint", _HEADINGS, [_row(each) for each in exceptions])
+        for use in exceptions:
+            _say_what_to_change(use)
+
+
+def _say_generations(names: str, found: list[ClientUse]) -> None:
     if not found:
         output.say(f"No client may use {names}, and none has used it: it can be switched off.")
         return
@@ -57,8 +66,9 @@ def _row(use: ClientUse) -> tuple[str, ...]:
 
 def _say_what_to_change(use: ClientUse) -> None:
     refused = {one.refused: f"{_often(one.count)}, last {_moment(one.last_at)}" for one in use.habits}
+    by_whom = use.successor or f"{use.generation}, without endpoint_audience_until,"
     if refused:
-        output.members(f"{use.client_id}: {use.successor} would refuse this", refused)
+        output.members(f"{use.client_id}: {by_whom} would refuse this", refused)
     if not use.lists_successor:
         output.say(f"{use.client_id}: its record does not name {use.successor}; add it to its generations")
 
@@ -79,5 +89,6 @@ async def _report() -> tuple[list[ClientUse], tuple[str, ...]]:
     chosen = settings.load()
     async with open_registry(chosen) as stores:
         today = datetime.fromtimestamp(stores.clock(), chosen.timezone).date().isoformat()
-        found = await report(stores.registry, actor=OPERATOR, generations=GENERATIONS, today=today)
+        rules = client_rules(chosen)
+        found = await report(stores.registry, actor=OPERATOR, generations=GENERATIONS, today=today, rules=rules)
     return found, chosen.generations

@@ -46,6 +46,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     complete: frozenset[Kind]
     listed_members: frozenset[str]
     """user names whose memberships the file lists"""
+    remarks: tuple[Problem, ...] = ()
+    """what should be written otherwise, and is understood"""
 
     def of(self, kind: Kind) -> dict[tuple[str, ...], Entry]:
         """The entries of a kind, by key."""
@@ -69,6 +71,7 @@ def parse(content: bytes, file: str, *, plain_passwords: bool = False) -> Docume
         entries=reading.entries,
         complete=frozenset(reading.complete),
         listed_members=frozenset(entry.key[0] for entry in users if "memberships" in entry.lines),
+        remarks=tuple(reading.remarks),
     )
 
 
@@ -76,6 +79,7 @@ class _Reading:
     def __init__(self, plain_passwords: bool) -> None:
         self.plain_passwords = plain_passwords
         self.problems: list[Problem] = []
+        self.remarks: list[Problem] = []
         self.complete: set[Kind] = set()
         self.entries: dict[Kind, dict[tuple[str, ...], Entry]] = {kind: {} for kind in KINDS}
 
@@ -147,17 +151,26 @@ class _Reading:
         fields: dict[str, object] = {}
         lines: dict[str, int] = {}
         for key, value in node.entries:
-            rule = section.keys.get(key.text)
+            rule = section.keys.get(self._name(section, key))
             if rule is None:
                 hint = suggestion(key.text, section.keys)
                 self._report(key.line, f"{quoted(key.text)} is no key of {described}{hint}")
                 continue
+            if rule.member in lines:
+                self._report(key.line, f"{key.text}: line {lines[rule.member]} says it already, under its other name")
             lines[rule.member] = key.line
             try:
                 fields[rule.member] = rule.value(value)
             except Malformed as error:
                 self._report(error.line, f"{key.text}: {error.reason}")
         return fields, lines
+
+    def _name(self, section: Section, key: Scalar) -> str:
+        """The name of a key, also for one that had another; the file is told to use the new one."""
+        name = section.former.get(key.text, key.text)
+        if name != key.text:
+            self.remarks.append(Problem(key.line, f"{key.text} is deprecated: its name is {name} now"))
+        return name
 
     def _add(self, entry: Entry) -> None:
         if entry.kind == "user":

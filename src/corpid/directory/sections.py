@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from corpid.directory import parameters, values
@@ -98,6 +98,8 @@ class Section:
     identity: tuple[str, ...]
     identifier: Reader | None = None
     """how the key of an entry is read; None for a list of rows"""
+    former: dict[str, str] = field(default_factory=dict)
+    """former name of a key, which is still read → its name"""
 
 
 _ROW: Final = {
@@ -187,6 +189,7 @@ SECTIONS: Final[dict[str, Section]] = {
         kind="client",
         identity=("client_id",),
         identifier=CLIENT_ID,
+        former={"token_endpoint_audience_until": "endpoint_audience_until"},
         keys={
             "name": Key(member="name", read=values.name(100), needed=True),
             "redirect_uris": Key(member="redirect_uris", read=values.texts(URI, least=1), needed=True),
@@ -196,9 +199,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "services": Key(member="services", read=values.texts(SERVICE_ID)),
             "generations": Key(member="generations", read=values.texts(values.identifier(32))),
             "legacy_until": Key(member="legacy_until", read=values.day, clearable=True),
-            "token_endpoint_audience_until": Key(
-                member="token_endpoint_audience_until", read=values.day, clearable=True
-            ),
+            "endpoint_audience_until": Key(member="endpoint_audience_until", read=values.day, clearable=True),
             "subject": Key(member="subject", read=values.one_of("user", "entity")),
             "id_token_encryption_alg": Key(member="id_token_encryption_alg", read=WRAP, clearable=True),
             "id_token_encryption_enc": Key(member="id_token_encryption_enc", read=ENCRYPTION),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import kinds, replays
+from corpid.flows import kinds, rates, replays
 from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
 from corpid.protocol import client_assertion
 from corpid.protocol.client_assertion import Assertion, KeyNotFound
 from corpid.protocol.errors import InvalidClient, InvalidRequest, ServerError
 from corpid.protocol.limits import CLOCK_AHEAD_SECONDS
+from corpid.protocol.metadata import PAR_PATH, TOKEN_PATH
 from corpid.protocol.records import Client
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from corpid.ports import TransientUnit
     from corpid.protocol.client_assertion import Candidate
     from corpid.protocol.generations import Generation
+
+
+_PATHS: Final[Mapping[str, str]] = MappingProxyType({rates.PAR: PAR_PATH, rates.TOKEN: TOKEN_PATH})
 
 
 class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,29 +55,44 @@ async def authenticate(
     """Authenticate the client by its assertion; nothing is spent yet, but the request is counted (D47).
 
     `endpoint` is one of flows.rates, `address` the caller's. `authorization` are the request's Authorization headers: another method beside the assertion is refused.
-    Raises InvalidClient, InvalidRequest, ServerError, TooManyRequests. Source: RFC 7523 §3, D5, D8, D27
+    Raises InvalidClient, InvalidRequest, ServerError, TooManyRequests. Source: RFC 7523 §3, D5, D8, D27, D64
     """
     await provider.rates.address(endpoint, address, now)
     if "client_assertion" in parameters and ("client_secret" in parameters or authorization):
         raise InvalidRequest("use client_assertion alone, without client_secret or an Authorization header")
-    issuer = provider.policy.base_url
-    candidate = client_assertion.read(parameters, issuer=issuer, generation=generation, now=now)
+    candidate = _read(provider, parameters, endpoint, generation, now)
     client = await provider.live.client(candidate.client_id, now)
     if client is None:
-        raise client_assertion.failed(candidate, issuer=issuer, detail="unknown or disabled client")
-    _judge_again(provider, parameters, client, candidate, generation, now)
-    client_assertion.validate_audience(candidate, client, issuer=issuer, today=provider.policy.today(now))
+        raise _failed(provider, candidate, "unknown or disabled client")
+    _judge_again(provider, parameters, client, candidate, generation, endpoint, now)
+    if not client_assertion.may_name_its_audience(candidate, client, today=provider.policy.today(now)):
+        raise _failed(provider, candidate, "aud is the endpoint, which this client may not name today")
     try:
         keys = await provider.client_keys.current(client, now=now)
         try:
             assertion = client_assertion.verify(candidate, keys, now=now)
         except KeyNotFound:
             keys = await provider.client_keys.refetched(client, now=now)
-            assertion = _verify_again(candidate, keys, issuer, now)
+            assertion = _verify_again(provider, candidate, keys, now)
     except KeySetUnavailable as error:
         raise no_key_set(error) from None
     await provider.rates.client(endpoint, client.client_id, address, now)
     return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
+
+
+def _read(
+    provider: Provider, parameters: Mapping[str, str], endpoint: str, generation: Generation, now: float
+) -> Candidate:
+    issuer = provider.policy.base_url
+    url = issuer + _PATHS[endpoint]
+    return client_assertion.read(parameters, issuer=issuer, endpoint=url, generation=generation, now=now)
+
+
+def _failed(provider: Provider, candidate: Candidate, detail: str) -> InvalidClient:
+    policy = provider.policy
+    return client_assertion.failed(
+        candidate, issuer=policy.base_url, developer_mode=policy.developer_mode, detail=detail
+    )
 
 
 def _judge_again(
@@ -81,27 +101,27 @@ def _judge_again(
     client: Client,
     candidate: Candidate,
     generation: Generation,
+    endpoint: str,
     now: float,
 ) -> None:
     """A caller names the generation by the code it sends, so another one's milder rules are for its own clients only.
 
     Raises InvalidClient. Source: D8, decisions "No downgrade"
     """
-    issuer, pushed = provider.policy.base_url, provider.policy.pushed
+    pushed = provider.policy.pushed
     if pushed is None or provider.policy.serves(client, generation, now):
         return
     try:
-        client_assertion.read(parameters, issuer=issuer, generation=pushed, now=now)
+        _read(provider, parameters, endpoint, pushed, now)
     except InvalidClient as error:
-        raise client_assertion.failed(candidate, issuer=issuer, detail=error.description) from None
+        raise _failed(provider, candidate, error.description) from None
 
 
-def _verify_again(candidate: Candidate, keys: ClientKeySet, issuer: str, now: float) -> Assertion:
+def _verify_again(provider: Provider, candidate: Candidate, keys: ClientKeySet, now: float) -> Assertion:
     try:
         return client_assertion.verify(candidate, keys, now=now)
     except KeyNotFound:
-        detail = "no registered key fits kid and alg, or none verifies it"
-        raise client_assertion.failed(candidate, issuer=issuer, detail=detail) from None
+        raise _failed(provider, candidate, "no registered key fits kid and alg, or none verifies it") from None
 
 
 async def spend(provider: Provider, unit: TransientUnit, assertion: Assertion, *, request_id: str, now: float) -> None:

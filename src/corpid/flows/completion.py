@@ -142,7 +142,7 @@ async def write_code(provider: Provider, unit: TransientUnit, caller: Caller, in
 
 def _habits(request: AuthorizationRequest) -> tuple[str, ...]:
     successor = GENERATIONS[request.generation].successor
-    return () if successor is None else habits.of_request(request, GENERATIONS[successor])
+    return request.habits + (() if successor is None else habits.of_request(request, GENERATIONS[successor]))
 
 
 def event(caller: Caller, interaction: Interaction, action: str, *, refused: str = "") -> AuditEvent:

@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.flows import client_authentication, kinds, possession, rates
 from corpid.flows.id_token_key import id_token_key
-from corpid.protocol import authorization_request
+from corpid.protocol import authorization_request, habits
 from corpid.protocol.dpop import Target
 from corpid.protocol.errors import InvalidRequest, UnauthorizedClient
 from corpid.protocol.limits import REQUEST_URI_SECONDS
@@ -71,6 +71,8 @@ async def push(
         jkt=possession.bound_key(proof, parameters.get("dpop_jkt"), generation=generation),
         acr_prefix=policy.acr_prefix,
     )
+    if caller.assertion.names_endpoint:
+        request = msgspec.structs.replace(request, habits=(habits.PAR_ENDPOINT_AUDIENCE,))
     id_token_key(client, generation, caller.keys, refusal=InvalidRequest)
     return await _write(provider, caller, proof, request, request_id=request_id, now=now)
 

@@ -171,17 +171,17 @@ async def _parties(provider: Provider, redemption: _Redemption, grant: Grant, no
 
 
 def _note_use(provider: Provider, redemption: _Redemption, grant: Grant, now: float) -> None:
-    """Count what a generation that ends is still used for, and how (`corpid client migration`)."""
+    """Count what a generation or an exception that ends is still used for, and how (`corpid client migration`)."""
     generation, assertion = redemption.generation, redemption.caller.assertion
-    if generation.successor is None:
-        return
     of_assertion = habits.of_assertion(
         lifetime=assertion.lifetime,
         has_jti=assertion.jti is not None,
-        names_token_endpoint=assertion.names_token_endpoint,
-        successor=GENERATIONS[generation.successor],
+        names_endpoint=assertion.names_endpoint,
+        successor=GENERATIONS[generation.successor] if generation.successor else None,
     )
-    provider.usage.note(grant.client_id, generation.name, (*grant.habits, *of_assertion), now)
+    found = (*grant.habits, *of_assertion)
+    if found or generation.successor:
+        provider.usage.note(grant.client_id, generation.name, found, now)
 
 
 async def _issue(provider: Provider, redemption: _Redemption, grant: Grant, subject: Parties, now: float) -> Issued:

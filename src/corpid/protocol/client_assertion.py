@@ -14,7 +14,6 @@ from corpid.jose import compact
 from corpid.jose.errors import BadSignature, MalformedToken
 from corpid.protocol.errors import InvalidClient
 from corpid.protocol.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
-from corpid.protocol.metadata import TOKEN_PATH
 from corpid.protocol.numeric_date import BadClaim, jti, numeric_date, seconds
 
 if TYPE_CHECKING:
@@ -42,8 +41,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     issued_at: float
     """iat; without one, as long before exp as the generation allows"""
     expires_at: float
-    names_token_endpoint: bool
-    """its aud is the token endpoint, which only a client that may do so is let through with (D8)"""
+    names_endpoint: bool
+    """its aud is the endpoint that it was sent to, which only a client that may do so is let through with (D64)"""
 
 
 class Assertion(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,13 +55,14 @@ class Assertion(msgspec.Struct, frozen=True, kw_only=True):
     """how long a spent jti is remembered"""
     lifetime: float
     """from iat to exp, seconds"""
-    names_token_endpoint: bool
+    names_endpoint: bool
 
 
-def read(parameters: Mapping[str, str], *, issuer: str, generation: Generation, now: float) -> Candidate:
-    """Parse the assertion among the parameters and validate its claims.
+def read(parameters: Mapping[str, str], *, issuer: str, endpoint: str, generation: Generation, now: float) -> Candidate:
+    """Parse the assertion among the parameters and validate its claims; `endpoint` is the URL that it was sent to.
 
-    What it names as audience is for `validate_audience`, once the client is known. Raises InvalidClient, in words that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8
+    What it names as audience is for `may_name_its_audience`, once the client is known. Raises InvalidClient, in words
+    that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8, D64
     """
     text = parameters.get("client_assertion")
     if parameters.get("client_assertion_type") != ASSERTION_TYPE:
@@ -71,7 +71,7 @@ def read(parameters: Mapping[str, str], *, issuer: str, generation: Generation, 
         raise InvalidClient("client_assertion is missing")
     try:
         token = compact.parse(text)
-        candidate = _validate(token, issuer=issuer, generation=generation, now=now)
+        candidate = _validate(token, issuer=issuer, endpoint=endpoint, generation=generation, now=now)
     except (MalformedToken, BadClaim) as error:
         raise InvalidClient(f"client_assertion: {error}") from None
     if parameters.get("client_id", candidate.client_id) != candidate.client_id:
@@ -79,7 +79,9 @@ def read(parameters: Mapping[str, str], *, issuer: str, generation: Generation, 
     return candidate
 
 
-def _validate(token: compact.Unverified, *, issuer: str, generation: Generation, now: float) -> Candidate:
+def _validate(
+    token: compact.Unverified, *, issuer: str, endpoint: str, generation: Generation, now: float
+) -> Candidate:
     claims = token.claims
     if token.header.get("typ") not in _TYPES:
         raise BadClaim("typ must be JWT or client-authentication+jwt")
@@ -88,8 +90,8 @@ def _validate(token: compact.Unverified, *, issuer: str, generation: Generation,
     client_id = claims.get("sub")
     if not isinstance(client_id, str) or not client_id or claims.get("iss") != client_id:
         raise BadClaim("iss and sub must both be the client_id")
-    names_token_endpoint = generation.token_endpoint_audience and claims.get("aud") == issuer + TOKEN_PATH
-    if claims.get("aud") != issuer and not names_token_endpoint:
+    names_endpoint = generation.endpoint_audience and claims.get("aud") == endpoint
+    if claims.get("aud") != issuer and not names_endpoint:
         raise BadClaim(_audience(issuer))
     identifier = jti(claims)
     if identifier is None and generation.assertion_jti_required:
@@ -101,7 +103,7 @@ def _validate(token: compact.Unverified, *, issuer: str, generation: Generation,
         jti=identifier,
         issued_at=issued_at,
         expires_at=expires_at,
-        names_token_endpoint=names_token_endpoint,
+        names_endpoint=names_endpoint,
     )
 
 
@@ -109,20 +111,21 @@ def _audience(issuer: str) -> str:
     return f"aud must be the issuer {issuer}, as one string"
 
 
-def failed(candidate: Candidate, *, issuer: str, detail: str) -> InvalidClient:
+def failed(candidate: Candidate, *, issuer: str, developer_mode: bool, detail: str) -> InvalidClient:
     """The refusal of a candidate for what the caller may not know: an unknown client, a setting, a signature.
 
-    One sentence for all of them, so that none tells whether a client exists; `detail` is for the log. Source: D28
+    One sentence for all of them, so that none tells whether a client exists; `detail` is for the log. In developer
+    mode it names the member that allows an endpoint as audience. Source: D28, D64
     """
-    more = f", or {_audience(issuer)}" if candidate.names_token_endpoint else ""
-    return InvalidClient(FAILED + more, detail=detail)
+    more = f", or {_audience(issuer)}" if candidate.names_endpoint else ""
+    hint = " (a client may name this endpoint until its endpoint_audience_until)" if more and developer_mode else ""
+    return InvalidClient(FAILED + more + hint, detail=detail)
 
 
-def validate_audience(candidate: Candidate, client: Client, *, issuer: str, today: str) -> None:
-    """The token endpoint as audience is for clients that may name it until a day. Raises InvalidClient (D8, D28)."""
-    until = client.token_endpoint_audience_until
-    if candidate.names_token_endpoint and (until is None or today > until):
-        raise failed(candidate, issuer=issuer, detail="aud is the token endpoint, which this client may not name today")
+def may_name_its_audience(candidate: Candidate, client: Client, *, today: str) -> bool:
+    """Whether the client may name the audience that it named: the issuer, or its endpoint until a day (D8, D64)."""
+    until = client.endpoint_audience_until
+    return not candidate.names_endpoint or (until is not None and today <= until)
 
 
 def _validate_times(claims: Mapping[str, object], *, generation: Generation, now: float) -> tuple[float, float]:
@@ -170,6 +173,6 @@ def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion
             issued_at=candidate.issued_at,
             remember_seconds=candidate.expires_at - now + CLOCK_AHEAD_SECONDS + SPENT_MARGIN_SECONDS,
             lifetime=candidate.expires_at - candidate.issued_at,
-            names_token_endpoint=candidate.names_token_endpoint,
+            names_endpoint=candidate.names_endpoint,
         )
     raise KeyNotFound

@@ -33,7 +33,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "assertion_seconds": "longest life of a client assertion, in seconds",
         "assertion_iat_required": "a client assertion needs `iat`",
         "assertion_jti_required": "a client assertion needs `jti`, used once",
-        "token_endpoint_audience": "a client may be allowed to name the token endpoint as `aud`, until a day",
+        "endpoint_audience": "a client may be allowed to name the endpoint that it asks (PAR, token) as `aud`, until a day",
         "response_modes": "response modes, the default first",
         "acr_told": "the ID token has `acr`",
         "packed_subject": "`sub` packs the person; `userInfo` and `entityInfo` tell the rest",

@@ -66,8 +66,8 @@ class Generation:
     assertion_seconds: int
     assertion_iat_required: bool
     assertion_jti_required: bool
-    token_endpoint_audience: bool
-    """a client may be allowed, until a date, to name the token endpoint in its assertion (D8)"""
+    endpoint_audience: bool
+    """a client may be allowed, until a date, to name in its assertion the endpoint that it is sent to (D8, D64)"""
     response_modes: tuple[str, ...]
     """the first is the default"""
     acr_told: bool
@@ -136,7 +136,7 @@ CURRENT: Final = Generation(
     assertion_seconds=120,
     assertion_iat_required=True,
     assertion_jti_required=True,
-    token_endpoint_audience=False,
+    endpoint_audience=True,
     response_modes=("query",),
     acr_told=True,
     packed_subject=False,
@@ -197,6 +197,7 @@ FAPI2: Final = replace(
     proof_algorithms=("ES256",),
     assertion_seconds=600,
     assertion_iat_required=False,
+    endpoint_audience=False,
     id_token_encrypted=False,
     userinfo_signed=False,
 )
@@ -218,7 +219,6 @@ LEGACY: Final = replace(
     proof_algorithms=(),
     assertion_seconds=600,
     assertion_jti_required=False,
-    token_endpoint_audience=True,
     response_modes=("query", "fragment", "form_post"),
     acr_told=False,
     packed_subject=True,

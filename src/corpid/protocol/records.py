@@ -32,8 +32,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """empty: the pushed generation that the deployment serves"""
     legacy_until: str | None = None
     """the last day (YYYY-MM-DD, in the deployment's time zone) of the generation that ends"""
-    token_endpoint_audience_until: str | None = None
-    """the last day on which a legacy assertion may name the token endpoint instead of the issuer (D8)"""
+    endpoint_audience_until: str | None = None
+    """the last day on which an assertion may name the endpoint that it is sent to instead of the issuer (D8, D64)"""
     subject: SubjectMode = "user"
     id_token_encryption_alg: str | None = None
     """how content keys are wrapped; None: as the encryption key says (D21)"""
@@ -71,6 +71,8 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like
     max_age: int | None = None
     ui_locales: tuple[str, ...] = ()
     """language tags, the best first"""
+    habits: tuple[str, ...] = ()
+    """what is counted of its push (`protocol.habits`)"""
 
 
 class Asker(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,4 +104,4 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     amr: tuple[str, ...]
     acr: str
     habits: tuple[str, ...] = ()
-    """what the successor of its generation would refuse of the request (`protocol.habits`)"""
+    """what is counted of the request: the successor of its generation would refuse it, or an exception allowed it"""

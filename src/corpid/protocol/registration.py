@@ -38,9 +38,7 @@ _CLOSED_LISTS: Final[Mapping[str, Collection[str]]] = MappingProxyType(
     }
 )
 """member → the values that are implemented; nothing else can be registered"""
-_LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType(
-    {"legacy_until": "ends", "token_endpoint_audience_until": "token_endpoint_audience"}
-)
+_LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType({"legacy_until": "ends"})
 """member that holds a last day → the field of the generations that have one"""
 
 
@@ -169,10 +167,28 @@ def _ending_faults(client: Client, rules: Rules) -> Iterator[Fault]:
     for member, concern in _LAST_DAYS.items():
         day = getattr(client, member)
         able = _listed(generation.name for generation in GENERATIONS.values() if getattr(generation, concern))
-        if day is not None and not _is_day(day):
-            yield Fault(member, f"{shown(day)!r} is no date: write a day that exists, YYYY-MM-DD")
+        yield from _no_day(member, day)
         if day is not None and not any(getattr(generation, concern) for generation in used(client, rules)):
             yield Fault(member, f"no generation of this client has such a day: name {able} among them, or give no day")
+    yield from _audience_faults(client, rules)
+
+
+def _audience_faults(client: Client, rules: Rules) -> Iterator[Fault]:
+    """There is no exception in a generation in which every client's assertions name the issuer (D64)."""
+    member, day = "endpoint_audience_until", client.endpoint_audience_until
+    yield from _no_day(member, day)
+    strict = [generation.name for generation in used(client, rules) if not generation.endpoint_audience]
+    if day is not None and strict:
+        issuer = f"with {strict[0]} every client's assertions name the issuer alone as aud"
+        yield Fault(member, f"{issuer}: give no day, or a client of other generations")
+    if day is not None and not used(client, rules):
+        able = _listed(generation.name for generation in GENERATIONS.values() if generation.endpoint_audience)
+        yield Fault(member, f"this client is registered for no generation: name {able}, or give no day")
+
+
+def _no_day(member: str, day: str | None) -> Iterator[Fault]:
+    if day is not None and not _is_day(day):
+        yield Fault(member, f"{shown(day)!r} is no date: write a day that exists, YYYY-MM-DD")
 
 
 def _is_day(text: str) -> bool:

@@ -14,8 +14,8 @@ from corpid.protocol.client_assertion import (
     Candidate,
     KeyNotFound,
     failed,
+    may_name_its_audience,
     read,
-    validate_audience,
     verify,
 )
 from corpid.protocol.errors import InvalidClient
@@ -25,6 +25,7 @@ from tests.unit.protocol.given import CLIENT, ISSUER, NOW
 
 CLAIMS = {"iss": "rp-1", "sub": "rp-1", "aud": ISSUER, "jti": "one", "iat": int(NOW), "exp": int(NOW) + 60}
 TOKEN = ISSUER + "/mga/sps/oauth/oauth20/token"
+PAR = ISSUER + "/request"
 LAST_DAY = "2027-03-31"
 
 
@@ -36,7 +37,7 @@ def candidate(header: dict[str, Any] | None = None, alg: str = "ES256", **change
     """What is read of a token with these changes; None leaves a claim out."""
     claims = {name: value for name, value in {**CLAIMS, **changes}.items() if value is not None}
     text = sign(claims, alg=alg, **(header or {}))
-    return read(parameters(text), issuer=ISSUER, generation=CURRENT, now=NOW)
+    return read(parameters(text), issuer=ISSUER, endpoint=TOKEN, generation=CURRENT, now=NOW)
 
 
 def test_an_assertion_whose_claims_hold_becomes_a_candidate() -> None:
@@ -60,7 +61,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "both a number": ({"iss": 1, "sub": 1}, "iss and sub must both be the client_id"),
     "no aud": ({"aud": None}, f"aud must be the issuer {ISSUER}, as one string"),
     "aud as an array": ({"aud": [ISSUER]}, "as one string"),
-    "the token endpoint": ({"aud": ISSUER + "/mga/sps/oauth/oauth20/token"}, "as one string"),
+    "another endpoint": ({"aud": ISSUER + "/userinfo"}, "as one string"),
     "the issuer with a slash": ({"aud": ISSUER + "/"}, "as one string"),
     "no jti": ({"jti": None}, "jti is missing"),
     "an empty jti": ({"jti": ""}, "jti must be a string of 1 to 256"),
@@ -117,15 +118,21 @@ HEADERS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("header", "reason"), HEADERS.values(), ids=HEADERS.keys())
 def test_a_header_that_is_not_accepted_is_refused(header: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidClient, match=reason):
-        read(parameters(unsigned({"alg": "ES256", **header}, CLAIMS)), issuer=ISSUER, generation=CURRENT, now=NOW)
+        read(
+            parameters(unsigned({"alg": "ES256", **header}, CLAIMS)),
+            issuer=ISSUER,
+            endpoint=TOKEN,
+            generation=CURRENT,
+            now=NOW,
+        )
 
 
 @pytest.mark.parametrize("alg", ["none", "HS256", "RS256", "PS256", "EdDSA", "ES256 ", "es256"])
 def test_an_algorithm_outside_the_generations_list_is_refused(alg: str) -> None:
     with pytest.raises(InvalidClient, match="alg must be one of ES256, ES256K, ES384, ES512"):
-        read(parameters(unsigned({"alg": alg}, CLAIMS)), issuer=ISSUER, generation=CURRENT, now=NOW)
+        read(parameters(unsigned({"alg": alg}, CLAIMS)), issuer=ISSUER, endpoint=TOKEN, generation=CURRENT, now=NOW)
     with pytest.raises(InvalidClient, match=r"alg must be one of ES256$"):
-        read(parameters(unsigned({"alg": "ES384"}, CLAIMS)), issuer=ISSUER, generation=FAPI2, now=NOW)
+        read(parameters(unsigned({"alg": "ES384"}, CLAIMS)), issuer=ISSUER, endpoint=TOKEN, generation=FAPI2, now=NOW)
 
 
 def test_a_generation_decides_whether_iat_and_jti_are_needed() -> None:
@@ -144,16 +151,19 @@ def test_a_generation_decides_whether_iat_and_jti_are_needed() -> None:
 
 
 def of(generation: Generation, claims: dict[str, Any]) -> Candidate:
-    return read(parameters(sign(claims)), issuer=ISSUER, generation=generation, now=NOW)
+    return read(parameters(sign(claims)), issuer=ISSUER, endpoint=TOKEN, generation=generation, now=NOW)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS.values(), ids=lambda one: one.name)
-def test_the_token_endpoint_is_an_audience_in_legacy_alone(generation: Generation) -> None:
-    """D8: and there for a client that may name it, which is looked at once the client is known."""
+def test_the_endpoint_that_is_asked_may_be_an_audience_but_in_fapi2(generation: Generation) -> None:
+    """D64: for a client that may name it, which is looked at once the client is known; no other endpoint's URL."""
     claims = {**CLAIMS, "aud": TOKEN}
-    if generation is LEGACY:
-        assert of(generation, claims).names_token_endpoint
-        assert not of(generation, CLAIMS).names_token_endpoint
+    for aud in (PAR, [TOKEN], f"{TOKEN}/"):
+        with pytest.raises(InvalidClient, match=f"aud must be the issuer {ISSUER}, as one string"):
+            of(generation, {**CLAIMS, "aud": aud})
+    if generation is not FAPI2:
+        assert of(generation, claims).names_endpoint
+        assert not of(generation, CLAIMS).names_endpoint
         return
     with pytest.raises(InvalidClient, match="aud must be the issuer"):
         of(generation, claims)
@@ -168,18 +178,20 @@ def test_the_token_endpoint_is_an_audience_in_legacy_alone(generation: Generatio
         (None, LAST_DAY, False),
     ],
 )
-def test_a_client_may_name_the_token_endpoint_until_its_last_day(until: str | None, today: str, taken: bool) -> None:
-    """D8: per client, off, with an end date; refused in the words of an unknown client (D28)."""
-    client = msgspec.structs.replace(CLIENT, token_endpoint_audience_until=until)
-    validate_audience(of(LEGACY, CLAIMS), client, issuer=ISSUER, today=today)
-    candidate = of(LEGACY, {**CLAIMS, "aud": TOKEN})
-    if taken:
-        validate_audience(candidate, client, issuer=ISSUER, today=today)
-        return
-    with pytest.raises(InvalidClient) as refused:
-        validate_audience(candidate, client, issuer=ISSUER, today=today)
-    assert refused.value.description == failed(candidate, issuer=ISSUER, detail="unknown client").description
-    assert ISSUER in refused.value.description
+def test_a_client_may_name_its_endpoint_until_its_last_day(until: str | None, today: str, taken: bool) -> None:
+    """D8, D64: per client, off, with an end date."""
+    client = msgspec.structs.replace(CLIENT, endpoint_audience_until=until)
+    assert may_name_its_audience(of(CURRENT, CLAIMS), client, today=today)
+    assert may_name_its_audience(of(CURRENT, {**CLAIMS, "aud": TOKEN}), client, today=today) is taken
+
+
+def test_the_refusal_names_the_member_in_developer_mode_alone() -> None:
+    """D64, D28: the words are those for an unknown client, too."""
+    named, honest = of(CURRENT, {**CLAIMS, "aud": TOKEN}), of(CURRENT, CLAIMS)
+    for candidate, developer_mode, told in ((named, True, True), (named, False, False), (honest, True, False)):
+        refusal = failed(candidate, issuer=ISSUER, developer_mode=developer_mode, detail="unknown client")
+        assert ("endpoint_audience_until" in refusal.description) is told
+        assert (f"aud must be the issuer {ISSUER}" in refusal.description) is candidate.names_endpoint
 
 
 @pytest.mark.parametrize(
@@ -198,7 +210,7 @@ def test_without_an_assertion_or_with_a_foreign_client_id_the_client_is_invalid(
 ) -> None:
     """D5: invalid_client, status 401."""
     with pytest.raises(InvalidClient, match=reason) as refused:
-        read(given, issuer=ISSUER, generation=CURRENT, now=NOW)
+        read(given, issuer=ISSUER, endpoint=TOKEN, generation=CURRENT, now=NOW)
     assert refused.value.status == 401
 
 
@@ -219,7 +231,7 @@ def test_a_signature_by_the_registered_key_makes_an_assertion(alg: str, curve: s
         issued_at=NOW,
         remember_seconds=60 + 30 + 300,
         lifetime=60,
-        names_token_endpoint=False,
+        names_endpoint=False,
     )
 
 

@@ -31,19 +31,19 @@ def reasons(pushed: Generation | None = CURRENT, **members: object) -> list[str]
     ("members", "faults"),
     [
         (ENDING, []),
-        ({**ENDING, "generations": ("legacy",), "token_endpoint_audience_until": "2026-12-31"}, []),
+        ({**ENDING, "generations": ("legacy",), "endpoint_audience_until": "2026-12-31"}, []),
         ({**ENDING, "legacy_until": None}, [
             "legacy_until: legacy is served until an end date only: name its last day, YYYY-MM-DD"]),
         ({**ENDING, "legacy_until": "2027-02-30"}, [
             "legacy_until: '2027-02-30' is no date: write a day that exists, YYYY-MM-DD"]),
         ({**ENDING, "legacy_until": "20270331"}, [
             "legacy_until: '20270331' is no date: write a day that exists, YYYY-MM-DD"]),
-        ({**ENDING, "token_endpoint_audience_until": "tomorrow"}, [
-            "token_endpoint_audience_until: 'tomorrow' is no date: write a day that exists, YYYY-MM-DD"]),
+        ({**ENDING, "endpoint_audience_until": "tomorrow"}, [
+            "endpoint_audience_until: 'tomorrow' is no date: write a day that exists, YYYY-MM-DD"]),
         ({"legacy_until": LAST_DAY}, [
             f"legacy_until: {NO_SUCH_DAY}"]),
-        ({"generations": ("intermediate",), "token_endpoint_audience_until": LAST_DAY}, [
-            f"token_endpoint_audience_until: {NO_SUCH_DAY}"]),
+        ({"generations": ("intermediate",), "endpoint_audience_until": LAST_DAY}, []),
+        ({"endpoint_audience_until": LAST_DAY}, []),
         ({**ENDING, "generations": ("legacy", "current", "legacy", "legacy")}, [
             "generations: legacy is named more than once: once is enough"]),
     ],
@@ -51,6 +51,22 @@ def reasons(pushed: Generation | None = CURRENT, **members: object) -> list[str]
 def test_a_generation_that_ends_is_named_with_its_last_day(members: dict[str, Any], faults: list[str]) -> None:
     """D8; decisions.md, "No downgrade": LEGACY is named per client, with an end date."""
     assert reasons(**members) == faults
+
+
+@pytest.mark.parametrize(
+    ("pushed", "generations"), [(CURRENT, ("fapi2",)), (CURRENT, ("current", "fapi2")), (FAPI2, ())]
+)
+def test_a_client_of_fapi2_names_the_issuer_alone_as_audience(pushed: Generation, generations: tuple[str, ...]) -> None:
+    """D64: never in FAPI2, whether the client names it or the deployment serves it."""
+    [reason] = reasons(pushed, generations=generations, endpoint_audience_until=LAST_DAY)
+    assert reason.startswith("endpoint_audience_until: with fapi2 every client's assertions name the issuer alone")
+    assert reasons(pushed, generations=generations) == []
+
+
+def test_a_client_of_no_generation_has_no_audience_of_its_own() -> None:
+    """D64: where nothing is pushed, a client that names no generation has none."""
+    [reason] = reasons(None, endpoint_audience_until=LAST_DAY)
+    assert reason.startswith("endpoint_audience_until: this client is registered for no generation: name current, ")
 
 
 def test_the_last_day_is_served_and_the_next_is_not() -> None:

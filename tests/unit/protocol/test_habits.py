@@ -44,7 +44,7 @@ def test_a_successor_that_asks_for_less_finds_fewer_habits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lifetime", "has_jti", "names_token_endpoint", "shown"),
+    ("lifetime", "has_jti", "names_endpoint", "shown"),
     [
         (120, True, False, ()),
         (120.5, True, False, ("assertion_lifetime",)),
@@ -54,32 +54,35 @@ def test_a_successor_that_asks_for_less_finds_fewer_habits() -> None:
     ],
 )
 def test_an_assertions_habits_are_what_the_successor_does_not_accept(
-    lifetime: float, *, has_jti: bool, names_token_endpoint: bool, shown: tuple[str, ...]
+    lifetime: float, *, has_jti: bool, names_endpoint: bool, shown: tuple[str, ...]
 ) -> None:
-    """D8; a lifetime of exactly what is allowed is none."""
+    """D8, D64: the audience is counted whatever follows; a lifetime of exactly what is allowed is none."""
 
-    def of(successor: str) -> tuple[str, ...]:
+    def of(successor: str | None) -> tuple[str, ...]:
         return habits.of_assertion(
             lifetime=lifetime,
             has_jti=has_jti,
-            names_token_endpoint=names_token_endpoint,
-            successor=GENERATIONS[successor],
+            names_endpoint=names_endpoint,
+            successor=GENERATIONS[successor] if successor else None,
         )
 
     assert of("current") == shown
-    assert of("legacy") == ()
+    for successor in ("legacy", None):
+        assert of(successor) == (("token_endpoint_audience",) if names_endpoint else ())
 
 
 def test_every_habit_has_a_sentence_that_says_what_the_successor_expects() -> None:
     """Every habit that a request or an assertion can show."""
     bare = request(state=None, nonce=None, response_mode="fragment")
     found = habits.of_request(bare, CURRENT) + habits.of_assertion(
-        lifetime=601, has_jti=False, names_token_endpoint=True, successor=CURRENT
+        lifetime=601, has_jti=False, names_endpoint=True, successor=CURRENT
     )
+    found += (habits.PAR_ENDPOINT_AUDIENCE,)
     assert habits.SIGN_IN not in found
     assert sorted(habits.sentence(habit, CURRENT) for habit in found) == [
         "client assertions have no jti",
         "client assertions live longer than 120 s",
+        "client assertions name the PAR endpoint as aud; the issuer is expected",
         "client assertions name the token endpoint as aud; the issuer is expected",
         "requests have no nonce",
         "requests have no state",

@@ -107,8 +107,25 @@ def _entities() -> Codec[Entity]:
     )
 
 
+class _FormerClient(msgspec.Struct, frozen=True):
+    """The member whose name was another one, under which the version before reads and writes it."""
+
+    token_endpoint_audience_until: str | None = None
+
+
+def _client_text(client: Client) -> str:
+    """A client's record; what has a new name stands there under both, for nodes of the version before."""
+    former = {"token_endpoint_audience_until": client.endpoint_audience_until}
+    return msgspec.json.encode({**msgspec.to_builtins(client), **former}).decode()
+
+
 def _clients() -> Codec[Client]:
-    decoder = msgspec.json.Decoder(Client)
+    decoder, former = msgspec.json.Decoder(Client), msgspec.json.Decoder(_FormerClient)
+
+    def decode(row: Sequence[Any]) -> Client:
+        client, until = decoder.decode(row[0]), former.decode(row[0]).token_endpoint_audience_until
+        return client if until is None else msgspec.structs.replace(client, endpoint_audience_until=until)
+
     return Codec(
         columns=("record",),
         written=("client_id", "name", "enabled", "record"),
@@ -116,9 +133,9 @@ def _clients() -> Codec[Client]:
             "client_id": client.client_id,
             "name": client.name,
             "enabled": client.enabled,
-            "record": msgspec.json.encode(client).decode(),
+            "record": _client_text(client),
         },
-        decode=lambda row: decoder.decode(row[0]),
+        decode=decode,
     )
 
 

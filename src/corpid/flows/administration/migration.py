@@ -1,4 +1,4 @@
-"""Who still uses a generation that ends, and what each has to change before it does."""
+"""Who still uses a generation or an exception that ends, and what each has to change before it does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 
 from corpid.directory.access import Actor, Object, authorise
 from corpid.protocol import habits
+from corpid.protocol.registration import PLAIN_RULES, used
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from corpid.ports import Registry, UseCount
     from corpid.protocol.generations import Generation
     from corpid.protocol.records import Client
+    from corpid.protocol.registration import Rules
 
 
 class HabitUse(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a client did and the successor refuses; `last_at` in epoch seconds."""
+    """Something that a client did and that is refused one day; `last_at` in epoch seconds."""
 
     habit: str
     refused: str
@@ -30,16 +32,17 @@ class HabitUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What one client has to do with one generation that ends."""
+    """What one client has to do with one generation that ends, or with its exception in one that does not."""
 
     client_id: str
     name: str
     generation: str
-    successor: str
+    successor: str | None
+    """None: the generation stays, and what ends is that assertions may name an endpoint as aud (D64)"""
     allowed: bool
-    """its record names the generation"""
+    """its record names the generation, or a last day of the exception"""
     last_day: str | None
-    """YYYY-MM-DD, the last one on which it may use the generation"""
+    """YYYY-MM-DD, the last one on which it may use the generation or the exception"""
     days_left: int | None
     """from today: 0 on the last day, negative afterwards"""
     passed: bool
@@ -55,44 +58,77 @@ _Counts: TypeAlias = "Mapping[str, UseCount]"
 
 
 async def report(
-    registry: Registry, *, actor: Actor, generations: Mapping[str, Generation], today: str
+    registry: Registry,
+    *,
+    actor: Actor,
+    generations: Mapping[str, Generation],
+    today: str,
+    rules: Rules = PLAIN_RULES,
 ) -> list[ClientUse]:
-    """Every client that names a generation that ends, or has used one; `today` is YYYY-MM-DD, as end dates are.
+    """Every client that names a generation or has an exception that ends, or has used one; `today` is YYYY-MM-DD.
 
-    Ordered by client. Raises access.Forbidden, StoreUnavailable. Source: decisions.md "Generations", D8
+    `rules` are those of the deployment's clients. Ordered by client, generations first. Raises access.Forbidden,
+    StoreUnavailable. Source: decisions.md "Generations", D8, D64
     """
     authorise(actor, "read", Object(kind="client"))
     counted: defaultdict[tuple[str, str], dict[str, UseCount]] = defaultdict(dict)
     for one in await registry.usage.all():
         counted[one.client_id, one.generation][one.habit] = one
     ending = [(each, generations[each.successor]) for each in generations.values() if each.ends and each.successor]
-    return [
-        _client_use(client, generation, successor, counted[client.client_id, generation.name], today)
-        for client in await registry.clients.all()
-        for generation, successor in ending
-        if generation.name in client.generations or (client.client_id, generation.name) in counted
-    ]
+    staying = [each for each in generations.values() if each.endpoint_audience and not each.ends]
+    found = []
+    for client in await registry.clients.all():
+        for generation, successor in ending:
+            counts = counted[client.client_id, generation.name]
+            if generation.name in client.generations or counts:
+                found.append(_of_generation(client, generation, successor, counts, today))
+        for generation in staying:
+            counts = counted[client.client_id, generation.name]
+            is_allowed = client.endpoint_audience_until is not None and generation in used(client, rules)
+            if is_allowed or habits.AUDIENCES.intersection(counts):
+                found.append(_of_exception(client, generation, counts, today, allowed=is_allowed))
+    return found
+
+
+def _of_generation(
+    client: Client, generation: Generation, successor: Generation, counts: _Counts, today: str
+) -> ClientUse:
+    listed = not client.generations or successor.name in client.generations
+    use = _client_use(client, generation, counts, client.legacy_until, today, told_by=successor)
+    allowed = generation.name in client.generations
+    return msgspec.structs.replace(use, successor=successor.name, allowed=allowed, lists_successor=listed)
+
+
+def _of_exception(client: Client, generation: Generation, counts: _Counts, today: str, *, allowed: bool) -> ClientUse:
+    use = _client_use(client, generation, counts, client.endpoint_audience_until, today, told_by=generation)
+    return msgspec.structs.replace(use, allowed=allowed)
 
 
 def _client_use(
-    client: Client, generation: Generation, successor: Generation, counts: _Counts, today: str
+    client: Client,
+    generation: Generation,
+    counts: _Counts,
+    last_day: str | None,
+    today: str,
+    *,
+    told_by: Generation,
 ) -> ClientUse:
-    days_left = _days(today, client.legacy_until)
+    days_left = _days(today, last_day)
     sign_ins = counts.get(habits.SIGN_IN)
     return ClientUse(
         client_id=client.client_id,
         name=client.name,
         generation=generation.name,
-        successor=successor.name,
-        allowed=generation.name in client.generations,
-        last_day=client.legacy_until,
+        successor=None,
+        allowed=True,
+        last_day=last_day,
         days_left=days_left,
         passed=days_left is not None and days_left < 0,
-        lists_successor=not client.generations or successor.name in client.generations,
+        lists_successor=True,
         uses=sign_ins.count if sign_ins else 0,
         last_at=sign_ins.last_at if sign_ins else None,
         habits=tuple(
-            HabitUse(habit=name, refused=habits.sentence(name, successor), count=one.count, last_at=one.last_at)
+            HabitUse(habit=name, refused=habits.sentence(name, told_by), count=one.count, last_at=one.last_at)
             for name, one in sorted(counts.items())
             if name != habits.SIGN_IN
         ),

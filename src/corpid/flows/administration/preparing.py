@@ -62,7 +62,7 @@ async def prepare(
         return _faults(client, rules)
 
     made = plan(hashed, current, ids, client_record=Client, check_client=check_client, prune=prune)
-    warnings = sorted({*made.warnings, *_key_remarks(document)})
+    warnings = sorted({*made.warnings, *document.remarks, *_key_remarks(document)})
     names = {user.user_id: user.user_name for user in current.of("user").values() if isinstance(user, User)}
     names |= {user_id: name for name, user_id in ids.items()}
     return Prepared(plan=Plan(changes=made.changes, warnings=tuple(warnings)), user_names=names)
