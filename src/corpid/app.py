@@ -138,6 +138,8 @@ def _policy(settings: Settings) -> Policy:
         acr_prefix=settings.acr_prefix,
         dpop_nonces=settings.dpop_nonces,
         dpop_mismatch_code=settings.dpop_mismatch_error,
+        context_message_punctuation=settings.context_message_punctuation,
+        jwe_header_claims=settings.jwe_header_claims,
         developer_mode=settings.developer_mode,
     )
 

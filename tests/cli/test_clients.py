@@ -207,6 +207,8 @@ def test_with_fapi2_nothing_is_encrypted_that_was_not_registered(
     assert {"ID tokens are signed", "userinfo is JSON"} <= set(lines)
     lines = told(terminal.done("client", "add", "other", *ADD[3:], "--id-token-encryption-alg", "ECDH-ES+A256KW"))
     assert "ID tokens are signed, encrypted with ECDH-ES+A256KW, A256CBC-HS512" in lines
+    lines = told(terminal.done("client", "add", "third", *ADD[3:], "--id-token-encryption-alg", "key"))
+    assert "ID tokens are signed, encrypted with A256CBC-HS512" in lines
 
 
 def test_a_client_that_no_served_generation_is_for_is_remarked_on(
@@ -245,14 +247,19 @@ def test_a_file_that_cannot_be_a_key_set_is_named(terminal: Terminal, content: b
     assert f"keys.json {why}" in terminal.refused(*ADD[:-2], "--jwks", "keys.json")
 
 
-PUBLIC_SERVICE = {"subject": "entity", "userinfo_encryption_enc": "A256GCM", "stringified_blocks": True}
+PUBLIC_SERVICE = {
+    "subject": "entity",
+    "id_token_encryption_alg": "key",
+    "userinfo_encryption_enc": "A256GCM",
+    "stringified_blocks": True,
+}
 
 
 @pytest.mark.parametrize("by", ["command", "file"])
 def test_a_new_client_gets_what_the_preset_says_where_nothing_was_said(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    """D1, D22, R-0.6, R-4.2."""
+    """D1, D21, D22, R-0.6, R-4.2."""
     monkeypatch.setenv("CORPID_PRESET", "public-service")
     terminal.done(*ADD) if by == "command" else terminal.done("apply", terminal.file(FILE))
     client = shown(terminal)
@@ -268,8 +275,11 @@ def test_what_the_command_or_the_file_says_wins_over_the_preset(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     monkeypatch.setenv("CORPID_PRESET", "public-service")
-    said = "subject: user, userinfo_encryption_enc: none, stringified_blocks: false, scopes: [openid]"
-    options = "--subject user --userinfo-encryption-enc none --no-stringified-blocks --scope openid"
+    said = "subject: user, id_token_encryption_alg: none, userinfo_encryption_enc: none, stringified_blocks: false, scopes: [openid]"
+    options = (
+        "--subject user --id-token-encryption-alg none --userinfo-encryption-enc none --no-stringified-blocks "
+        "--scope openid"
+    )
     if by == "command":
         terminal.done(*ADD, *options.split())
     else:

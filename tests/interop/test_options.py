@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.sandbox import jwt
-from corpid.sandbox.interfaces import CURRENT, INTERMEDIATE, LEGACY, Interface
+from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY, Interface
 from tests.interop.libraries import FAR_AWAY, LANGUAGES, ROLES, client_of, connected, roles, sign_in
 from tests.interop.stock_clients import Refused, Registered, public_keys, write_keys
 
@@ -154,6 +154,31 @@ def test_a_relying_party_of_the_public_service_changes_one_url(
         heard = overheard(running, "userinfo")
         assert roles(opened(client.userinfo()), CURRENT) == ROLES
         assert jwt.peek(heard[0])[0]["enc"] == "A256GCM"
+
+
+@in_both_languages
+@pytest.mark.parametrize("wrap", ["ECDH-ES+A128KW", "ECDH-ES+A256KW"])
+def test_with_fapi2_the_preset_encrypts_the_id_token_and_userinfo(
+    serving: Serving, tmp_path: Path, language: str, wrap: str
+) -> None:
+    """D21, D22; decisions "Generations": both are registered, and both headers repeat iss and aud (RFC 7519 §5.3)."""
+    running = serving(FAPI2, preset="public-service")
+    keys = write_keys(tmp_path / "keys.json", encryption_alg=wrap)
+    client_id = f"{language}-{tmp_path.name}"
+    what_follows = {"id_token_encryption_alg": wrap, "userinfo_encryption_enc": "A256GCM"}
+    registered = Registered(
+        issuer=running.issuer, client_id=client_id, keys=keys, interface=FAPI2, members=what_follows
+    )
+    said = {"name": "Interop", "redirect_uris": [registered.redirect_uri], "jwks": public_keys(keys)}
+    running.apply({"clients": {client_id: {**said, "services": ["HARBOUR-PERMIT"]}}})
+    with connected(language, registered) as client:
+        id_token = sign_in(running, client).answer["id_token"]
+        heard = overheard(running, "userinfo")
+        assert roles(opened(client.userinfo()), FAPI2) == ROLES
+    for token, enc in ((id_token, "A256CBC-HS512"), (heard[0], "A256GCM")):
+        header, _ = jwt.peek(token)
+        assert (header["alg"], header["enc"]) == (wrap, enc)
+        assert (header["iss"], header["aud"]) == (running.issuer, client_id)
 
 
 @in_both_languages

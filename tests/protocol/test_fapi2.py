@@ -210,6 +210,16 @@ def test_a_registered_algorithm_wraps_the_id_token(world: World, wrap: str, name
     assert jwt.peek(inner)[0]["typ"] == "JWT"
 
 
+@pytest.mark.parametrize("wrap", [*WRAPS, None])
+def test_the_alg_of_the_key_wraps_the_id_token_of_a_client_that_leaves_it_to_the_key(
+    world: World, wrap: str | None
+) -> None:
+    """D21: a key without alg stands for A256KW; decisions "Generations": encrypted if the client registered an alg."""
+    world.registers(jwks=key_set(wrap), id_token_encryption_alg="key")
+    header, _ = jwt.peek(world.redeem(world.code()).json()["id_token"])
+    assert (header["alg"], header["enc"]) == (wrap or WRAPS[2], "A256CBC-HS512")
+
+
 def test_of_several_keys_the_strongest_that_the_algorithm_fits_is_used(world: World) -> None:
     """D21."""
     described = [

@@ -19,7 +19,7 @@ from tests.protocol.refusals import json_refusal, not_cached
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.protocol.provider import World
+    from tests.protocol.provider import World, Worlds
 
 pytestmark = pytest.mark.generations(*PUSHED)
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
@@ -227,6 +227,15 @@ def test_a_context_message_within_its_alphabet_is_taken(shared: World, value: st
 def test_a_context_message_outside_it_is_refused(shared: World, value: str) -> None:
     """D12: at most 100 characters: ASCII letters, digits, space and . , - @ ' ! ( )."""
     refuse(shared, authentication_context_message=value)
+
+
+@pytest.mark.parametrize("sign", ". , - @ ' ! ( )".split())
+def test_a_deployment_may_take_letters_digits_and_spaces_alone(worlds: Worlds, sign: str) -> None:
+    """D12: the preset; R-5.1. What is refused spends nothing."""
+    plain = worlds.fresh(context_message_punctuation=False)
+    assert accept(plain, authentication_context_message="Pay 10 now").context_message == "Pay 10 now"
+    message = refuse(plain, authentication_context_message=f"Pay 10{sign}")
+    assert message.endswith("at most 100 characters: ASCII letters, digits and spaces")
 
 
 @pytest.mark.parametrize("value", ["none login", "login none", "unknown", "NONE", "login,consent"])

@@ -22,13 +22,16 @@ def _somewhere_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_public_service_sets_the_wire_shape_of_that_service() -> None:
-    """D6, D10, R-0.10, R-0.12, R-0.13."""
+    """D6, D10, D12, D21, R-0.10, R-0.12, R-0.13, R-5.1, R-12.1."""
     settings = load(preset="public-service")
     assert settings.generations == ("current", "legacy")
     assert settings.return_iss is True
     assert settings.acr_prefix == "urn:singpass:authentication:loa:"
     assert settings.dpop_mismatch_error == "invalid_dpop_proof"
     assert settings.timezone.key == "Asia/Singapore"
+    assert settings.context_message_punctuation is False
+    assert settings.jwe_header_claims is True
+    assert (load().context_message_punctuation, load().jwe_header_claims) == (True, False)
 
 
 def test_a_preset_may_be_named_in_every_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,6 +65,7 @@ def test_the_rules_of_clients_follow_from_the_settings() -> None:
     assert rules.own_url == load().base_url
     assert rules.new_client == {
         "subject": "entity",
+        "id_token_encryption_alg": "key",
         "userinfo_encryption_enc": "A256GCM",
         "stringified_blocks": True,
         "scopes": (

@@ -14,6 +14,7 @@ from corpid.cli import output
 from corpid.directory.access import OPERATOR
 from corpid.flows.administration import clients
 from corpid.protocol import assurance
+from corpid.protocol.id_token import registered_wrap
 from corpid.protocol.metadata import DISCOVERY_PATH
 from corpid.protocol.registration import used
 from corpid.protocol.scopes import SCOPES
@@ -50,7 +51,10 @@ AudienceUntil = Annotated[
 Subject = Annotated[str | None, typer.Option(help="Whom sub names: user (default) or entity.")]
 IdTokenAlg = Annotated[
     str | None,
-    typer.Option(help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW. Default: as its key says."),
+    typer.Option(
+        help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW; key: as its key says, with fapi2, too. "
+        "Default: as its key says."
+    ),
 ]
 IdTokenEnc = Annotated[
     str | None, typer.Option(help="How ID tokens are encrypted: A256CBC-HS512 (default) or A256GCM.")
@@ -170,8 +174,8 @@ def _interface(client: Client, generation: Generation, chosen: Settings) -> Iter
         yield f"authentication_context_type is {client.context_type_rule}"
     yield f"tokens are {generation.scheme}{', bound to its key' if generation.sender_constrained else ''}"
     is_encrypted = generation.id_token_encrypted or client.id_token_encryption_alg
-    wrapped = [client.id_token_encryption_alg] if client.id_token_encryption_alg else []
-    with_what = f", encrypted with {', '.join([*wrapped, client.id_token_encryption_enc])}"
+    wrap = registered_wrap(client)
+    with_what = f", encrypted with {f'{wrap}, ' if wrap else ''}{client.id_token_encryption_enc}"
     yield f"ID tokens are signed{with_what if is_encrypted else ''}"
     yield f"sub names {_subject(client, generation)}"
     if generation.acr_told:

@@ -33,7 +33,7 @@ ENTITY_TYPE: Final = values.one_of("UEN", "NON-UEN", "GSTN")
 ENTITY_STATUS: Final = values.one_of("Registered", "Deregistered", "Withdrawn", empty=True)
 URI: Final = values.identifier(2048, r"[!-~]", "printable ASCII")
 ENCRYPTION: Final = values.one_of("A256CBC-HS512", "A256GCM")
-WRAP: Final = values.one_of("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW")
+WRAP: Final = values.one_of("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW", "key")
 NOTHING: Final = "none"
 OWN_FACTORS: Final = frozenset({"password", "password_hash", "totp_secret"})
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from corpid.protocol.id_token import registered_wrap
+
 if TYPE_CHECKING:
     from corpid.jose.keys import ClientKeySet, EncryptionKey
     from corpid.protocol.errors import InvalidRequest, ServerError
@@ -20,8 +22,9 @@ def id_token_key(
     """
     if not generation.id_token_encrypted and client.id_token_encryption_alg is None:
         return None
-    key = keys.encryption_for(client.id_token_encryption_alg)
+    wrap = registered_wrap(client)
+    key = keys.encryption_for(wrap)
     if key is None:
-        fit = f" and alg {client.id_token_encryption_alg}" if client.id_token_encryption_alg else ""
+        fit = f" and alg {wrap}" if wrap else ""
         raise refusal(f"the key set of this client has no usable key with use enc{fit} for the ID token")
     return key

@@ -45,6 +45,10 @@ class Policy:
     """whether proofs must carry a server nonce (RFC 9449 §8, D7)"""
     dpop_mismatch_code: str
     """error of a code that is redeemed with another key than the one bound to it (D6)"""
+    context_message_punctuation: bool
+    """whether authentication_context_message may hold more than letters, digits and spaces (D12)"""
+    jwe_header_claims: bool
+    """whether the header of a JWE repeats iss and aud of what it holds (RFC 7519 §5.3, D21)"""
     developer_mode: bool
 
     @property
@@ -56,6 +60,10 @@ class Policy:
     def iss_of_callback(self) -> str | None:
         """The `iss` of a callback, None where callbacks carry none (RFC 9207 §2)."""
         return self.base_url if self.returns_iss else None
+
+    def replicated_claims(self, client_id: str) -> dict[str, str]:
+        """The claims that the header of a JWE for this client repeats (RFC 7519 §5.3, D21)."""
+        return {"iss": self.base_url, "aud": client_id} if self.jwe_header_claims else {}
 
     def generation_of_code(self, code: str) -> Generation:
         """The served generation that a code's first character names, else the first (decisions "Generations")."""

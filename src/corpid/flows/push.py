@@ -70,6 +70,7 @@ async def push(
         generation,
         jkt=possession.bound_key(proof, parameters.get("dpop_jkt"), generation=generation),
         acr_prefix=policy.acr_prefix,
+        message_punctuation=policy.context_message_punctuation,
     )
     if caller.assertion.names_endpoint:
         request = msgspec.structs.replace(request, habits=(habits.PAR_ENDPOINT_AUDIENCE,))

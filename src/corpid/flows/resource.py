@@ -144,4 +144,5 @@ async def _encrypt(provider: Provider, client: Client, answer: str, enc: str, no
         raise no_key_set(error) from None
     if keys.encryption is None:
         raise ServerError("the key set of this client has no usable key with use enc")
-    return encryption.encrypt(answer, keys.encryption, enc)
+    repeated = provider.policy.replicated_claims(client.client_id)
+    return encryption.encrypt(answer, keys.encryption, enc, claims=repeated)

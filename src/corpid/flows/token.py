@@ -202,7 +202,9 @@ async def _issue(provider: Provider, redemption: _Redemption, grant: Grant, subj
     )
     identity = ring.sign(msgspec.json.encode(id_claims), "JWT")
     if redemption.encrypted_to is not None:
-        identity = encryption.encrypt(identity, redemption.encrypted_to, client.id_token_encryption_enc)
+        repeated = provider.policy.replicated_claims(client.client_id)
+        enc = client.id_token_encryption_enc
+        identity = encryption.encrypt(identity, redemption.encrypted_to, enc, claims=repeated)
     return Issued(
         access_token=access,
         id_token=identity,

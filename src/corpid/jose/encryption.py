@@ -27,14 +27,15 @@ _WRAP_BYTES: Final[Mapping[str, int]] = MappingProxyType(
     {"ECDH-ES+A128KW": 16, "ECDH-ES+A192KW": 24, "ECDH-ES+A256KW": 32}
 )
 _TAG_BYTES: Final[Mapping[str, int]] = MappingProxyType({"A256CBC-HS512": 32, "A256GCM": 16})
+NO_CLAIMS: Final[Mapping[str, str]] = MappingProxyType({})
 _random = AESGCM.generate_key
 """so many random bits, from where the ephemeral key comes from too"""
 
 
-def encrypt(token: str, key: EncryptionKey, enc: str) -> str:
+def encrypt(token: str, key: EncryptionKey, enc: str, *, claims: Mapping[str, str] = NO_CLAIMS) -> str:
     """Nest a signed JWT in a JWE for this key; `enc` is one of CONTENT_ENCRYPTIONS.
 
-    Source: RFC 7519 §5.2, RFC 7516 §5.1, D21
+    `claims` are those of the JWT that the header repeats. Source: RFC 7519 §5.2, §5.3, RFC 7516 §5.1, D21
     """
     ephemeral = ec.generate_private_key(key.public.curve)
     header = {
@@ -43,6 +44,7 @@ def encrypt(token: str, key: EncryptionKey, enc: str) -> str:
         "kid": key.kid,
         "typ": "JWT",
         "cty": "JWT",
+        **claims,
         "epk": {"kty": "EC", "crv": key.curve_name, **_coordinates(ephemeral.public_key())},
     }
     protected = base64url(msgspec.json.encode(header))

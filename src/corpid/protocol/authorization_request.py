@@ -34,6 +34,7 @@ PUSHED_PARAMETERS: Final = REQUEST_PARAMETERS | {
 
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+")
 _MESSAGE: Final = re.compile(r"[A-Za-z0-9 .,\-@'!()]+")
+_PLAIN_MESSAGE: Final = re.compile(r"[A-Za-z0-9 ]+")
 _PROMPTS: Final = frozenset({"none", "login", "consent", "select_account"})
 _MODE_CHARACTERS: Final = 32
 _CONTEXT_TYPE: Final = "authentication_context_type"
@@ -42,20 +43,25 @@ _MAX_AGE: Final = re.compile(r"[0-9]{1,9}")
 
 
 def validate(
-    parameters: dict[str, str], client: Client, generation: Generation, *, jkt: str | None, acr_prefix: str
+    parameters: dict[str, str],
+    client: Client,
+    generation: Generation,
+    *,
+    jkt: str | None,
+    acr_prefix: str,
+    message_punctuation: bool = True,
 ) -> AuthorizationRequest:
     """Validate the content of an authorization request of this client.
 
-    `jkt` is the thumbprint of the key that the code will be bound to. Raises InvalidRequest or InvalidScope, in the
+    `jkt` is the thumbprint of the key that the code will be bound to; `message_punctuation` allows more than letters,
+    digits and spaces in the message. Raises InvalidRequest or InvalidScope, in the
     query also RequestNotSupported or RequestURINotSupported.
     Source: Spec 4.1, RFC 9126 §2.1, D10-D14, D40, D63
     """
     response_mode = _response_mode(parameters, generation)
     _refuse_objects(parameters, generation)
     granted = scopes.validate(parameters.get("scope", ""), client, generation)
-    redirect_uri = required(parameters, "redirect_uri")
-    if redirect_uri not in client.redirect_uris:
-        raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
+    redirect_uri = _redirect_uri(parameters, client)
     if required(parameters, "response_type") != "code":
         raise InvalidRequest("response_type must be code")
     challenge = pkce.validate_challenge(
@@ -71,14 +77,9 @@ def validate(
         code_challenge=challenge,
         state=_printable(parameters, "state", STATE_CHARACTERS),
         nonce=_printable(parameters, "nonce", NONCE_CHARACTERS),
-        acr=assurance.choose(
-            parameters.get("acr_values"),
-            prefix=acr_prefix,
-            client_level=client.assurance_level,
-            generation=generation,
-        ),
+        acr=_acr(parameters, client, generation, acr_prefix),
         context_type=_context_type(parameters, client, generation),
-        context_message=_context_message(parameters),
+        context_message=_context_message(parameters, punctuation=message_punctuation),
         jkt=jkt,
         response_mode=response_mode,
         prompt=_prompt(parameters),
@@ -96,11 +97,23 @@ def mode_of_answer(raw: bytes, generation: Generation) -> str:
     return asked if asked in generation.response_modes else generation.response_modes[0]
 
 
+def _redirect_uri(parameters: dict[str, str], client: Client) -> str:
+    value = required(parameters, "redirect_uri")
+    if value not in client.redirect_uris:
+        raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
+    return value
+
+
 def _printable(parameters: dict[str, str], name: str, longest: int) -> str | None:
     value = parameters.get(name)
     if value is not None and (len(value) > longest or not _PRINTABLE.fullmatch(value)):
         raise InvalidRequest(f"{name} must be 1 to {longest} printable ASCII characters")
     return value
+
+
+def _acr(parameters: dict[str, str], client: Client, generation: Generation, prefix: str) -> str:
+    asked = parameters.get("acr_values")
+    return assurance.choose(asked, prefix=prefix, client_level=client.assurance_level, generation=generation)
 
 
 def _context_type(parameters: dict[str, str], client: Client, generation: Generation) -> str | None:
@@ -115,12 +128,15 @@ def _context_type(parameters: dict[str, str], client: Client, generation: Genera
     return value
 
 
-def _context_message(parameters: dict[str, str]) -> str | None:
+def _context_message(parameters: dict[str, str], *, punctuation: bool) -> str | None:
     value = parameters.get("authentication_context_message")
-    if value is not None and (len(value) > CONTEXT_MESSAGE_CHARACTERS or not _MESSAGE.fullmatch(value)):
+    alphabet = _MESSAGE if punctuation else _PLAIN_MESSAGE
+    if value is not None and (len(value) > CONTEXT_MESSAGE_CHARACTERS or not alphabet.fullmatch(value)):
+        allowed = (
+            "ASCII letters, digits, space and . , - @ ' ! ( )" if punctuation else "ASCII letters, digits and spaces"
+        )
         raise InvalidRequest(
-            f"authentication_context_message must be at most {CONTEXT_MESSAGE_CHARACTERS} characters: "
-            "ASCII letters, digits, space and . , - @ ' ! ( )"
+            f"authentication_context_message must be at most {CONTEXT_MESSAGE_CHARACTERS} characters: {allowed}"
         )
     return value
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corpid.jose.encoding import base64url
 from corpid.protocol import parties
@@ -11,7 +11,16 @@ from corpid.protocol.limits import ID_TOKEN_SECONDS
 
 if TYPE_CHECKING:
     from corpid.protocol.generations import Generation
-    from corpid.protocol.records import Grant, SubjectMode
+    from corpid.protocol.records import Client, Grant, SubjectMode
+
+
+ALG_OF_KEY: Final = "key"
+"""registered in the place of an alg: the ID token is always encrypted, with the alg of the client's key"""
+
+
+def registered_wrap(client: Client) -> str | None:
+    """The JWE alg that a client registered for its ID tokens; None: the one of its encryption key (D21)."""
+    return None if client.id_token_encryption_alg == ALG_OF_KEY else client.id_token_encryption_alg
 
 
 def at_hash(access_token: str) -> str:

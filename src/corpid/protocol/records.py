@@ -36,7 +36,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """the last day on which an assertion may name the endpoint that it is sent to instead of the issuer (D8, D64)"""
     subject: SubjectMode = "user"
     id_token_encryption_alg: str | None = None
-    """how content keys are wrapped; None: as the encryption key says (D21)"""
+    """how content keys are wrapped; None or `key`: as the encryption key says, `key` in every generation (D21)"""
     id_token_encryption_enc: str = "A256CBC-HS512"
     userinfo_signing_alg: str | None = None
     """None: as the generation says"""

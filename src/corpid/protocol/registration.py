@@ -17,6 +17,7 @@ from corpid.protocol.assurance import LEVELS
 from corpid.protocol.client_urls import UnfitUrl, check_key_set_url, check_redirect_uri, shown
 from corpid.protocol.context_types import CONTEXT_TYPES
 from corpid.protocol.generations import GENERATIONS, Generation
+from corpid.protocol.id_token import ALG_OF_KEY
 from corpid.protocol.scopes import SCOPES
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _CLOSED_LISTS: Final[Mapping[str, Collection[str]]] = MappingProxyType(
         "scopes": SCOPES,
         "generations": GENERATIONS,
         "context_types": CONTEXT_TYPES,
-        "id_token_encryption_alg": WRAPS,
+        "id_token_encryption_alg": (*WRAPS, ALG_OF_KEY),
         "id_token_encryption_enc": CONTENT_ENCRYPTIONS,
         "userinfo_signing_alg": USERINFO_SIGNING,
         "userinfo_encryption_enc": CONTENT_ENCRYPTIONS,
@@ -220,7 +221,11 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Faul
     else:
         yield from _unaccepted(client, rules, {key.algorithm.name for key in keys.signing})
     wrap = client.id_token_encryption_alg if client.id_token_encryption_alg in WRAPS else None
-    encrypted = wrap is not None or any(generation.id_token_encrypted for generation in used(client, rules))
+    encrypted = (
+        wrap
+        or client.id_token_encryption_alg == ALG_OF_KEY
+        or any(generation.id_token_encrypted for generation in used(client, rules))
+    )
     fitting = f", a kid, and the alg {wrap} or none" if wrap else " and a kid"
     if encrypted and keys.encryption_for(wrap) is None:
         yield Fault("jwks", f"no usable encryption key for ID tokens: an EC key with use enc{fitting}{remarks}")

@@ -123,6 +123,8 @@ def _settings(registration: Registration, port: int, data_directory: Path, theme
         return_iss=None,
         dpop_nonces=False,
         dpop_mismatch_error="invalid_grant",
+        context_message_punctuation=True,
+        jwe_header_claims=False,
         trusted_proxies=(),
         allowed_hosts=(),
         tls_certificate=None,

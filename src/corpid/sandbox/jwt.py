@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from joserfc import jwe, jws
 from joserfc.jwk import ECKey, Key, KeySet
+from joserfc.registry import HeaderParameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_REPEATED = {"iss": HeaderParameter("Issuer", "str"), "aud": HeaderParameter("Audience", "str")}
 ALGORITHM_OF_CURVE = {"P-256": "ES256", "secp256k1": "ES256K", "P-384": "ES384", "P-521": "ES512"}
 
 
@@ -84,9 +86,11 @@ def verified(token: str, key: Key, algorithm: str) -> bytes:
 def decrypted(token: str, key: Key, algorithms: tuple[str, str]) -> bytes:
     """The plaintext of a compact JWE; `algorithms` are the one `alg` and the one `enc` allowed.
 
-    Raises joserfc.errors.JoseError or ValueError.
+    Its header may repeat iss and aud (RFC 7519 §5.3), and holds nothing else that is unknown. Raises
+    joserfc.errors.JoseError or ValueError.
     """
-    plaintext = jwe.decrypt_compact(token, key, algorithms=list(algorithms)).plaintext
+    registry = jwe.JWERegistry(algorithms=list(algorithms), header_registry=_REPEATED)
+    plaintext = jwe.decrypt_compact(token, key, registry=registry).plaintext
     if plaintext is None:
         raise ValueError("the JWE has no plaintext")
     return plaintext

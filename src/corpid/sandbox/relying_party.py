@@ -163,4 +163,5 @@ class RelyingParty(Requests):
 
     def _opened(self, what: str, token: str, enc: str) -> str:
         key = self.keys.encryption
-        return verification.opened(self.checks, what, token, key, alg=str(key.get("alg")), enc=enc)
+        repeated = {"iss": self.issuer, "aud": self.client_id}
+        return verification.opened(self.checks, what, token, key, alg=str(key.get("alg")), enc=enc, repeated=repeated)

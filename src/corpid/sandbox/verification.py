@@ -109,13 +109,17 @@ def signature_key(keys: KeySet, kid: object) -> Key | None:
     return next((key for key in keys if key.get("kid") == kid and key.get("use") == "sig"), None)
 
 
-def opened(checks: Checklist, what: str, token: str, key: Key, *, alg: str, enc: str) -> str:
-    """The JWS inside a JWE that was encrypted to our key (D21)."""
+def opened(
+    checks: Checklist, what: str, token: str, key: Key, *, alg: str, enc: str, repeated: Mapping[str, str]
+) -> str:
+    """The JWS inside a JWE that was encrypted to our key; `repeated` are claims that its header may hold too (D21)."""
     header = _header(checks, what, token, parts=5)
     checks.equal(f"{what}: encryption alg", header.get("alg"), alg)
     checks.equal(f"{what}: encryption enc", header.get("enc"), enc)
     checks.equal(f"{what}: encrypted to our kid", header.get("kid"), key.get("kid"))
     checks.equal(f"{what}: cty", header.get("cty"), "JWT")
+    for name in repeated.keys() & header.keys():
+        checks.equal(f"{what}: {name} of the encryption's header", header[name], repeated[name])
     try:
         plaintext = jwt.decrypted(token, key, (alg, enc)).decode("ascii")
     except (JoseError, ValueError) as error:

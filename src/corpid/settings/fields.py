@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, TypeVar
-from urllib.parse import urlsplit
+from typing import Annotated, Final, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -20,10 +19,8 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from corpid.settings import checks
+from corpid.settings.contradictions import contradictions
 from corpid.web.addresses import ForwardingHeader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PREFIX: Final = "CORPID_"
 
@@ -134,6 +131,14 @@ class Settings(BaseSettings):
         description="Error of a code that is redeemed with another DPoP key than the one bound to it: invalid_grant "
         "or invalid_dpop_proof.",
     )
+    context_message_punctuation: bool = Field(
+        default=True,
+        description="Whether authentication_context_message may hold . , - @ ' ! ( ) beside ASCII letters, digits and spaces.",
+    )
+    jwe_header_claims: bool = Field(
+        default=False,
+        description="Whether the header of an encrypted ID token or resource answer repeats its iss and aud (RFC 7519 5.3).",
+    )
     trusted_proxies: List[Annotated[checks.Network, BeforeValidator(checks.network)]] = Field(
         default=(),
         description="Addresses or networks of the proxies in front, separated by commas. Only their "
@@ -243,7 +248,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        for broken, sentence in _contradictions(self):
+        for broken, sentence in contradictions(self):
             if broken:
                 raise ValueError(sentence)
         return self
@@ -262,38 +267,3 @@ class Settings(BaseSettings):
 
 def _embedded_url(data_dir: Path) -> str:
     return f"sqlite:///{data_dir / 'corpid.sqlite'}"
-
-
-def _contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
-    """What is wrong only together, each with its sentence (D43, D52)."""
-    parts = urlsplit(settings.base_url)
-    local, secure = checks.is_local(parts.hostname or ""), parts.scheme == "https"
-    own_tls, behind_proxy = settings.tls_certificate is not None, bool(settings.trusted_proxies)
-    yield (
-        own_tls != (settings.tls_key is not None),
-        "tls_certificate and tls_key belong together: set both or neither",
-    )
-    yield own_tls and not secure, "base_url must begin with https:// when tls_certificate is set"
-    yield (
-        not secure and not local and not behind_proxy,
-        f"base_url {settings.base_url} is http outside localhost: use https, or name your proxy in trusted_proxies",
-    )
-    yield (
-        secure and not own_tls and not behind_proxy,
-        (
-            f"base_url {settings.base_url} is https, but nothing here speaks TLS: set tls_certificate and tls_key, "
-            "or name the proxy that does in trusted_proxies"
-        ),
-    )
-    yield (
-        settings.developer_mode and not local,
-        f"developer_mode is for one's own machine: turn it off, or use a base_url on localhost, not {settings.base_url}",
-    )
-    yield (
-        bool(settings.mail_url) != bool(settings.mail_from),
-        "mail_url and mail_from belong together: set both or neither",
-    )
-    yield (
-        settings.key_encryption_key is not None and settings.key_encryption_key_file is not None,
-        "key_encryption_key and key_encryption_key_file are both set: keep one of them",
-    )

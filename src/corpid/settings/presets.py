@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from corpid.protocol.generations import GENERATIONS
+from corpid.protocol.id_token import ALG_OF_KEY
 from corpid.protocol.registration import Rules
 
 if TYPE_CHECKING:
@@ -38,12 +39,15 @@ PUBLIC_SERVICE: Final = Preset(
             "return_iss": True,
             "acr_prefix": "urn:singpass:authentication:loa:",  # D10, R-0.12
             "dpop_mismatch_error": "invalid_dpop_proof",  # D6, R-0.13
+            "context_message_punctuation": False,  # D12, R-5.1
+            "jwe_header_claims": True,  # D21, R-12.1
             "timezone": "Asia/Singapore",
         }
     ),
     new_client=MappingProxyType(
         {
             "subject": "entity",  # D1, R-12.4
+            "id_token_encryption_alg": ALG_OF_KEY,  # D21: in FAPI2, too
             "userinfo_encryption_enc": "A256GCM",  # D22, R-0.11
             "stringified_blocks": True,
             "scopes": (

@@ -91,6 +91,7 @@ def test_who_names_no_generation_uses_the_pushed_one_alone(generation: Generatio
         (FAPI2, {"generations": ("fapi2", "current")}),
         (None, {"generations": ("legacy",), "legacy_until": LAST_DAY}),
         (FAPI2, {"id_token_encryption_alg": WRAPS[2]}),
+        (FAPI2, {"id_token_encryption_alg": "key"}),
     ],
 )
 def test_a_client_whose_id_tokens_are_encrypted_needs_a_key_for_it(
@@ -146,6 +147,14 @@ def test_a_registered_wrap_needs_a_key_that_has_it_or_names_none(wrap: str) -> N
     assert reasons(jwks=json.dumps({"keys": [SIGNING, unfit]}), id_token_encryption_alg=wrap) == [
         f"jwks: no usable encryption key for ID tokens: an EC key with use enc, a kid, and the alg {wrap} or none"
     ]
+
+
+@pytest.mark.parametrize("wrap", [*WRAPS, None])
+@pytest.mark.parametrize("pushed", [CURRENT, FAPI2])
+def test_the_wrap_of_the_key_fits_every_key(wrap: str | None, pushed: Generation) -> None:
+    """D21: so that a preset can register it for clients whose keys nobody knows yet."""
+    key = jwk("enc", "e", **({"alg": wrap} if wrap else {}))
+    assert reasons(pushed, jwks=json.dumps({"keys": [SIGNING, key]}), id_token_encryption_alg="key") == []
 
 
 def test_what_a_key_set_behind_a_url_holds_is_not_known_at_registration() -> None:
