@@ -69,7 +69,9 @@ def _preset_lines(name: str) -> list[str]:
         "",
         f"## The preset `{name}`",
         "",
-        *textwrap.wrap(f"{preset.purpose} With `{PREFIX}PRESET={name}` these are the defaults:", 120),
+        *textwrap.wrap(
+            f"{preset.purpose} With `{PREFIX}PRESET={name}` these are the defaults:", 120, break_on_hyphens=False
+        ),
         "",
         "| Setting | Value |",
         "|---|---|",
