@@ -30,7 +30,8 @@ FILE = "clients: {rp: {name: RP, redirect_uris: ['https://rp.example/cb'], jwks_
 LEAVING = ("--generation", "current", "--generation", "legacy", "--legacy-until", "2027-03-31")
 EVERY_OPTION = (
     *ADD, *LEAVING, "--endpoint-audience-until", "2026-12-31", "--scope", "openid", "--scope", "authinfo",
-    "--subject", "entity", "--sector", "government", "--id-token-encryption-alg", "ECDH-ES+A128KW",
+    "--pkce", "optional", "--pkce-optional-until", "2027-01-31", "--subject", "entity", "--sector", "government",
+    "--id-token-encryption-alg", "ECDH-ES+A128KW",
     "--id-token-encryption-enc", "A256GCM", "--userinfo-signing-alg", "ES256", "--userinfo-encryption-enc", "A256GCM",
     "--stringified-blocks", "--context-type", "APP_PAYMENT_DEFAULT", "--context-type-rule", "optional",
     "--assurance-level", "2",
@@ -39,6 +40,7 @@ EVERY_MEMBER: dict[str, Any] = {
     "name": "RP", "redirect_uris": ["https://rp.example/cb"], "jwks": None, "jwks_uri": "https://rp.example/j",
     "scopes": ["openid", "authinfo"], "services": [], "generations": ["current", "legacy"],
     "legacy_until": "2027-03-31", "endpoint_audience_until": "2026-12-31", "subject": "entity",
+    "pkce": "optional", "pkce_optional_until": "2027-01-31",
     "id_token_encryption_alg": "ECDH-ES+A128KW", "id_token_encryption_enc": "A256GCM", "userinfo_signing_alg": "ES256",
     "userinfo_encryption_enc": "A256GCM", "stringified_blocks": True, "context_types": ["APP_PAYMENT_DEFAULT"],
     "context_type_rule": "optional",
@@ -82,7 +84,8 @@ def test_a_client_leaves_legacy_by_a_file_and_an_older_export_takes_it_back(term
     terminal.done(*EVERY_OPTION)
     before = shown(terminal)
     exported = terminal.file(terminal.done("export"), "before.yaml")
-    leaving = "clients: {rp: {generations: [current], legacy_until: none, endpoint_audience_until: none}}"
+    leaving = "clients: {rp: {generations: [current], legacy_until: none, endpoint_audience_until: none, "
+    leaving += "pkce: required, pkce_optional_until: none}}"
     assert "legacy_until: 2027-03-31 → (none)" in terminal.done("apply", terminal.file(leaving))
     assert (shown(terminal)["legacy_until"], shown(terminal)["generations"]) == (None, ["current"])
     terminal.done("apply", exported)
@@ -126,6 +129,8 @@ def test_the_refusal_of_a_file_says_in_which_line_a_generation_lacks_its_end(ter
     [
         (("--generation", "legacy"), "legacy_until: legacy is served until an end date only: name its last day, YYYY-MM-DD"),
         (("--legacy-until", "2027-03-31"), "no generation of this client has such a day: name legacy among them"),
+        (("--pkce", "plain"), "pkce: 'plain' is not one of"),
+        (("--pkce-optional-until", "2027-03-31", *LEAVING), "pkce_optional_until: pkce is required: register pkce optional"),
         ((*LEAVING[:-1], "2027-02-30"), "legacy_until: the date 2027-02-30 does not exist"),
         (LEAVING + LEAVING[:2], "generations: 'current' stands in the list twice"),
         (("--redirect-uri", "http://localhost:8080/cb"), "http://localhost:8080/cb: the scheme must be https"),
@@ -173,12 +178,13 @@ def test_the_relying_party_is_told_what_is_true_of_each_generation(
     monkeypatch.setenv("CORPID_ACR_PREFIX", "urn:own:")
     output = terminal.done(
         *ADD, *LEAVING, "--endpoint-audience-until", "2026-12-31", "--userinfo-encryption-enc", "A256GCM",
-        "--stringified-blocks", "--subject", "entity",
+        "--stringified-blocks", "--subject", "entity", "--pkce", "optional", "--pkce-optional-until", "2027-01-31",
     )  # fmt: skip
     legacy, _, current = output.partition("With legacy")[2].partition("With current")
     for line in (
         "until the end of 2027-03-31 (UTC)",
         "until the end of 2026-12-31 the token endpoint is accepted as aud, too",
+        "PKCE is optional, until the end of 2027-01-31",
         "scopes are openid authinfo tpauthinfo",
         "requests are query parameters of authorize",
         "tokens are Bearer",
@@ -197,6 +203,18 @@ def test_the_relying_party_is_told_what_is_true_of_each_generation(
     ):
         assert line in told(current)
     assert "userinfo is signed, encrypted with A256GCM" in told(current)
+
+
+def test_the_relying_party_is_told_of_blocks_that_need_no_scope(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decisions "LEGACY's authorization-info"."""
+    monkeypatch.setenv("CORPID_GENERATIONS", "current,legacy")
+    output = terminal.done(*ADD, *LEAVING, "--scope", "openid", "--stringified-blocks", "--pkce", "optional")
+    legacy, _, current = output.partition("With legacy")[2].partition("With current")
+    assert "blocks of authorization-info are text that holds JSON: AuthInfo, TPAuthInfo" in told(legacy)
+    assert "PKCE is optional" in told(legacy)
+    assert not [line for line in told(current) if "JSON" in line or "PKCE" in line]
 
 
 def test_with_fapi2_nothing_is_encrypted_that_was_not_registered(

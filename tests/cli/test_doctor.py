@@ -111,6 +111,41 @@ def test_a_node_is_looked_at_from_inside(terminal: Terminal, monkeypatch: pytest
     assert not (terminal.folder / "data").exists(), "looking writes nothing"
 
 
+def test_clients_that_may_leave_pkce_out_are_named(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RFC 9700 §2.1.1; decisions "LEGACY without PKCE": only who may do so today, where LEGACY is served."""
+    legacy, until = "generations: [legacy], legacy_until: ", "9999-12-31"
+    members = {
+        "bare": f"{legacy}'{until}', pkce: optional",
+        "dated": f"{legacy}'{until}', pkce: optional, pkce_optional_until: '{until}'",
+        "disabled": f"{legacy}'{until}', pkce: optional, enabled: false",
+        "ended": f"{legacy}'2020-01-01', pkce: optional",
+        "past": f"{legacy}'{until}', pkce: optional, pkce_optional_until: '2020-01-01'",
+        "pushing": "generations: [current], pkce: optional",
+        "strict": f"{legacy}'{until}'",
+    }
+    uris = "redirect_uris: ['https://rp.example/cb'], jwks_uri: https://rp.example/j"
+    clients = "".join(f"  {name}: {{name: RP, {uris}, {more}}}\n" for name, more in members.items())
+    terminal.done("apply", terminal.file(f"clients:\n{clients}"))
+
+    def pkce(generations: str) -> dict[str, Any] | None:
+        monkeypatch.setenv("CORPID_GENERATIONS", generations)
+        url = f"http://127.0.0.1:{free_port()}"
+        return findings(terminal.run("doctor", url, "--node", "--json").stdout).get("PKCE")
+
+    found = pkce("current,legacy")
+    assert found is not None
+    assert found["verdict"] == "warning"
+    assert found["seen"].startswith("bare, dated may leave it out (pkce optional).")
+    assert "RFC 9700 2.1.1" in found["seen"]
+    assert "pkce_optional_until" in found["change"]
+    assert pkce("current") is None
+    switched = "{pkce: required, pkce_optional_until: none}"
+    terminal.done("apply", terminal.file(f"clients: {{bare: {switched}, dated: {switched}}}"))
+    found = pkce("legacy")
+    assert found is not None
+    assert found["verdict"] == "ok"
+
+
 def test_engines_are_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     """A database without its schema, and a Redis that may forget, are problems; put right, they are none."""
     may_forget = engines.RedisServer("--maxmemory-policy", "allkeys-lru", program=program)

@@ -34,6 +34,7 @@ RP: Final = msgspec.structs.replace(
     CLIENT,
     generations=("current", "legacy"),
     legacy_until="2099-12-31",
+    pkce="optional",
     jwks=key_set(public_jwk(key(), use="sig", kid="a"), public_jwk(key("P-384"), use="enc", kid="e")),
 )
 RECORDS: Final = (

@@ -191,14 +191,19 @@ def test_access_tokens(examples: int) -> None:
 @pytest.mark.parametrize("examples", TIERS)
 @pytest.mark.parametrize("generation", [CURRENT, LEGACY], ids=lambda one: one.name)
 def test_authorization_requests(examples: int, generation: Generation) -> None:
+    optional = generation.pkce_optional
+
     def check(given: dict[str, Any]) -> None:
         found = {name: value for name, value in given.items() if isinstance(value, str) and value}
         try:
-            request = authorization_request.validate(found, CLIENT, generation, jkt=JKT, acr_prefix=PREFIX)
+            request = authorization_request.validate(
+                found, CLIENT, generation, jkt=JKT, acr_prefix=PREFIX, pkce_optional=optional
+            )
         except (InvalidRequest, InvalidScope, RequestNotSupported, RequestURINotSupported) as refused:
             told(refused)
             return
         assert request.redirect_uri in CLIENT.redirect_uris
+        assert len(request.code_challenge) == 43 or (optional and "code_challenge" not in found)
         assert "openid" in request.scopes
         assert set(request.scopes) <= set(CLIENT.scopes) & set(generation.scopes)
         assert request.response_mode in generation.response_modes
@@ -210,16 +215,19 @@ def test_authorization_requests(examples: int, generation: Generation) -> None:
 
 
 @pytest.mark.parametrize("examples", TIERS)
-def test_token_requests(examples: int) -> None:
+@pytest.mark.parametrize("generation", [CURRENT, LEGACY], ids=lambda one: one.name)
+def test_token_requests(examples: int, generation: Generation) -> None:
     valid = {"grant_type": "authorization_code", "code": "c", "redirect_uri": "u", "code_verifier": VERIFIER}
 
     def check(given: dict[str, str]) -> None:
         try:
-            request = grant.validate(given, CURRENT)
+            request = grant.validate(given, generation)
+            grant.require_verifier(request, generation, pkce_optional=generation.pkce_optional)
         except (InvalidRequest, InvalidGrant, UnsupportedGrantType) as refused:
             told(refused)
             return
-        assert len(request.challenge) == 43
+        assert len(request.challenge) == 43 or (generation.pkce_optional and "code_verifier" not in given)
 
     some = st.dictionaries(st.sampled_from(sorted(valid)), TEXT.filter(bool), max_size=2)
-    hold(examples, some.map(lambda more: {**valid, **more}) | some, check)
+    bare = {name: value for name, value in valid.items() if name != "code_verifier"}
+    hold(examples, some.map(lambda more: {**valid, **more}) | some.map(lambda more: {**bare, **more}) | some, check)

@@ -22,8 +22,8 @@ import httpx
 from corpid.sandbox import walk
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.free_ports import next_free
+from tests.interop.node_process import NODE
 from tests.interop.running import PATIENCE
-from tests.interop.stock_node import NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

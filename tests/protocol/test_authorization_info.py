@@ -77,15 +77,26 @@ def test_a_strict_relying_party_believes_it(holder: World, method: str | None) -
     assert holder.run(holder.rp.userinfo(method)).keys() >= {"AuthInfo", "TPAuthInfo"}
 
 
-@pytest.mark.parametrize(
-    ("scope", "blocks"),
-    [("openid", set()), ("openid authinfo", {"AuthInfo"}), ("openid tpauthinfo", {"TPAuthInfo"})],
-)
-def test_each_block_needs_its_scope(world: World, scope: str, blocks: set[str]) -> None:
-    """Spec 2.6, R-15: presence by scope."""
-    world.rp.scope = scope
+@pytest.mark.parametrize("scope", ["openid", "openid authinfo", "openid tpauthinfo"])
+@pytest.mark.parametrize("registered", [("openid",), ("openid", "authinfo", "tpauthinfo")], ids=["openid", "all"])
+def test_both_blocks_are_there_whatever_the_scopes(world: World, scope: str, registered: tuple[str, ...]) -> None:
+    """Decisions "LEGACY's authorization-info": relying parties ask for openid alone (Spec 2.6)."""
+    world.registers(generations=("legacy",), legacy_until=FAR, scopes=registered)
+    world.rp.scope = scope if set(scope.split()) <= set(registered) else "openid"
     world.tokens()
-    assert payload(world.userinfo()).keys() - {"aud", "iss", "sub", "iat", "exp"} == blocks
+    found = payload(world.userinfo())
+    assert (found["AuthInfo"], found["TPAuthInfo"]) == (AUTH_INFO, TP_AUTH_INFO)
+    assert world.run(world.rp.userinfo()).keys() >= {"AuthInfo", "TPAuthInfo"}
+
+
+def test_the_blocks_tell_of_the_clients_services_alone(world: World) -> None:
+    """Decisions "LEGACY's authorization-info": AuthInfo of the client's services."""
+    world.registers(generations=("legacy",), legacy_until=FAR, scopes=("openid",), services=())
+    world.rp.scope = "openid"
+    world.tokens()
+    found = payload(world.userinfo())
+    assert found["AuthInfo"] == NOTHING
+    assert "TPAuthInfo" not in found
 
 
 def test_without_rows_auth_info_counts_nothing_and_tp_auth_info_is_absent(world: World) -> None:

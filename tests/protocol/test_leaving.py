@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from corpid.sandbox.relying_party import RelyingParty
     from tests.protocol.provider import World, Worlds
 
+NO_PKCE: dict[str, Any] = {"code_challenge": None, "code_challenge_method": None}
+
 command = typer.Typer()
 command.command()(migration)
 
@@ -30,7 +32,8 @@ def world(worlds: Worlds) -> World:
     made = worlds.fresh(generations=("current", "legacy"))
     written(made)  # what earlier tests counted is still held in memory
     made.reset()
-    made.registers(generations=("legacy", "current"), legacy_until=FAR, endpoint_audience_until=FAR)
+    until = {"legacy_until": FAR, "endpoint_audience_until": FAR}
+    made.registers(generations=("legacy", "current"), pkce="optional", **until)
     made.sign_in()
     return made
 
@@ -79,8 +82,9 @@ def signs_in(world: World, *, assertion: dict[str, Any] | None = None, **asked: 
     rp = legacy(world)
     rp.response_mode = asked.pop("response_mode", None)
     answer = world.get(world.asked(rp, **asked))
+    form: dict[str, Any] = {"code_verifier": None} if asked.keys() >= NO_PKCE.keys() else {}
     code = _code(answer, rp.response_mode)
-    assert world.redeem(code, rp, client_assertion=rp.assertion(**(assertion or {}))).status_code == 200
+    assert world.redeem(code, rp, client_assertion=rp.assertion(**(assertion or {})), **form).status_code == 200
 
 
 def _code(answer: Any, mode: str | None) -> str:
@@ -110,6 +114,7 @@ def test_honest_sign_ins_are_counted_with_their_last_moment_and_no_habit(world: 
         ("response_mode", {"response_mode": "form_post"}, {}),
         ("without_state", {"state": None}, {}),
         ("without_nonce", {"nonce": None}, {}),
+        ("without_challenge", NO_PKCE, {}),
     ],
 )
 def test_each_habit_is_counted_once_for_each_redeemed_code(
@@ -122,6 +127,14 @@ def test_each_habit_is_counted_once_for_each_redeemed_code(
     signs_in(world)
     assert habits(world) == {habit: 2}
     assert reported(world)["uses"] == 3
+
+
+def test_a_request_with_neither_challenge_nor_nonce_is_counted_by_itself(world: World) -> None:
+    """Decisions "LEGACY without PKCE": RFC 9700 2.1.1 is not met then."""
+    signs_in(world, **NO_PKCE)
+    signs_in(world, **NO_PKCE, nonce=None)
+    assert habits(world) == {"without_challenge": 2, "without_challenge_and_nonce": 1, "without_nonce": 1}
+    assert "requests have neither code_challenge nor nonce (RFC 9700 2.1.1)" in shown(world)
 
 
 @pytest.mark.parametrize(("seconds", "shows"), [(120, False), (121, True)])
@@ -157,7 +170,6 @@ def test_what_redeems_nothing_counts_nothing(world: World) -> None:
     code = world.code(rp)
     for refused in ({"code_verifier": "x" * 43}, {"client_assertion": "x"}, {"grant_type": "x"}):
         assert world.redeem(code, rp, **refused).status_code >= 400
-    assert world.redeem(code, rp, headers={"DPoP": "x"}).status_code == 400
     world.get(world.asked(rp, scope="openid nothing"))
     world.get(world.asked(rp, prompt="login"), world.new_browser())
     assert rows(world) == set()

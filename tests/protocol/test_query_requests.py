@@ -182,11 +182,12 @@ def test_a_repeated_parameter_is_invalid_request(legacy: World, name: str, secon
         *(("invalid_request", {"code_challenge": value}) for value in (None, "", "A" * 42, "A" * 44, "A" * 42 + "=", "A" * 42 + "B", "+" * 43)),
         *(("invalid_request", {"code_challenge_method": value}) for value in (None, "", "plain", "s256", "S512")),
         *(("invalid_request", {"nonce": value}) for value in ("n" * 513, "é", "a\nb")),
+        *(("invalid_request", {"scope": value}) for value in (None, "")),
         *(("invalid_request", {"prompt": value}) for value in ("none login", "NONE", "create")),
         *(("invalid_request", {"max_age": value}) for value in ("-1", "1.5", "soon", "9" * 10)),
         *(
             ("invalid_scope", {"scope": value})
-            for value in (None, "", "authinfo", "openid  authinfo", " openid", "openid offline_access", "OPENID")
+            for value in ("authinfo", "openid  authinfo", " openid", "openid offline_access", "OPENID")
         ),
     ],
 )  # fmt: skip

@@ -88,13 +88,15 @@ def test_a_client_of_the_government_may_have_consent_asked() -> None:
 
 @pytest.mark.generations("legacy", "current")
 def test_consent_that_is_asked_for_roles_alone_says_what_is_told(speaking: str) -> None:
-    """D40: never a page without a single line; a packed subject tells everything there is (R-12.2)."""
+    """D40: never a page without a single line; a packed subject tells everything there is (R-12.2), and both blocks
+    are read without their scopes (decisions "LEGACY's authorization-info")."""
 
     async def story(made: World) -> None:
         lines = await asked(made, "government", "openid authinfo", prompt="consent")
-        everything = IDENTITY.split() if speaking == "legacy" else []
-        assert len(lines) == len(["openid", "authinfo", *everything])
-        assert lines[-1] == ROLES
+        unasked = ["tpauthinfo", *IDENTITY.split()] if speaking == "legacy" else []
+        assert len(lines) == len(["openid", "authinfo", *unasked])
+        assert ROLES in lines
+        assert any(line.startswith("Other organisations") for line in lines) is (speaking == "legacy")
         assert ("Your name" in lines) is (speaking == "legacy")
 
     run(story, generations=(speaking,), entities=1)

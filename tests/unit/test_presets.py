@@ -68,6 +68,7 @@ def test_the_rules_of_clients_follow_from_the_settings() -> None:
         "id_token_encryption_alg": "key",
         "userinfo_encryption_enc": "A256GCM",
         "stringified_blocks": True,
+        "pkce": "optional",
         "scopes": (
             "openid", "authinfo", "tpauthinfo", "entity.identity", "entity.basic_profile.name",
             "entity.basic_profile.uen_status", "user.identity", "user.name",

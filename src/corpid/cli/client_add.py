@@ -48,6 +48,10 @@ AudienceUntil = Annotated[
         help="Last day on which its assertions may name the endpoint they are sent to as aud, YYYY-MM-DD; not with fapi2.",
     ),
 ]
+Pkce = Annotated[str | None, typer.Option(help="PKCE in its requests at legacy: required (default) or optional.")]
+PkceUntil = Annotated[
+    str | None, typer.Option(metavar="DATE", help="Last day on which PKCE is optional, YYYY-MM-DD. Default: no end.")
+]
 Subject = Annotated[str | None, typer.Option(help="Whom sub names: user (default) or entity.")]
 IdTokenAlg = Annotated[
     str | None,
@@ -87,6 +91,8 @@ def add(
     generation: Generations = None,
     legacy_until: LegacyUntil = None,
     endpoint_audience_until: AudienceUntil = None,
+    pkce: Pkce = None,
+    pkce_optional_until: PkceUntil = None,
     subject: Subject = None,
     id_token_encryption_alg: IdTokenAlg = None,
     id_token_encryption_enc: IdTokenEnc = None,
@@ -104,6 +110,7 @@ def add(
         "name": name, "redirect_uris": redirect_uri, "jwks": _key_set(jwks), "jwks_uri": jwks_uri,
         "scopes": scope or None, "services": service or None, "generations": generation or None,
         "legacy_until": legacy_until, "endpoint_audience_until": endpoint_audience_until,
+        "pkce": pkce, "pkce_optional_until": pkce_optional_until,
         "subject": subject, "id_token_encryption_alg": id_token_encryption_alg,
         "id_token_encryption_enc": id_token_encryption_enc, "userinfo_signing_alg": userinfo_signing_alg,
         "userinfo_encryption_enc": userinfo_encryption_enc, "stringified_blocks": stringified_blocks,
@@ -168,6 +175,9 @@ def _interface(client: Client, generation: Generation, chosen: Settings) -> Iter
     if generation.endpoint_audience and client.endpoint_audience_until:
         asked = "PAR or token endpoint that is asked" if generation.pushed else "token endpoint"
         yield f"until the end of {client.endpoint_audience_until} the {asked} is accepted as aud, too"
+    if generation.pkce_optional and client.pkce == "optional":
+        day = f", until the end of {client.pkce_optional_until}" if client.pkce_optional_until else ""
+        yield f"PKCE is optional{day}"
     yield f"scopes are {' '.join(scope for scope in client.scopes if scope in generation.scopes)}"
     yield f"requests are {'pushed (PAR)' if generation.pushed else 'query parameters of authorize'}"
     if generation.pushed and client.context_type_rule != "required":
@@ -184,7 +194,7 @@ def _interface(client: Client, generation: Generation, chosen: Settings) -> Iter
         enc = client.userinfo_encryption_enc if resource.encryptable else None
         is_signed = generation.userinfo_signed or client.userinfo_signing_alg or enc
         yield f"{resource.name} is {'signed' if is_signed else 'JSON'}{f', encrypted with {enc}' if enc else ''}"
-        blocks = [name for scope, name in resource.claim_names.items() if scope in client.scopes]
+        blocks = [name for scope, name in resource.claim_names.items() if scope in client.scopes or not resource.scoped]
         if client.stringified_blocks and blocks:
             yield f"blocks of {resource.name} are text that holds JSON: {', '.join(blocks)}"
 

@@ -200,6 +200,8 @@ SECTIONS: Final[dict[str, Section]] = {
             "generations": Key(member="generations", read=values.texts(values.identifier(32))),
             "legacy_until": Key(member="legacy_until", read=values.day, clearable=True),
             "endpoint_audience_until": Key(member="endpoint_audience_until", read=values.day, clearable=True),
+            "pkce": Key(member="pkce", read=values.one_of("required", "optional")),
+            "pkce_optional_until": Key(member="pkce_optional_until", read=values.day, clearable=True),
             "subject": Key(member="subject", read=values.one_of("user", "entity")),
             "id_token_encryption_alg": Key(member="id_token_encryption_alg", read=WRAP, clearable=True),
             "id_token_encryption_enc": Key(member="id_token_encryption_enc", read=ENCRYPTION),

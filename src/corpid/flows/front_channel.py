@@ -72,7 +72,7 @@ async def _enter(
     visible: bool,
 ) -> Entered | Answered:
     await provider.live.refuse_maintenance(caller.now)
-    request = _validated(provider, client, query, generation)
+    request = _validated(provider, caller, client, query, generation)
     await _key_at_hand(provider, caller, client, generation)
     browser = await browsers.recognise(provider, cookie, now=caller.now)
     arriving = Arrival(
@@ -93,9 +93,17 @@ async def _enter(
     return await _open(provider, caller, arriving, prospect.interaction)
 
 
-def _validated(provider: Provider, client: Client, query: bytes, generation: Generation) -> AuthorizationRequest:
-    sent = parameters.parse(query, REQUEST_PARAMETERS)
-    return authorization_request.validate(sent, client, generation, jkt=None, acr_prefix=provider.policy.acr_prefix)
+def _validated(
+    provider: Provider, caller: Caller, client: Client, query: bytes, generation: Generation
+) -> AuthorizationRequest:
+    return authorization_request.validate(
+        parameters.parse(query, REQUEST_PARAMETERS),
+        client,
+        generation,
+        jkt=None,
+        acr_prefix=provider.policy.acr_prefix,
+        pkce_optional=provider.policy.pkce_optional(client, generation, caller.now),
+    )
 
 
 async def _key_at_hand(provider: Provider, caller: Caller, client: Client, generation: Generation) -> None:

@@ -77,6 +77,10 @@ class Policy:
         """Whether a client may use a generation at this moment (decisions "Generations")."""
         return registration.serves(client, generation, self.today(now))
 
+    def pkce_optional(self, client: Client, generation: Generation, now: float) -> bool:
+        """Whether a client may leave PKCE out at this moment (decisions "LEGACY without PKCE")."""
+        return registration.pkce_optional(client, generation, self.today(now))
+
     def today(self, now: float) -> str:
         """The day in the deployment's time zone, YYYY-MM-DD (D23)."""
         return datetime.fromtimestamp(now, self.timezone).date().isoformat()

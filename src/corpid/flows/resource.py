@@ -122,7 +122,7 @@ async def _blocks(
     provider: Provider, resource: Resource, token: AccessToken, client: Client, now: float
 ) -> dict[str, dict[str, object]]:
     today = datetime.fromtimestamp(now, provider.policy.timezone).date()
-    wanted = [scope for scope in resource.claim_names if scope in token.scopes]
+    wanted = [scope for scope in resource.claim_names if scope in token.scopes or not resource.scoped]
     services = await provider.live.services(client.services, now) if wanted else []
     who = (token.user_id, token.entity_id, client.services)
     blocks: dict[str, dict[str, object]] = {}

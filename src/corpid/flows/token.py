@@ -98,6 +98,8 @@ async def _proven(
         address=address,
         now=now,
     )
+    pkce_optional = provider.policy.pkce_optional(caller.client, generation, now)
+    grants.require_verifier(request, generation, pkce_optional=pkce_optional)
     return _Redemption(
         caller=caller,
         generation=generation,
@@ -116,8 +118,6 @@ async def _proven(
 
 async def _prove(provider: Provider, proofs: Sequence[bytes], generation: Generation, now: float) -> Proof | None:
     if not generation.sender_constrained:
-        if proofs:
-            raise InvalidGrant("this code yields a token that is bound to no key: leave the DPoP header out")
         return None
     target = Target(method="POST", url=provider.policy.base_url + TOKEN_PATH)
     proof = await possession.prove(provider, proofs, target, generation=generation, now=now)

@@ -50,23 +50,22 @@ def validate(
     jkt: str | None,
     acr_prefix: str,
     message_punctuation: bool = True,
+    pkce_optional: bool = False,
 ) -> AuthorizationRequest:
     """Validate the content of an authorization request of this client.
 
     `jkt` is the thumbprint of the key that the code will be bound to; `message_punctuation` allows more than letters,
-    digits and spaces in the message. Raises InvalidRequest or InvalidScope, in the
-    query also RequestNotSupported or RequestURINotSupported.
-    Source: Spec 4.1, RFC 9126 §2.1, D10-D14, D40, D63
+    digits and spaces in the message; `pkce_optional` says whether the client may leave PKCE out. Raises InvalidRequest
+    or InvalidScope, in the query also RequestNotSupported or RequestURINotSupported.
+    Source: Spec 4.1, RFC 9126 §2.1, D5, D10-D14, D40, D63
     """
     response_mode = _response_mode(parameters, generation)
     _refuse_objects(parameters, generation)
-    granted = scopes.validate(parameters.get("scope", ""), client, generation)
+    granted = scopes.validate(required(parameters, "scope"), client, generation)
     redirect_uri = _redirect_uri(parameters, client)
     if required(parameters, "response_type") != "code":
         raise InvalidRequest("response_type must be code")
-    challenge = pkce.validate_challenge(
-        required(parameters, "code_challenge"), required(parameters, "code_challenge_method")
-    )
+    challenge = pkce.challenge(parameters, optional=pkce_optional)
     for name in sorted(generation.required_parameters - {_CONTEXT_TYPE}):
         required(parameters, name)
     return AuthorizationRequest(
@@ -88,6 +87,13 @@ def validate(
     )
 
 
+def _redirect_uri(parameters: dict[str, str], client: Client) -> str:
+    value = required(parameters, "redirect_uri")
+    if value not in client.redirect_uris:
+        raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
+    return value
+
+
 def mode_of_answer(raw: bytes, generation: Generation) -> str:
     """The mode in which an error of a query request is answered: the one asked for, if it was asked once and is served.
 
@@ -95,13 +101,6 @@ def mode_of_answer(raw: bytes, generation: Generation) -> str:
     """
     asked = lone(raw, "response_mode", longest=_MODE_CHARACTERS)
     return asked if asked in generation.response_modes else generation.response_modes[0]
-
-
-def _redirect_uri(parameters: dict[str, str], client: Client) -> str:
-    value = required(parameters, "redirect_uri")
-    if value not in client.redirect_uris:
-        raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
-    return value
 
 
 def _printable(parameters: dict[str, str], name: str, longest: int) -> str | None:

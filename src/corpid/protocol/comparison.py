@@ -25,6 +25,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "returns_iss": "callbacks carry `iss`",
         "required_parameters": "needed beside what RFC 6749 and PKCE need",
         "key_binding_required": "PAR needs a DPoP proof or `dpop_jkt`",
+        "pkce_optional": "a client may be registered to leave PKCE out",
         "bad_verifier_code": "error of a missing or malformed `code_verifier`",
         "statuses": "statuses that differ at PAR and token",
         "unknown_acr_refused": "`acr_values` without a supported value are refused",
@@ -91,7 +92,8 @@ def _changes(before: Generation, after: Generation) -> Iterator[tuple[str, str, 
 
 
 def _resource(resource: Resource) -> str:
-    blocks = [f"`{member}` by scope `{scope}`" for scope, member in resource.claim_names.items()]
+    scoped, names = resource.scoped, resource.claim_names.items()
+    blocks = [f"`{member}` {f'by scope `{scope}`' if scoped else 'whatever the scopes'}" for scope, member in names]
     if resource.entity_member is not None:
         blocks.append(f"`{resource.entity_member}` by scopes `entity.*`")
     nested = "nested in a JWE where the client registered for that" if resource.encryptable else "never nested in a JWE"

@@ -32,6 +32,8 @@ class Resource:
     """name of the member that carries what entity.* scopes grant; a token without one is refused (D26)"""
     encryptable: bool = True
     """whether a client may have the answer nested in a JWE (D22)"""
+    scoped: bool = True
+    """each block needs its scope; else every block is there, whatever the scopes"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +58,15 @@ class Generation:
     required_parameters: frozenset[str]
     key_binding_required: bool
     """PAR needs a DPoP proof or dpop_jkt"""
+    pkce_optional: bool
+    """a client may be registered to send no code_challenge (RFC 7636)"""
     bad_verifier_code: str
     statuses: Mapping[str, int]
     """error code → status where it differs from the usual one, at PAR and token"""
     unknown_acr_refused: bool
     assertion_algorithms: tuple[str, ...]
     proof_algorithms: tuple[str, ...]
-    """none: tokens are bound to no key, and a proof is refused"""
+    """none: tokens are bound to no key, and a proof is not looked at"""
     assertion_seconds: int
     assertion_iat_required: bool
     assertion_jti_required: bool
@@ -88,6 +92,11 @@ class Generation:
         """Whether tokens are bound to a key of the client's (RFC 9449)."""
         return bool(self.proof_algorithms)
 
+    @property
+    def unasked_scopes(self) -> tuple[str, ...]:
+        """The scopes whose blocks a client reads without having asked for them."""
+        return tuple(scope for resource in self.resources if not resource.scoped for scope in resource.claim_names)
+
 
 USERINFO: Final = Resource(
     name="userinfo",
@@ -107,6 +116,7 @@ AUTHORIZATION_INFO: Final = Resource(
     metadata_names=("authorization-info_endpoint", "userinfo_endpoint"),
     claim_names=MappingProxyType({"authinfo": "AuthInfo", "tpauthinfo": "TPAuthInfo"}),
     encryptable=False,
+    scoped=False,
 )
 
 ALGORITHMS: Final = ("ES256", "ES256K", "ES384", "ES512")
@@ -128,6 +138,7 @@ CURRENT: Final = Generation(
     returns_iss=False,
     required_parameters=frozenset({"state", "nonce", "authentication_context_type"}),
     key_binding_required=True,
+    pkce_optional=False,
     bad_verifier_code="invalid_request",
     statuses=MappingProxyType({}),
     unknown_acr_refused=True,
@@ -215,6 +226,7 @@ LEGACY: Final = replace(
     returns_iss=True,
     required_parameters=frozenset(),
     key_binding_required=False,
+    pkce_optional=True,
     unknown_acr_refused=False,
     proof_algorithms=(),
     assertion_seconds=600,

@@ -33,22 +33,42 @@ class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     redirect_uri: str
     challenge: str
-    """S256 of the presented verifier"""
+    """S256 of the presented verifier, or pkce.NO_CHALLENGE"""
 
 
 def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest:
-    """Presence and syntax. Raises InvalidRequest, InvalidGrant or UnsupportedGrantType (RFC 6749 §4.1.3, Spec 4.3)."""
+    """Presence and syntax; whether code_verifier may be missing is for `require_verifier`, once the client is known.
+
+    Raises InvalidRequest, InvalidGrant or UnsupportedGrantType. Source: RFC 6749 §4.1.3, Spec 4.3
+    """
     if required(parameters, "grant_type") != "authorization_code":
         raise UnsupportedGrantType("grant_type must be authorization_code")
     code = required(parameters, "code")
     redirect_uri = required(parameters, "redirect_uri")
     verifier = parameters.get("code_verifier")
-    if verifier is None or not pkce.is_verifier(verifier):
-        refusal = InvalidGrant if generation.bad_verifier_code == InvalidGrant.code else InvalidRequest
-        raise refusal("code_verifier must be 43 to 128 letters, digits and - . _ ~")
+    if verifier is None and generation.pkce_optional:
+        challenge = pkce.NO_CHALLENGE
+    elif verifier is None or not pkce.is_verifier(verifier):
+        raise _bad_verifier(generation)
+    else:
+        challenge = pkce.s256(verifier)
     if len(code) > _CODE_CHARACTERS:
         raise InvalidGrant(FAILED)
-    return TokenRequest(code=code, redirect_uri=redirect_uri, challenge=pkce.s256(verifier))
+    return TokenRequest(code=code, redirect_uri=redirect_uri, challenge=challenge)
+
+
+def require_verifier(request: TokenRequest, generation: Generation, *, pkce_optional: bool) -> None:
+    """Refuse a request without code_verifier unless its client may leave PKCE out.
+
+    Raises InvalidRequest or InvalidGrant. Source: RFC 7636 §4.5, decisions.md "LEGACY without PKCE"
+    """
+    if request.challenge == pkce.NO_CHALLENGE and not pkce_optional:
+        raise _bad_verifier(generation)
+
+
+def _bad_verifier(generation: Generation) -> InvalidGrant | InvalidRequest:
+    refusal = InvalidGrant if generation.bad_verifier_code == InvalidGrant.code else InvalidRequest
+    return refusal("code_verifier must be 43 to 128 letters, digits and - . _ ~")
 
 
 _OTHER_KEY: Final = (

@@ -31,16 +31,21 @@ _SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
         "response_mode": "response_mode is not {modes}",
         "without_state": "requests have no state",
         "without_nonce": "requests have no nonce",
+        "without_challenge": "requests have no code_challenge (PKCE)",
+        "without_challenge_and_nonce": "requests have neither code_challenge nor nonce (RFC 9700 2.1.1)",
     }
 )
 
 
 def of_request(request: AuthorizationRequest, successor: Generation) -> tuple[str, ...]:
     """The habits of an authorization request that the successor would refuse (decisions.md "Generations")."""
+    unchallenged = not request.code_challenge and not successor.pkce_optional
     shown = {
         "response_mode": request.response_mode not in successor.response_modes,
         "without_state": request.state is None and "state" in successor.required_parameters,
         "without_nonce": request.nonce is None and "nonce" in successor.required_parameters,
+        "without_challenge": unchallenged,
+        "without_challenge_and_nonce": unchallenged and request.nonce is None,
     }
     return tuple(habit for habit, is_shown in shown.items() if is_shown)
 

@@ -14,6 +14,7 @@ import msgspec
 SubjectMode = Literal["user", "entity"]
 Sector = Literal["private", "government"]
 ContextTypeRule = Literal["required", "optional", "refused"]
+PkceMode = Literal["required", "optional"]
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +50,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     assurance_level: int = 2
     sector: Sector = "private"
     enabled: bool = True
+    pkce: PkceMode = "required"
+    """optional: its requests may come without code_challenge, in the generations that allow it"""
+    pkce_optional_until: str | None = None
+    """the last day (YYYY-MM-DD) on which they may; None: as long as the generation is served"""
 
 
 class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -59,6 +64,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like
     redirect_uri: str
     scopes: tuple[str, ...]
     code_challenge: str
+    """empty: the request had none"""
     state: str | None = None
     nonce: str | None = None
     acr: str

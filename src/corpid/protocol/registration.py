@@ -39,7 +39,9 @@ _CLOSED_LISTS: Final[Mapping[str, Collection[str]]] = MappingProxyType(
     }
 )
 """member → the values that are implemented; nothing else can be registered"""
-_LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType({"legacy_until": "ends"})
+_LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType(
+    {"legacy_until": "ends", "pkce_optional_until": "pkce_optional"}
+)
 """member that holds a last day → the field of the generations that have one"""
 
 
@@ -119,6 +121,13 @@ def serves(client: Client, generation: Generation, today: str) -> bool:
     return not generation.ends or (client.legacy_until is not None and today <= client.legacy_until)
 
 
+def pkce_optional(client: Client, generation: Generation, today: str) -> bool:
+    """Whether a client may leave PKCE out on a day, as for `serves` (decisions.md, "LEGACY without PKCE")."""
+    if not generation.pkce_optional or client.pkce != "optional" or not serves(client, generation, today):
+        return False
+    return client.pkce_optional_until is None or today <= client.pkce_optional_until
+
+
 def used(client: Client, rules: Rules) -> tuple[Generation, ...]:
     """The generations that a client is registered for, oldest first (decisions.md, "Generations")."""
     named = tuple(generation for generation in GENERATIONS.values() if generation.name in client.generations)
@@ -171,6 +180,8 @@ def _ending_faults(client: Client, rules: Rules) -> Iterator[Fault]:
         yield from _no_day(member, day)
         if day is not None and not any(getattr(generation, concern) for generation in used(client, rules)):
             yield Fault(member, f"no generation of this client has such a day: name {able} among them, or give no day")
+    if client.pkce_optional_until is not None and client.pkce != "optional":
+        yield Fault("pkce_optional_until", "pkce is required: register pkce optional, or give no day")
     yield from _audience_faults(client, rules)
 
 

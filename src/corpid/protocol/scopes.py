@@ -21,8 +21,6 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]
 
 def validate(text: str, client: Client, generation: Generation) -> tuple[str, ...]:
     """The requested scopes, each once, in the order asked. Raises InvalidScope (RFC 6749 §3.3, Spec 4.1)."""
-    if not text:
-        raise InvalidScope("scope is missing: it must include openid")
     if not _SCOPE.fullmatch(text):
         raise InvalidScope("scope must be a list of scope names separated by single spaces")
     requested = tuple(dict.fromkeys(text.split(" ")))

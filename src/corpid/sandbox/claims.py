@@ -112,7 +112,7 @@ def userinfo(
     """
     what = reading.name
     checks.equal(f"{what}: sub as in the ID token", claims.get("sub"), sub)
-    granted = scope.split()
+    granted = scope.split() if reading.scoped else [*reading.blocks]
     for name, block in reading.blocks.items():
         checks.that(f"{what}: no {block} without {name}", name in granted or block not in claims, "is there unasked")
     told = dict(claims)

@@ -28,6 +28,8 @@ class Reading:
     """how it is asked unless the caller says otherwise"""
     blocks: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     """scope → the block that it grants"""
+    scoped: bool = True
+    """False: every block is there, whatever the scopes"""
     signed: bool = True
     """False: JSON, unless this client registered a signing algorithm"""
 
@@ -206,6 +208,7 @@ LEGACY: Final = replace(
         endpoint="authorization-info_endpoint",
         method="POST",
         blocks=MappingProxyType({"authinfo": "AuthInfo", "tpauthinfo": "TPAuthInfo"}),
+        scoped=False,
     ),
     certificates=True,
     lists=_USED,

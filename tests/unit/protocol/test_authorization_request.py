@@ -38,17 +38,17 @@ def test_a_request_keeps_what_was_asked() -> None:
     )
 
 
-@pytest.mark.parametrize("name", sorted(PARAMETERS.keys() - {"client_id", "scope"}))
+@pytest.mark.parametrize("name", sorted(PARAMETERS.keys() - {"client_id"}))
 def test_a_required_parameter_that_is_missing_is_named(name: str) -> None:
-    """Spec 4.1."""
+    """Spec 4.1; D5: no scope parameter at all is invalid_request."""
     with pytest.raises(InvalidRequest, match=f"parameter {name} is missing"):
         validated(**{name: None})
 
 
-def test_without_scope_the_scope_is_invalid() -> None:
-    """D5: invalid_scope also where openid is missing."""
+def test_a_scope_without_openid_is_an_invalid_scope() -> None:
+    """D5."""
     with pytest.raises(InvalidScope):
-        validated(scope=None)
+        validated(scope="authinfo")
 
 
 @pytest.mark.parametrize("name", ["state", "nonce", "authentication_context_type"])

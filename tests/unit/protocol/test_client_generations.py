@@ -10,7 +10,7 @@ import pytest
 
 from corpid.jose.keys import WRAPS
 from corpid.protocol.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY, Generation
-from corpid.protocol.registration import RegistrationError, Rules, register, serves, used
+from corpid.protocol.registration import RegistrationError, Rules, pkce_optional, register, serves, used
 from tests.unit.protocol.clients import CLIENT, ENCRYPTION, SIGNING, jwk, on
 
 LAST_DAY = "2027-03-31"
@@ -40,6 +40,14 @@ def reasons(pushed: Generation | None = CURRENT, **members: object) -> list[str]
             "legacy_until: '20270331' is no date: write a day that exists, YYYY-MM-DD"]),
         ({**ENDING, "endpoint_audience_until": "tomorrow"}, [
             "endpoint_audience_until: 'tomorrow' is no date: write a day that exists, YYYY-MM-DD"]),
+        ({**ENDING, "pkce": "optional", "pkce_optional_until": LAST_DAY}, []),
+        ({"pkce": "optional"}, []),
+        ({**ENDING, "pkce": "optional", "pkce_optional_until": "2027-02-30"}, [
+            "pkce_optional_until: '2027-02-30' is no date: write a day that exists, YYYY-MM-DD"]),
+        ({**ENDING, "pkce_optional_until": LAST_DAY}, [
+            "pkce_optional_until: pkce is required: register pkce optional, or give no day"]),
+        ({"pkce": "optional", "pkce_optional_until": LAST_DAY}, [
+            f"pkce_optional_until: {NO_SUCH_DAY}"]),
         ({"legacy_until": LAST_DAY}, [
             f"legacy_until: {NO_SUCH_DAY}"]),
         ({"generations": ("intermediate",), "endpoint_audience_until": LAST_DAY}, []),
@@ -67,6 +75,26 @@ def test_a_client_of_no_generation_has_no_audience_of_its_own() -> None:
     """D64: where nothing is pushed, a client that names no generation has none."""
     [reason] = reasons(None, endpoint_audience_until=LAST_DAY)
     assert reason.startswith("endpoint_audience_until: this client is registered for no generation: name current, ")
+
+
+@pytest.mark.parametrize(
+    ("members", "today", "optional"),
+    [
+        ({}, "2026-01-01", False),
+        ({"pkce": "optional"}, LAST_DAY, True),
+        ({"pkce": "optional"}, "2027-04-01", False),
+        ({"pkce": "optional", "pkce_optional_until": "2026-12-31"}, "2026-12-31", True),
+        ({"pkce": "optional", "pkce_optional_until": "2026-12-31"}, "2027-01-01", False),
+        ({"pkce": "optional", "generations": ("current",)}, "2026-01-01", False),
+    ],
+)
+def test_pkce_is_optional_in_legacy_alone_for_a_client_that_is_registered_so_until_its_day(
+    members: dict[str, Any], today: str, *, optional: bool
+) -> None:
+    """Decisions "LEGACY without PKCE"; who may not use LEGACY any more may not leave PKCE out there."""
+    client = msgspec.structs.replace(CLIENT, **{**ENDING, **members})
+    allowed = {generation.name for generation in GENERATIONS.values() if pkce_optional(client, generation, today)}
+    assert allowed == ({"legacy"} if optional else set())
 
 
 def test_the_last_day_is_served_and_the_next_is_not() -> None:

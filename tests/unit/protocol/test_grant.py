@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from corpid.protocol.errors import InvalidDPoPProof, InvalidGrant, InvalidRequest, UnsupportedGrantType
-from corpid.protocol.generations import CURRENT
-from corpid.protocol.grant import FAILED, TOKEN_PARAMETERS, TokenRequest, redeem, validate
+from corpid.protocol.generations import CURRENT, LEGACY
+from corpid.protocol.grant import FAILED, TOKEN_PARAMETERS, TokenRequest, redeem, require_verifier, validate
+from corpid.protocol.pkce import NO_CHALLENGE
 from tests.unit.protocol.given import CHALLENGE, JKT, VERIFIER, grant
 
 if TYPE_CHECKING:
@@ -60,6 +61,18 @@ def test_a_missing_or_malformed_verifier_is_the_error_that_the_generation_names(
         validate(given, CURRENT)
     with pytest.raises(InvalidGrant, match="code_verifier must be 43 to 128"):
         validate(given, dataclasses.replace(CURRENT, bad_verifier_code="invalid_grant"))
+
+
+def test_whether_a_verifier_may_be_missing_is_decided_when_the_client_is_known() -> None:
+    """Decisions "LEGACY without PKCE"; a client whose PKCE is required is answered as the generation says."""
+    bare = validate({key: value for key, value in PARAMETERS.items() if key != "code_verifier"}, LEGACY)
+    assert bare.challenge == NO_CHALLENGE
+    require_verifier(bare, LEGACY, pkce_optional=True)
+    with pytest.raises(InvalidRequest, match="code_verifier must be 43 to 128"):
+        require_verifier(bare, LEGACY, pkce_optional=False)
+    require_verifier(validate(PARAMETERS, LEGACY), LEGACY, pkce_optional=False)
+    with pytest.raises(InvalidRequest, match="code_verifier must be 43 to 128"):
+        validate({**PARAMETERS, "code_verifier": "x" * 42}, LEGACY)
 
 
 def test_a_code_that_is_too_long_to_be_one_is_an_unknown_code() -> None:

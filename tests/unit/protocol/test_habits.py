@@ -21,6 +21,8 @@ PLAIN = {"state": "s", "nonce": "n", "response_mode": "query"}
         ({"response_mode": "form_post"}, ("response_mode",)),
         ({"state": None}, ("without_state",)),
         ({"nonce": None}, ("without_nonce",)),
+        ({"code_challenge": ""}, ("without_challenge",)),
+        ({"code_challenge": "", "nonce": None}, ("without_nonce", "without_challenge", "without_challenge_and_nonce")),
         (
             {"response_mode": "form_post", "state": None, "nonce": None},
             ("response_mode", "without_state", "without_nonce"),
@@ -73,7 +75,7 @@ def test_an_assertions_habits_are_what_the_successor_does_not_accept(
 
 def test_every_habit_has_a_sentence_that_says_what_the_successor_expects() -> None:
     """Every habit that a request or an assertion can show."""
-    bare = request(state=None, nonce=None, response_mode="fragment")
+    bare = request(state=None, nonce=None, response_mode="fragment", code_challenge="")
     found = habits.of_request(bare, CURRENT) + habits.of_assertion(
         lifetime=601, has_jti=False, names_endpoint=True, successor=CURRENT
     )
@@ -84,6 +86,8 @@ def test_every_habit_has_a_sentence_that_says_what_the_successor_expects() -> No
         "client assertions live longer than 120 s",
         "client assertions name the PAR endpoint as aud; the issuer is expected",
         "client assertions name the token endpoint as aud; the issuer is expected",
+        "requests have neither code_challenge nor nonce (RFC 9700 2.1.1)",
+        "requests have no code_challenge (PKCE)",
         "requests have no nonce",
         "requests have no state",
         "response_mode is not query",

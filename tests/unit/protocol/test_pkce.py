@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corpid.protocol.errors import InvalidRequest
-from corpid.protocol.pkce import is_verifier, s256, validate_challenge
+from corpid.protocol.pkce import NO_CHALLENGE, challenge, is_verifier, s256, validate_challenge
 from tests.unit.protocol.given import CHALLENGE, VERIFIER
 
 
@@ -30,8 +30,28 @@ def test_only_s256_is_a_method(method: str) -> None:
         validate_challenge(CHALLENGE, method)
 
 
+def test_only_where_pkce_is_optional_a_request_may_come_without_it() -> None:
+    """Decisions "LEGACY without PKCE": what was sent is verified in any case."""
+    assert challenge({"state": "s"}, optional=True) == NO_CHALLENGE
+    with pytest.raises(InvalidRequest, match="parameter code_challenge is missing"):
+        challenge({"state": "s"}, optional=False)
+    sent = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
+    assert challenge(sent, optional=True) == challenge(sent, optional=False) == CHALLENGE
+
+
 @pytest.mark.parametrize(
-    "challenge",
+    "sent",
+    [{"code_challenge": CHALLENGE}, {"code_challenge_method": "S256"}, {"code_challenge": "", "code_challenge_method": "S256"}],
+)  # fmt: skip
+@pytest.mark.parametrize("optional", [True, False])
+def test_half_of_a_challenge_is_refused(sent: dict[str, str], *, optional: bool) -> None:
+    """RFC 7636 §4.3: without a method it would be plain."""
+    with pytest.raises(InvalidRequest):
+        challenge(sent, optional=optional)
+
+
+@pytest.mark.parametrize(
+    "text",
     [
         "",
         CHALLENGE[:-1],
@@ -43,7 +63,7 @@ def test_only_s256_is_a_method(method: str) -> None:
         VERIFIER * 2,
     ],
 )
-def test_a_challenge_is_exactly_43_characters_of_canonical_base64url(challenge: str) -> None:
+def test_a_challenge_is_exactly_43_characters_of_canonical_base64url(text: str) -> None:
     """D18: N where M ends the text has bits left over; two spellings would be two keys of one code."""
     with pytest.raises(InvalidRequest, match="code_challenge must be the 43 base64url characters"):
-        validate_challenge(challenge, "S256")
+        validate_challenge(text, "S256")

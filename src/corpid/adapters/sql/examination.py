@@ -10,8 +10,10 @@ import msgspec
 import sqlalchemy as sa
 
 from corpid.adapters.sql import schema, tables
+from corpid.adapters.sql.codecs import CLIENTS
 from corpid.adapters.sql.schema_errors import SchemaOlder
 from corpid.adapters.sql.sqlite_schema import SqlitePlace
+from corpid.protocol.records import Client
 
 if TYPE_CHECKING:
     from corpid.adapters.sql.places import Place
@@ -43,6 +45,8 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     later: tuple[str, ...]
     """migrations that wait for `corpid migrate --contract`"""
     keys: tuple[KeyTimes, ...]
+    pkce_optional: tuple[Client, ...]
+    """the enabled clients that are registered with pkce optional, in the order of their identifiers"""
     apart: float
     """seconds by which its clock differs from this machine's"""
 
@@ -82,6 +86,7 @@ def _examined(place: Place, plan: schema.Plan, older: str, clock: Clock) -> Exam
         now=tuple(step.title for step in plan.now),
         later=tuple(step.title for step in plan.later),
         keys=tuple(place.read(_keys)),
+        pkce_optional=tuple(place.read(_pkce_optional)),
         apart=0.0 if at is None else abs(at - clock()),
     )
 
@@ -100,3 +105,11 @@ def _keys(connection: sa.Connection) -> list[KeyTimes]:
     columns = (tables.keys.c[name] for name in ("kid", "created_at", "active_from", "retired_at"))
     found = sa.select(*columns).where(tables.keys.c.use == "sig", tables.keys.c.revoked_at.is_(None))
     return [KeyTimes(**row._mapping) for row in connection.execute(found)]  # noqa: SLF001 - its public name
+
+
+def _pkce_optional(connection: sa.Connection) -> list[Client]:
+    if not sa.inspect(connection).has_table(tables.clients.name):
+        return []
+    found = sa.select(*(tables.clients.c[name] for name in CLIENTS.columns)).order_by(tables.clients.c.client_id)
+    clients = (CLIENTS.decode(tuple(row)) for row in connection.execute(found))
+    return [client for client in clients if client.enabled and client.pkce == "optional"]

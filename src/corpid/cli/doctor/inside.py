@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -13,13 +14,16 @@ from corpid.adapters.sql import examination as database
 from corpid.adapters.sql.schema_errors import SchemaError
 from corpid.cli.doctor.findings import Finding, ok, problem, sentence, warning
 from corpid.ports import StoreUnavailable
+from corpid.protocol.generations import GENERATIONS
 from corpid.protocol.limits import CLOCKS_APART_SECONDS
+from corpid.protocol.registration import pkce_optional
 from corpid.settings.checks import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid.adapters.valkey.examination import ExaminedValkey
+    from corpid.protocol.records import Client
     from corpid.settings import Settings
 
 _DAY: Final = 86_400
@@ -97,6 +101,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
     else:
         yield ok("database", f"{seen}.")
     yield _schema(found.older, found.now, found.later)
+    yield from _pkce(settings, found.pkce_optional)
     yield _keys([(key.kid, key.active_from, key.retired_at) for key in found.keys])
 
 
@@ -123,6 +128,22 @@ def _keys(keys: list[tuple[str, int, int | None]]) -> Finding:
     if days > OLD_KEY_DAYS:
         return warning("signing keys", seen, "Change: run `corpid key rotate`, once a year.")
     return ok("signing keys", seen)
+
+
+def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Finding]:
+    """Who may leave PKCE out today, in a generation that is served and allows it."""
+    today = datetime.now(settings.timezone).date().isoformat()
+    allowing = [generation for name in settings.generations if (generation := GENERATIONS[name]).pkce_optional]
+    found = [one.client_id for one in registered if any(pkce_optional(one, each, today) for each in allowing)]
+    if found:
+        change = (
+            "Change: register pkce required, or the last day as pkce_optional_until, as soon as they send a challenge."
+        )
+        who = f"{', '.join(found)} may leave it out (pkce optional)"
+        seen = f"{who}. A request with neither code_challenge nor nonce does not meet RFC 9700 2.1.1."
+        yield warning("PKCE", seen, change)
+    elif allowing:
+        yield ok("PKCE", "No client may leave it out.")
 
 
 def _redis(settings: Settings) -> Iterator[Finding]:

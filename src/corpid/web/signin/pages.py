@@ -193,8 +193,9 @@ _VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
 
 def _told(request: AuthorizationRequest) -> tuple[Phrase, ...]:
     """What the client receives; a packed subject tells everything of both, whatever was asked for (D29, R-12.2)."""
-    everything = GENERATIONS[request.generation].packed_subject
-    return what_is_told((*request.scopes, *IDENTITY_SCOPES) if everything else request.scopes)
+    generation = GENERATIONS[request.generation]
+    parties = IDENTITY_SCOPES if generation.packed_subject else ()
+    return what_is_told((*request.scopes, *generation.unasked_scopes, *parties))
 
 
 async def leaving(desk: Desk, caller: Caller, visit: Visit) -> View:
