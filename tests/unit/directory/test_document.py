@@ -80,7 +80,7 @@ def test_none_takes_a_value_of_a_client_away(key: str) -> None:
     [
         ("legacy_until", "soon", "'soon' is no date: write YYYY-MM-DD, and 9999-12-31 for no end"),
         ("legacy_until", "2027-02-30", "the date 2027-02-30 does not exist"),
-        ("id_token_encryption_alg", "RSA-OAEP", "'RSA-OAEP' is not one of ECDH-ES+A128KW, ECDH-ES+A192KW, ECDH-ES+A256KW"),
+        ("id_token_encryption_alg", "RSA-OAEP", "'RSA-OAEP' is not one of ECDH-ES+A128KW, ECDH-ES+A192KW, ECDH-ES+A256KW, key"),
         ("userinfo_signing_alg", "HS256", "'HS256' is not one of ES256; did you mean 'ES256'?"),
     ],
 )  # fmt: skip
