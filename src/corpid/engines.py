@@ -112,7 +112,7 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             connections_in_use=lambda: stores.database.connections_in_use,
             rewrap=stores.rewrap,
             prune=partial(retention.prune, stores.database, stores.registry.audit),
-            after_restore=partial(restores.after_restore, stores),
+            after_restore=partial(restores.after_restore, stores.database, stores.transient, stores.registry.audit),
         )
 
 

@@ -13,7 +13,6 @@ from corpid.protocol.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
 if TYPE_CHECKING:
     from corpid.directory.held_factors import HeldFactors
     from corpid.directory.records import Credentials, Passkey, User
-    from corpid.flows.interactions import Interaction
     from corpid.flows.provider import Provider
 
 
@@ -36,6 +35,14 @@ class Mailed(Protocol):
     @property
     def mailed_at(self) -> int:
         """When the last of them was, in epoch seconds; 0: there is none."""
+
+
+class AtSecondFactor(Mailed, Protocol):
+    """A sign-in whose password was right."""
+
+    @property
+    def way(self) -> Way | None:
+        """The way that was chosen, None while none was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +97,7 @@ def mails_codes(provider: Provider, user: User) -> bool:
     return provider.policy.email_codes and provider.mail.works and bool(user.email)
 
 
-def chosen(interaction: Interaction, person: Standing) -> Way:
+def chosen(interaction: AtSecondFactor, person: Standing) -> Way:
     """The way that an interaction is at, of somebody who has any: the one that was chosen, as long as it is there (D45)."""
     return next((way for way in person.ways if way is interaction.way), person.ways[0])
 
@@ -100,7 +107,7 @@ def under_way(mailed: Mailed, *, now: float) -> bool:
     return bool(mailed.mailed_at) and now < mailed.mailed_at + MAILED_CODE_SECONDS
 
 
-def asked(interaction: Interaction, person: Standing, *, now: float) -> AskSecondFactor:
+def asked(interaction: AtSecondFactor, person: Standing, *, now: float) -> AskSecondFactor:
     """What the page of the second factor asks of somebody who has a way (D45)."""
     way, sent = chosen(interaction, person), under_way(interaction, now=now)
     more = interaction.mails < MAILED_CODES_PER_SIGN_IN

@@ -61,7 +61,7 @@ def validate(
     """
     response_mode = _response_mode(parameters, generation)
     _refuse_objects(parameters, generation)
-    granted = scopes.validate(required(parameters, "scope"), client, generation)
+    granted = scopes.validate(required(parameters, "scope"), client, generation.scopes)
     redirect_uri = _redirect_uri(parameters, client)
     if required(parameters, "response_type") != "code":
         raise InvalidRequest("response_type must be code")

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 from corpid.protocol.errors import InvalidScope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from corpid.protocol.generations import Generation
     from corpid.protocol.records import Client
 
 ENTITY_SCOPES: Final = ("entity.identity", "entity.basic_profile.name", "entity.basic_profile.uen_status")
@@ -19,16 +18,19 @@ SCOPES: Final = ("openid", "authinfo", "tpauthinfo", *IDENTITY_SCOPES)
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*")
 
 
-def validate(text: str, client: Client, generation: Generation) -> tuple[str, ...]:
-    """The requested scopes, each once, in the order asked. Raises InvalidScope (RFC 6749 §3.3, Spec 4.1)."""
+def validate(text: str, client: Client, known: Sequence[str]) -> tuple[str, ...]:
+    """The requested scopes, each once, in the order asked; `known` are those of the generation.
+
+    Raises InvalidScope. Source: RFC 6749 §3.3, Spec 4.1
+    """
     if not _SCOPE.fullmatch(text):
         raise InvalidScope("scope must be a list of scope names separated by single spaces")
     requested = tuple(dict.fromkeys(text.split(" ")))
     if "openid" not in requested:
         raise InvalidScope("scope must include openid")
     for scope in requested:
-        if scope not in generation.scopes:
-            raise InvalidScope(f"scope {scope} is not known here; known: {' '.join(generation.scopes)}")
+        if scope not in known:
+            raise InvalidScope(f"scope {scope} is not known here; known: {' '.join(known)}")
         if scope not in client.scopes:
             raise InvalidScope(f"this client may not ask for scope {scope}")
     return requested

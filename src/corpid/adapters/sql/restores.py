@@ -17,8 +17,9 @@ from corpid.protocol.limits import CLOCKS_APART_SECONDS
 from corpid.protocol.totp import STEP_SECONDS, STEPS_ASIDE
 
 if TYPE_CHECKING:
+    from corpid.adapters.sql.audit import SqlAudit
     from corpid.adapters.sql.statements import Database
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.adapters.sql.transient import SqlTransientStore
     from corpid.ports import AuditEvent
 
 _RESTORED_AT: Final = "restored_at"
@@ -61,17 +62,18 @@ async def restored_at(database: Database) -> float:
     return float(await NamedValues(database).get(_RESTORED_AT) or 0.0)
 
 
-async def after_restore(stores: SqlStores, event: AuditEvent, *, now: float) -> None:
+async def after_restore(
+    database: Database, transient_store: SqlTransientStore, audit: SqlAudit, event: AuditEvent, *, now: float
+) -> None:
     """After pg_restore: end everything as `corpid restore` does on SQLite, and write the event.
 
     Nodes write their own time into what they issue, so the moment lies as far ahead as they may be. Numbers of
     the audit table go on after a gap: whoever reads on from a number of the database before misses nothing.
     Raises RestoreRefused while servers run, and StoreUnavailable. docs/decisions/0008
     """
-    database = stores.database
     if not database.has_clock:
         raise RestoreRefused("this is for PostgreSQL; on SQLite `corpid restore FILE` does it by itself")
-    moment = max(now, await stores.transient.engine_time() or 0.0) + CLOCKS_APART_SECONDS
+    moment = max(now, await transient_store.engine_time() or 0.0) + CLOCKS_APART_SECONDS
     async with database.transaction():
         (others,) = await database.row(database.prepare(_OTHERS), {}) or (0,)
         if others:
@@ -81,4 +83,4 @@ async def after_restore(stores: SqlStores, event: AuditEvent, *, now: float) -> 
             )
         await end_everything(database, now=moment)
         await database.row(database.prepare(_LEAP), {"left_out": _NUMBERS_LEFT_OUT})
-        await stores.registry.audit.record(event)
+        await audit.record(event)
