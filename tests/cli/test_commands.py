@@ -9,6 +9,7 @@ import pytest
 
 from corpid import settings
 from corpid.flows import kinds
+from corpid.ports import COMMAND_LINE
 
 if TYPE_CHECKING:
     from corpid.app import Stores
@@ -87,7 +88,7 @@ def test_a_person_gets_a_password_and_a_secret_that_are_shown_once(terminal: Ter
     assert f"secret={secret}" in value(told, "For authenticator apps")
 
     async def fits(stores: Stores) -> bool:
-        return await stores.passwords.verify(held.password_hash, password)
+        return await stores.passwords.verify(held.password_hash, password, source=COMMAND_LINE)
 
     assert terminal.look(fits)
     assert "exists already" in terminal.refused("user", "add", "test.person", "--name", "Another")

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows import throttle
+from corpid.flows import networks, throttle
 from corpid.flows.caller import Caller
 from corpid.flows.errands import WAITING
 from corpid.protocol import totp
@@ -181,7 +181,7 @@ def test_a_crowd_of_requests_from_some_networks_keeps_the_letter_of_nobody_else(
     async def test(made: World) -> None:
         await made.person("nina", email=MAILBOX)
         for number in range(WAITING):
-            stranger = throttle.neighbourhood(f"2001:db8:{number // RECOVERIES_PER_ADDRESS:x}::1")
+            stranger = networks.neighbourhood(f"2001:db8:{number // RECOVERIES_PER_ADDRESS:x}::1")
             made.provider.errands.later(_nothing, place=stranger)
         await ask(made, "nina", "203.0.113.5")
         assert [letter.to for letter in postbox.letters] == [MAILBOX]

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from corpid.ports import COMMAND_LINE
 from corpid.web.connection_limits import Limits
 from tests.adapters.rp_server import answer, relying_party
 from tests.faults.attempts import told_to_retry
-from tests.faults.standing import THREADS, WAITING, standing
+from tests.faults.standing import WAITING, standing
 from tests.protocol.deployment import rp_keys
 from tests.protocol.directory import PASSWORD
 
@@ -100,8 +101,8 @@ def test_beyond_the_queue_of_password_checks_people_are_told_to_retry_and_those_
 
     async def story(there: Standing) -> None:
         release = threading.Event()
-        there.passwords._threads.submit(release.wait, 60)
-        people = [await there.arrived() for _ in range(THREADS + WAITING + 2)]
+        there.passwords._threads.submit(lambda: release.wait(60), COMMAND_LINE)
+        people = [await there.arrived() for _ in range(WAITING + 2)]
         users = ["alice", "bob"] * len(people)
         posts = [asyncio.create_task(sign_in(*each)) for each in zip(people, users, strict=False)]
         while sum(post.done() for post in posts) < 2:

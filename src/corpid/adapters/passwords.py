@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from base64 import b64encode
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -15,8 +13,9 @@ from argon2.exceptions import VerificationError, VerifyMismatchError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
 from corpid.adapters.blocklist import guessable_passwords
+from corpid.adapters.hashing_threads import HashingThreads
 from corpid.directory.password_rules import LONGEST_TYPED, normalised
-from corpid.ports import PasswordsBusy
+from corpid.ports import COMMAND_LINE, HashingSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,33 +38,29 @@ def _hash_of_nobody(profile: Parameters) -> str:
 class Argon2Passwords:
     """The port Passwords: argon2id of `profile` (RFC 9106's second one), `threads` hashes at a time (D44).
 
-    Beyond `waiting` more (16 per thread) PasswordsBusy is raised instead of queueing.
+    `waiting` more (16 per thread) wait in turn, by where they come from; beyond them PasswordsBusy is raised (D47).
     """
 
     def __init__(self, *, threads: int, waiting: int | None = None, profile: Parameters = RFC_9106_LOW_MEMORY) -> None:
         self._hasher = PasswordHasher.from_parameters(profile)
         self._nobody = _hash_of_nobody(profile)
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="password")
-        room = threads + (threads * WAITING_PER_THREAD if waiting is None else waiting)
-        self._room = threading.BoundedSemaphore(room)
-        self._counting = threading.Lock()
-        self._pending = 0
+        self._threads = HashingThreads(threads, threads * WAITING_PER_THREAD if waiting is None else waiting)
 
     @property
     def pending(self) -> int:
         """Hashes that are being computed or wait for it."""
-        return self._pending
+        return self._threads.pending
 
-    async def verify(self, password_hash: str | None, password: str) -> bool:
+    async def verify(self, password_hash: str | None, password: str, *, source: HashingSource = COMMAND_LINE) -> bool:
         """Whether the password is the one of this hash; with None the same work says False.
 
-        A hash that cannot be read counts as None and is logged. Raises PasswordsBusy. Source: D44
+        A hash that cannot be read counts as None and is logged. Raises PasswordsBusy. Source: D44, D47
         """
-        return await self._in_thread(lambda: self._fits(password_hash, password))
+        return await self._in_thread(lambda: self._fits(password_hash, password), source)
 
-    async def hash(self, password: str) -> str:
-        """The hash to store, in argon2's own text form with its parameters. Raises PasswordsBusy (D44)."""
-        return await self._in_thread(lambda: self._hasher.hash(_octets(password)))
+    async def hash(self, password: str, *, source: HashingSource = COMMAND_LINE) -> str:
+        """The hash to store, in argon2's own text form with its parameters. Raises PasswordsBusy (D44, D47)."""
+        return await self._in_thread(lambda: self._hasher.hash(_octets(password)), source)
 
     def guessable(self) -> AbstractSet[str]:
         """What attackers try first, casefolded; made when it is first asked for (D44)."""
@@ -76,29 +71,11 @@ class Argon2Passwords:
         return self._hasher.check_needs_rehash(password_hash)
 
     def close(self) -> None:
-        """Take no more work; what has not begun is dropped."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Take no more work; what has not begun is refused."""
+        self._threads.close()
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        if not self._room.acquire(blocking=False):
-            raise PasswordsBusy("too many password checks are waiting")
-        self._count(1)
-        try:
-            running = self._threads.submit(work)
-        except RuntimeError:
-            self._leave()
-            raise PasswordsBusy("password checks have stopped") from None
-        # Room is given back when the thread is through, not when whoever waited went away.
-        running.add_done_callback(lambda _: self._leave())
-        return await asyncio.wrap_future(running)
-
-    def _leave(self) -> None:
-        self._count(-1)
-        self._room.release()
-
-    def _count(self, change: int) -> None:
-        with self._counting:
-            self._pending += change
+    async def _in_thread(self, work: Callable[[], T], source: HashingSource) -> T:
+        return await asyncio.wrap_future(self._threads.submit(work, source))
 
     def _fits(self, password_hash: str | None, password: str) -> bool:
         octets = _octets(password)

@@ -45,6 +45,8 @@ REPEAT_MISSES: Final = Kind("repeat_misses", 60)
 """other forms that came with a cookie value which a form has replaced; as long as that is remembered"""
 KNOWN_BROWSER: Final = Kind("known_browser", 90 * DAY)
 ATTEMPTS: Final = Kind("attempts", 900)
+ATTEMPTS_GIVEN_BACK: Final = Kind("attempts_given_back", 900)
+"""attempts of the same window that were counted and never tried"""
 SIGN_INS: Final = Kind("sign_ins", 900)
 UNLOCKS: Final = Kind("unlocks", 1800)
 """outlives the attempts that an unlocking makes forgotten"""

@@ -8,10 +8,10 @@ from corpid.directory.password_rules import chosen_password
 
 if TYPE_CHECKING:
     from corpid.directory.records import User
-    from corpid.ports import Passwords
+    from corpid.ports import HashingSource, Passwords
 
 
-async def hashed(passwords: Passwords, user: User, password: str) -> str:
+async def hashed(passwords: Passwords, user: User, password: str, *, source: HashingSource) -> str:
     """The hash to keep of a password that this person may have. Raises PasswordRefused, PasswordsBusy (D44)."""
     chosen = chosen_password(password, user_name=user.user_name, blocklist=passwords.guessable())
-    return await passwords.hash(chosen)
+    return await passwords.hash(chosen, source=source)

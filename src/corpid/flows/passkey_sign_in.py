@@ -52,7 +52,7 @@ async def submit_passkey(provider: Provider, caller: Caller, visit: Visit, *, an
     interaction = visit.interaction
     if interaction.signed_in:
         raise StaleStep
-    await throttle.attempt_passkey(provider, caller)
+    await throttle.attempt_unguessable(provider, caller)
     known = (await second_factor.person(provider, caller, visit)).user if interaction.user_id else None
     user = known
     try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import kinds
-from corpid.flows.throttle import site
+from corpid.flows.networks import site
 from corpid.protocol.errors import TooManyRequests
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from corpid.directory import names
 from corpid.directory.access import ANONYMOUS
 from corpid.flows import held_factors, kinds, letters, links, throttle
 from corpid.flows.enrolment import enrolments
-from corpid.flows.throttle import Throttled, site
+from corpid.flows.networks import site
+from corpid.flows.throttle import Throttled
 from corpid.ports import StoreUnavailable
 from corpid.protocol.limits import RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS
 

@@ -14,7 +14,7 @@ import msgspec
 from corpid.directory import names
 from corpid.directory.access import whoever
 from corpid.directory.choice import Choice
-from corpid.flows import browsers, choices, completion, interactions, sessions, throttle, ways
+from corpid.flows import browsers, choices, completion, interactions, password_checks, sessions, throttle, ways
 from corpid.flows.account import own_client
 from corpid.flows.interactions import Interaction, StaleStep
 from corpid.flows.ways import AskSecondFactor, Standing
@@ -175,19 +175,19 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
         name = names.user_name(user_name)
     except ValueError:
         name = ""
-    await throttle.attempt(provider, caller, name, visit.browser.known_as)
+    attempt = await throttle.attempt(provider, caller, name, visit.browser.known_as)
     # Whoever is named, and whether they exist or not, the same is asked of the database.
     user = await provider.registry.directory.user_by_name(name)
     credentials = await provider.registry.factors.credentials(user.user_id if user else "")
-    right = await provider.passwords.verify(credentials.password_hash, password)
+    stored = credentials.password_hash
+    right = await password_checks.fits(provider, caller, attempt, name, password_hash=stored, password=password)
     if not right or user is None or not user.enabled:
         await provider.registry.audit.write(event(caller, visit, user, "sign_in.password", "refused"), now=caller.now)
         raise Rejected(phrase("The user name or password is not right. Check both and try again."))
     await _refuse_without_second_factor(provider, caller, visit, user, credentials)
-    if provider.passwords.outdated(credentials.password_hash or ""):
-        stronger = await provider.passwords.hash(password)
-        if await provider.registry.factors.rehash(user.user_id, credentials.password_hash or "", stronger):
-            credentials = msgspec.structs.replace(credentials, password_hash=stronger)
+    credentials = await password_checks.strengthened(
+        provider, caller, attempt, name, credentials=credentials, password=password
+    )
     moved = msgspec.structs.replace(
         visit.interaction.anonymous,
         serial=visit.interaction.serial + 1,

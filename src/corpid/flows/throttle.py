@@ -4,26 +4,27 @@ Each attempt is counted before it is tried. Past the free ones an attempt must w
 is the delay. An account is counted for each address, so that one stranger slows only themselves. When very
 many addresses guess at it, it is counted for each neighbourhood of addresses too; never for all of them
 together, or strangers could keep its owner out. A browser that signed in here before is counted on its own.
+An attempt that was never tried is given back, so what can be given back is counted in fixed windows of time:
+nothing is left over for a later one.
 """
 
 from __future__ import annotations
 
-import ipaddress
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.flows import kinds
+from corpid.flows.networks import neighbourhood, site
 from corpid.protocol.limits import FACTOR_CHANGES
 from corpid.texts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from ipaddress import IPv4Address, IPv6Address
-
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.ports import TransientUnit
     from corpid.texts import Phrase
+
+_Who: TypeAlias = tuple[str, ...]
 
 _FREE_FOR_ACCOUNT: Final = 5
 """from one address, or in one known browser"""
@@ -34,9 +35,6 @@ _LONGEST_NEARBY_SECONDS: Final = 60
 _FREE_FOR_ADDRESS: Final = 50
 _ATTEMPTS_OF_A_SIGN_IN: Final = 2
 _LONGEST_SECONDS: Final = 300
-_IPV6_SITE: Final = 64
-_NEIGHBOURHOOD: Final[Mapping[int, int]] = MappingProxyType({4: 24, 6: 48})
-"""by the version of the address: how much one organisation is commonly given to choose from"""
 _COUNTED_IN_SECONDS: Final = 300
 """what is longer is told in minutes"""
 
@@ -64,34 +62,31 @@ class Throttled(Exception):
         )
 
 
-def site(address: str) -> str:
-    """What counts as one place: an IPv4 address, or the network that one customer has of IPv6. Source: D47"""
-    parsed = _parsed(address)
-    if parsed is None:
-        return address
-    return str(parsed) if parsed.version == 4 else str(ipaddress.ip_network((parsed, _IPV6_SITE), strict=False))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Count:
+    """One of the counts that an attempt has raised."""
+
+    who: _Who
+    until: int = 0
+    """when the delay ends that it has begun, in epoch seconds; 0: none"""
 
 
-def neighbourhood(address: str) -> str:
-    """The network around an address that one organisation commonly has. Source: D47"""
-    parsed = _parsed(address)
-    if parsed is None:
-        return address
-    return str(ipaddress.ip_network((parsed, _NEIGHBOURHOOD[parsed.version]), strict=False))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """An attempt that was admitted, and what it was counted for."""
+
+    counts: tuple[_Count, ...]
+    known: bool = False
+    """whether the browser is known for the account"""
 
 
-def _parsed(address: str) -> IPv4Address | IPv6Address | None:
-    """None for what is no address; one that stands for an IPv4 address becomes that."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return None
-    return (parsed.ipv4_mapped or parsed) if parsed.version == 6 else parsed
+def _window(now: float) -> str:
+    return str(int(now // kinds.ATTEMPTS.seconds))
 
 
-def _address(caller: Caller) -> tuple[str, ...]:
-    """An address counts in fixed windows, so that its attempts and its sign-ins end together."""
-    return ("address", site(caller.address), str(int(caller.now // kinds.ATTEMPTS.seconds)))
+def _address(caller: Caller) -> _Who:
+    """The sign-ins of an address end with its attempts, too."""
+    return ("address", site(caller.address), _window(caller.now))
 
 
 async def last_entity(provider: Provider, user_name: str, known_as: str, *, now: float) -> str | None:
@@ -121,16 +116,16 @@ def _known(provider: Provider, user_name: str, known_as: str) -> bytes:
     return kinds.key(kinds.KNOWN_BROWSER, provider.policy.base_url, user_name, known_as)
 
 
-def _everywhere(user_name: str) -> tuple[str, ...]:
+def _everywhere(user_name: str) -> _Who:
     return ("account", user_name)
 
 
-async def _from(provider: Provider, unit: TransientUnit, place: str, user_name: str) -> tuple[str, ...]:
-    return ("account", user_name, place, await _unlocks(provider, unit, user_name))
+async def _from(provider: Provider, unit: TransientUnit, caller: Caller, place: str, user_name: str) -> _Who:
+    return ("account", user_name, place, await _unlocks(provider, unit, user_name), _window(caller.now))
 
 
-async def _in_browser(provider: Provider, unit: TransientUnit, known_as: str, user_name: str) -> tuple[str, ...]:
-    return ("browser", user_name, known_as, await _unlocks(provider, unit, user_name))
+async def _in_browser(provider: Provider, unit: TransientUnit, caller: Caller, known_as: str, user_name: str) -> _Who:
+    return ("browser", user_name, known_as, await _unlocks(provider, unit, user_name), _window(caller.now))
 
 
 async def _unlocks(provider: Provider, unit: TransientUnit, user_name: str) -> str:
@@ -139,7 +134,7 @@ async def _unlocks(provider: Provider, unit: TransientUnit, user_name: str) -> s
     return (unlocks or b"0").decode()
 
 
-def _codes(user_name: str) -> tuple[str, ...]:
+def _codes(user_name: str) -> _Who:
     return ("codes", user_name)
 
 
@@ -156,61 +151,77 @@ async def attempt_second_factor(provider: Provider, caller: Caller, user_name: s
     await attempt(provider, caller, user_name, known_as)
 
 
-async def attempt(provider: Provider, caller: Caller, user_name: str, known_as: str) -> None:
+async def attempt(provider: Provider, caller: Caller, user_name: str, known_as: str) -> Attempt:
     """Count an attempt to show a factor. Raises Throttled where it comes too early (D47)."""
     known = await is_known(provider, caller, user_name, known_as)
     async with provider.transient.unit(caller.now) as unit:
         if known:
-            own = await _in_browser(provider, unit, known_as, user_name)
-            await _admit(provider, unit, own, _FREE_FOR_ACCOUNT, caller.now)
+            own = await _in_browser(provider, unit, caller, known_as, user_name)
+            counts = [await _admit(provider, unit, own, _FREE_FOR_ACCOUNT, caller.now)]
         else:
-            await _admit_unknown(provider, unit, caller, user_name)
-        await _admit_address(provider, unit, caller)
+            counts = await _admit_unknown(provider, unit, caller, user_name)
+        counts.append(await _admit_address(provider, unit, caller))
+    return Attempt(counts=tuple(counts), known=known)
 
 
-async def attempt_passkey(provider: Provider, caller: Caller) -> None:
-    """Count an attempt to show a passkey. Raises Throttled where it comes too early.
+async def attempt_unguessable(provider: Provider, caller: Caller) -> None:
+    """Count an attempt to show a passkey or a recovery code. Raises Throttled where it comes too early.
 
-    Nobody guesses a signature, so nothing is counted for its owner, whom strangers could then keep out. D46, D47
+    Nobody guesses a signature or 80 random bits, so nothing is counted for the owner, whom a stranger or a thief of
+    the password could then keep out. D45, D46, D47
     """
     async with provider.transient.unit(caller.now) as unit:
         await _admit_address(provider, unit, caller)
 
 
-async def attempt_with_link(provider: Provider, caller: Caller, link_hash: str) -> None:
+async def attempt_with_link(provider: Provider, caller: Caller, link_hash: str) -> Attempt:
     """Count an attempt to show a factor to the enrolment of a link. Raises Throttled where it comes too early.
 
     Who has the link is counted by it alone, so that guesses in the sign-in never shut the way to mend it. D47
     """
     async with provider.transient.unit(caller.now) as unit:
-        await _admit(provider, unit, ("link", link_hash), _FREE_FOR_ACCOUNT, caller.now)
-        await _admit_address(provider, unit, caller)
+        of_link = await _admit(provider, unit, ("link", link_hash, _window(caller.now)), _FREE_FOR_ACCOUNT, caller.now)
+        of_address = await _admit_address(provider, unit, caller)
+    return Attempt(counts=(of_link, of_address))
 
 
-async def change(provider: Provider, caller: Caller, by: str) -> None:
+async def change(provider: Provider, caller: Caller, by: str) -> Attempt:
     """Count an attempt to change one's own factors: `by` a person's id, or the hash of a link. Raises Throttled where it comes too early.
 
     Each may cost a hash and a letter, and hashing and mail are there for everybody. Who has a link is counted by it
     alone, so that a thief in the account never shuts the way to mend it. D47
     """
     async with provider.transient.unit(caller.now) as unit:
-        await _admit(provider, unit, ("change", by), FACTOR_CHANGES, caller.now)
+        count = await _admit(provider, unit, ("change", by, _window(caller.now)), FACTOR_CHANGES, caller.now)
+    return Attempt(counts=(count,))
 
 
-async def _admit_unknown(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str) -> None:
-    here = await _from(provider, unit, site(caller.address), user_name)
-    await _admit(provider, unit, here, _FREE_FOR_ACCOUNT, caller.now)
+async def give_back(provider: Provider, caller: Caller, attempt: Attempt) -> None:
+    """Take an attempt of this request out of the counts, because no password was looked at (D47)."""
+    kind, issuer = kinds.ATTEMPTS_GIVEN_BACK, provider.policy.base_url
+    async with provider.transient.unit(caller.now) as unit:
+        for each in attempt.counts:
+            await unit.count(kind.name, kinds.key(kind, issuer, *each.who), kind.seconds)
+            # Past its end another attempt may have begun a delay of the same name.
+            if provider.clock() < each.until:
+                await unit.take(kinds.ATTEMPT_SLOT.name, kinds.key(kinds.ATTEMPT_SLOT, issuer, *each.who))
+
+
+async def _admit_unknown(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str) -> list[_Count]:
+    here = await _from(provider, unit, caller, site(caller.address), user_name)
+    counts = [await _admit(provider, unit, here, _FREE_FOR_ACCOUNT, caller.now)]
     everywhere = kinds.key(kinds.ATTEMPTS, provider.policy.base_url, *_everywhere(user_name))
-    if await unit.count(kinds.ATTEMPTS.name, everywhere, kinds.ATTEMPTS.seconds) <= _FREE_FOR_ACCOUNT_EVERYWHERE:
-        return
-    nearby = await _from(provider, unit, neighbourhood(caller.address), user_name)
-    await _admit(provider, unit, nearby, _FREE_FOR_ACCOUNT, caller.now, longest=_LONGEST_NEARBY_SECONDS)
+    if await unit.count(kinds.ATTEMPTS.name, everywhere, kinds.ATTEMPTS.seconds) > _FREE_FOR_ACCOUNT_EVERYWHERE:
+        nearby = await _from(provider, unit, caller, neighbourhood(caller.address), user_name)
+        longest = _LONGEST_NEARBY_SECONDS
+        counts.append(await _admit(provider, unit, nearby, _FREE_FOR_ACCOUNT, caller.now, longest=longest))
+    return counts
 
 
-async def _admit_address(provider: Provider, unit: TransientUnit, caller: Caller) -> None:
+async def _admit_address(provider: Provider, unit: TransientUnit, caller: Caller) -> _Count:
     signed_in = await unit.get(kinds.SIGN_INS.name, _sign_ins(provider, caller))
     free = _FREE_FOR_ADDRESS + _ATTEMPTS_OF_A_SIGN_IN * int(signed_in or b"0")
-    await _admit(provider, unit, _address(caller), free, caller.now)
+    return await _admit(provider, unit, _address(caller), free, caller.now)
 
 
 def _sign_ins(provider: Provider, caller: Caller) -> bytes:
@@ -220,21 +231,24 @@ def _sign_ins(provider: Provider, caller: Caller) -> bytes:
 async def _admit(
     provider: Provider,
     unit: TransientUnit,
-    who: tuple[str, ...],
+    who: _Who,
     free: int,
     now: float,
     *,
     longest: int = _LONGEST_SECONDS,
-) -> None:
-    issuer = provider.policy.base_url
+) -> _Count:
+    issuer, back = provider.policy.base_url, kinds.ATTEMPTS_GIVEN_BACK
     attempts = await unit.count(kinds.ATTEMPTS.name, kinds.key(kinds.ATTEMPTS, issuer, *who), kinds.ATTEMPTS.seconds)
+    if attempts > free:
+        attempts -= int(await unit.get(back.name, kinds.key(back, issuer, *who)) or b"0")
     if attempts <= free:
-        return
+        return _Count(who=who)
     delay = min(2 ** min(attempts - free, 16), longest)
     slot = kinds.key(kinds.ATTEMPT_SLOT, issuer, *who)
     if not await unit.add(kinds.ATTEMPT_SLOT.name, slot, delay, str(int(now) + delay).encode()):
         until = await unit.get(kinds.ATTEMPT_SLOT.name, slot)
         raise Throttled(max(1, int(until or b"0") - int(now)))
+    return _Count(who=who, until=int(now) + delay)
 
 
 async def succeeded(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str, known_as: str) -> None:
@@ -244,16 +258,19 @@ async def succeeded(provider: Provider, unit: TransientUnit, caller: Caller, use
     to try the passwords of others. D47
     """
     issuer = provider.policy.base_url
-    here = await _from(provider, unit, site(caller.address), user_name)
-    nearby = await _from(provider, unit, neighbourhood(caller.address), user_name)
-    own = await _in_browser(provider, unit, known_as, user_name)
+    here = await _from(provider, unit, caller, site(caller.address), user_name)
+    nearby = await _from(provider, unit, caller, neighbourhood(caller.address), user_name)
+    own = await _in_browser(provider, unit, caller, known_as, user_name)
     # In the order in which an attempt counts them, or two that meet would wait for each other on PostgreSQL.
     for who in (here, own, _everywhere(user_name), nearby, _codes(user_name)):
         await _forget(unit, issuer, who)
+    back = kinds.ATTEMPTS_GIVEN_BACK
+    for who in (here, own, nearby):
+        await unit.take(back.name, kinds.key(back, issuer, *who))
     await unit.count(kinds.SIGN_INS.name, _sign_ins(provider, caller), kinds.SIGN_INS.seconds)
 
 
-async def _forget(unit: TransientUnit, issuer: str, who: tuple[str, ...]) -> None:
+async def _forget(unit: TransientUnit, issuer: str, who: _Who) -> None:
     await unit.take(kinds.ATTEMPTS.name, kinds.key(kinds.ATTEMPTS, issuer, *who))
     await unit.take(kinds.ATTEMPT_SLOT.name, kinds.key(kinds.ATTEMPT_SLOT, issuer, *who))
 

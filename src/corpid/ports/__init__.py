@@ -20,7 +20,7 @@ from corpid.ports.failures import (
     StoreUnavailable,
 )
 from corpid.ports.mail import Letter, Mail
-from corpid.ports.passwords import Passwords
+from corpid.ports.passwords import COMMAND_LINE, HashingSource, Passwords
 from corpid.ports.records import (
     AuditEntry,
     AuditEvent,
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock", "Conflict", "Delete", "Deployment",
-    "Directory", "FactorChange", "Factors", "FetchedKeySet", "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose",
-    "Mail", "MissingReference", "NameRefused", "NameTaken", "Passwords", "PasswordsBusy", "R", "Registry",
+    "COMMAND_LINE", "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock", "Conflict", "Delete",
+    "Deployment", "Directory", "FactorChange", "Factors", "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link",
+    "LinkPurpose", "Mail", "MissingReference", "NameRefused", "NameTaken", "Passwords", "PasswordsBusy", "R", "Registry",
     "SealedKey", "SecretUnreadable", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "TransientStore", "TransientUnit",
     "Upsert", "Usage", "UseCount",
 ]  # fmt: skip

@@ -181,7 +181,7 @@ class Settings(BaseSettings):
         le=256,
         description="Threads that check passwords; one check takes about 0.2 s and 64 MiB. Default: one per processor.",
     )
-    hashing_queue: int = Field(default=64, ge=1, description="Password checks that may wait; more are told to retry.")
+    hashing_queue: int = Field(default=64, ge=4, description="Password checks that may wait, in fair turn.")
     connections: int = Field(
         default=4000,
         ge=16,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from corpid.flows.account.visits import AccountVisit
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
+    from corpid.flows.throttle import Attempt
     from corpid.ports import TransientUnit
 
 
@@ -65,10 +66,12 @@ def require(visit: AccountVisit, *, now: float) -> None:
         raise TooOld
 
 
-async def admit(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
+async def admit(provider: Provider, caller: Caller, visit: AccountVisit) -> Attempt:
     """Begin a change of factors, before anything is hashed or written. Raises TooOld as `require`, and Throttled (D45, D47)."""
     require(visit, now=caller.now)
-    await throttle.change(provider, caller, visit.user.user_id)
+    attempt = await throttle.change(provider, caller, visit.user.user_id)
+    # Its person has just signed in in this browser.
+    return replace(attempt, known=True)
 
 
 def ends_at(provider: Provider, visit: AccountVisit) -> float:

@@ -12,7 +12,7 @@ import msgspec
 
 from corpid.directory.access import Object, Person, authorise
 from corpid.directory.password_rules import PasswordRefused
-from corpid.flows import held_factors, letters, new_password, ways
+from corpid.flows import held_factors, letters, password_checks, ways
 from corpid.flows.account import openings, visits
 from corpid.flows.sign_in import Rejected
 from corpid.ports import FactorChange
@@ -51,10 +51,10 @@ def app_used_at(factors: HeldFactors) -> int:
 
 async def change_password(provider: Provider, caller: Caller, visit: AccountVisit, *, password: str) -> None:
     """A new password. Raises Rejected, Throttled, TooOld, PasswordsBusy (D44, D47)."""
-    await openings.admit(provider, caller, visit)
+    attempt = await openings.admit(provider, caller, visit)
     before = (await of(provider, visit)).credentials
     try:
-        password_hash = await new_password.hashed(provider.passwords, visit.user, password)
+        password_hash = await password_checks.chosen(provider, caller, attempt, visit.user, password)
     except PasswordRefused as refusal:
         raise Rejected(refusal.sentence) from None
     after = before.with_password(password_hash, "user")

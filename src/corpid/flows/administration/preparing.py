@@ -13,6 +13,7 @@ from corpid.directory.plan import RECORDS, Plan, plan, record_key
 from corpid.directory.problems import DirectoryError, Problem
 from corpid.directory.records import Credentials, ThirdPartyGrant, User
 from corpid.jose.keys import KeySetError, parse_client_key_set
+from corpid.ports import COMMAND_LINE
 from corpid.protocol.records import Client
 from corpid.protocol.registration import PLAIN_RULES, RegistrationError, Rules, public_key_set, register
 
@@ -185,6 +186,6 @@ async def _hashed(entry: Entry, known: msgspec.Struct | None, passwords: Passwor
     if isinstance(known, Credentials) and known.password_set_by != "directory":
         return msgspec.structs.replace(entry, fields=fields)
     held = known.password_hash if isinstance(known, Credentials) else None
-    if held is None or not await passwords.verify(held, typed):
-        fields["password_hash"] = await passwords.hash(typed)
+    if held is None or not await passwords.verify(held, typed, source=COMMAND_LINE):
+        fields["password_hash"] = await passwords.hash(typed, source=COMMAND_LINE)
     return msgspec.structs.replace(entry, fields=fields)

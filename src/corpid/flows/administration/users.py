@@ -12,7 +12,7 @@ from corpid.directory.records import Credentials, User
 from corpid.flows import new_password, throttle
 from corpid.flows.administration.adding import addition
 from corpid.flows.administration.writing import Refused, audit_event, switched, write
-from corpid.ports import FactorChange
+from corpid.ports import COMMAND_LINE, FactorChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -134,7 +134,7 @@ async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> Use
 
 async def _hashed(passwords: Passwords, user: User, password: str) -> str:
     try:
-        return await new_password.hashed(passwords, user, password)
+        return await new_password.hashed(passwords, user, password, source=COMMAND_LINE)
     except PasswordRefused as error:
         raise Refused(str(error)) from None
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from corpid.directory import names
 from corpid.directory.access import Person
-from corpid.flows import held_factors, passkeys, second_factor_codes, throttle
+from corpid.flows import held_factors, passkeys, password_checks, second_factor_codes, throttle
 from corpid.flows.enrolment import enrolments
 from corpid.flows.enrolment.steps import Step
 from corpid.flows.interactions import StaleStep
@@ -29,9 +30,10 @@ _PURPOSE: Final = "enrolment-proof"
 async def submit_password(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, password: str) -> Enrolment:
     """The password that the person has. Raises Rejected, Throttled, PasswordsBusy and StaleStep (D44, D47)."""
     enrolment, user = _at(visit, Step.PROVE_PASSWORD), visit.user
-    await throttle.attempt_with_link(provider, caller, enrolment.link_hash)
+    attempt = await throttle.attempt_with_link(provider, caller, enrolment.link_hash)
     known = await provider.registry.factors.credentials(user.user_id)
-    if not await provider.passwords.verify(known.password_hash, password):
+    name, stored = names.user_name(user.user_name), known.password_hash
+    if not await password_checks.fits(provider, caller, attempt, name, password_hash=stored, password=password):
         await provider.registry.audit.write(event(caller, user, "password", "refused"), now=caller.now)
         raise Rejected(phrase("The password is not right. Check it and try again."))
     return await enrolments.move(provider, caller, enrolment, Step.PROVE_PASSWORD)
@@ -92,7 +94,7 @@ async def passkey_options(provider: Provider, visit: EnrolmentVisit) -> str:
 async def submit_passkey(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, passkey: str) -> Enrolment:
     """One of the person's own passkeys. Raises Rejected, Throttled and StaleStep (WebAuthn §7.2, D46)."""
     enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
-    await throttle.attempt_passkey(provider, caller)
+    await throttle.attempt_unguessable(provider, caller)
     try:
         await passkeys.proved(
             provider,

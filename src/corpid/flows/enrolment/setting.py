@@ -10,7 +10,7 @@ from corpid.directory import names
 from corpid.directory.access import Object, Person, authorise
 from corpid.directory.password_rules import PasswordRefused
 from corpid.directory.records import Passkey
-from corpid.flows import letters, links, new_password, newcomers, passkey_names, passkeys, throttle
+from corpid.flows import letters, links, newcomers, passkey_names, passkeys, password_checks, throttle
 from corpid.flows.enrolment import enrolments
 from corpid.flows.enrolment.enrolments import NotHere
 from corpid.flows.enrolment.steps import Step
@@ -38,9 +38,9 @@ async def submit_password(provider: Provider, caller: Caller, visit: EnrolmentVi
     step = enrolment.step
     if step not in {Step.FIRST, Step.PASSWORD}:
         raise StaleStep
-    await throttle.change(provider, caller, enrolment.link_hash)
+    attempt = await throttle.change(provider, caller, enrolment.link_hash)
     try:
-        password_hash = await new_password.hashed(provider.passwords, user, password)
+        password_hash = await password_checks.chosen(provider, caller, attempt, user, password)
     except PasswordRefused as refusal:
         raise Rejected(refusal.sentence) from None
     return await enrolments.move(provider, caller, enrolment, step, password_hash=password_hash)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows import browsers, interactions, rates, recovery, throttle
+from corpid.flows import browsers, interactions, rates, recovery
 from corpid.flows.browsers import Browser
+from corpid.flows.networks import neighbourhood
 from corpid.flows.throttle import Throttled
 from corpid.protocol import parameters
 from corpid.texts import phrase
@@ -55,7 +56,7 @@ async def forgotten_password(request: Request, desk: Desk) -> Response:
         view = _question(desk, browser_id, ("user_name", slowed.sentence))
         return throttled(show(request, desk.renderer, view), slowed)
     letter = partial(recovery.answer, provider, who, user_name, known_as=known.known_as if known else "")
-    provider.errands.later(letter, place=throttle.neighbourhood(who.address))
+    provider.errands.later(letter, place=neighbourhood(who.address))
     return show(request, desk.renderer, _asked())
 
 

@@ -1,0 +1,40 @@
+"""The networks that an address belongs to (D47)."""
+
+from __future__ import annotations
+
+import ipaddress
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from ipaddress import IPv4Address, IPv6Address
+
+_IPV6_SITE: Final = 64
+_NEIGHBOURHOOD: Final[Mapping[int, int]] = MappingProxyType({4: 24, 6: 48})
+"""by the version of the address: how much one organisation is commonly given to choose from"""
+
+
+def site(address: str) -> str:
+    """What counts as one place: an IPv4 address, or the network that one customer has of IPv6. Source: D47"""
+    parsed = _parsed(address)
+    if parsed is None:
+        return address
+    return str(parsed) if parsed.version == 4 else str(ipaddress.ip_network((parsed, _IPV6_SITE), strict=False))
+
+
+def neighbourhood(address: str) -> str:
+    """The network around an address that one organisation commonly has. Source: D47"""
+    parsed = _parsed(address)
+    if parsed is None:
+        return address
+    return str(ipaddress.ip_network((parsed, _NEIGHBOURHOOD[parsed.version]), strict=False))
+
+
+def _parsed(address: str) -> IPv4Address | IPv6Address | None:
+    """None for what is no address; one that stands for an IPv4 address becomes that."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    return (parsed.ipv4_mapped or parsed) if parsed.version == 6 else parsed

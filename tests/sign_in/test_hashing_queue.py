@@ -1,0 +1,208 @@
+"""One network that floods the password checks keeps nobody else out (D47)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from argon2 import PasswordHasher
+
+from corpid.adapters.passwords import WAITING_PER_THREAD
+from corpid.directory.records import Credentials
+from corpid.flows import password_checks
+from corpid.flows.caller import Caller
+from corpid.flows.throttle import Attempt
+from tests.account.scene import at_account, hidden, send
+from tests.enrolment import newcomer
+from tests.enrolment.newcomer import NEW
+from tests.sign_in.hashing import full, held
+from tests.sign_in.test_throttle import WRONG, at_password, guess
+from tests.sign_in.world import CHEAP, PASSWORD, run, walk_to
+
+if TYPE_CHECKING:
+    import httpx
+
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
+
+PLACES = WAITING_PER_THREAD
+"""that may wait in a world, whose only thread is held"""
+COMMON = PLACES - PLACES // 4
+ROUNDS = 12
+BUSY = "Please try again in a moment"
+
+
+async def begun(made: World, *guesses: asyncio.Task[httpx.Response], waiting: int) -> None:
+    """Return when so many checks wait or run, or all these were answered."""
+    while made.passwords.pending < waiting and not all(guess.done() for guess in guesses):  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+
+
+async def flood(made: World, browsers: list[Browser]) -> list[asyncio.Task[httpx.Response]]:
+    """Guesses at many names, twice as many as there are places; the places that a network can take are taken then."""
+    guesses = [
+        asyncio.create_task(guess(made, browsers[number % len(browsers)], f"person{number}", WRONG))
+        for number in range(2 * PLACES)
+    ]
+    while sum(each.done() for each in guesses) < 2 * PLACES - COMMON:
+        await asyncio.wait([each for each in guesses if not each.done()], return_when=asyncio.FIRST_COMPLETED)
+    return guesses
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["a new browser", "a known browser"])
+def test_a_flood_from_one_network_shuts_the_password_for_nobody_elsewhere(*, known: bool) -> None:
+    """D47: many addresses of one IPv6 /48, many names; everybody else is checked in their turn."""
+
+    async def story(made: World) -> None:
+        own = await made.browser("198.51.100.1")
+        if known:
+            await walk_to(made, own, await made.relying_party(), ("password", "code", "entity"))
+        await walk_to(made, own, await made.relying_party())
+        strangers = [await at_password(made, f"2001:db8:1:{number:x}::1") for number in range(4)]
+        with held(made):
+            guesses = await flood(made, strangers)
+            refused = [each for each in guesses if each.done()]
+            assert {each.result().status_code for each in refused} == {503}
+            answer = asyncio.create_task(guess(made, own, "alice", PASSWORD))
+            if known:
+                await begun(made, answer, waiting=2 + COMMON)
+            else:
+                await asyncio.wait(
+                    {answer, *(each for each in guesses if not each.done())}, return_when=asyncio.FIRST_COMPLETED
+                )
+            assert not answer.done()
+        assert (await answer).status_code == 303
+        statuses = [each.status_code for each in await asyncio.gather(*guesses)]
+        assert statuses.count(422) == COMMON - (not known)
+
+    run(story)
+
+
+def test_a_known_browser_is_checked_though_every_network_there_is_floods() -> None:
+    """D47: a part of the places is kept for known browsers."""
+
+    async def story(made: World) -> None:
+        own = await made.browser("198.51.100.1")
+        await walk_to(made, own, await made.relying_party(), ("password", "code", "entity"))
+        await walk_to(made, own, await made.relying_party())
+        new = await at_password(made, "198.51.100.2")
+        strangers = [await at_password(made, f"2001:db8:{number:x}::1") for number in range(COMMON)]
+        with held(made):
+            guesses = [asyncio.create_task(guess(made, each, "nobody")) for each in strangers]
+            await begun(made, *guesses, waiting=1 + COMMON)
+            assert (await guess(made, new, "alice", PASSWORD)).status_code == 503
+            answer = asyncio.create_task(guess(made, own, "alice", PASSWORD))
+            await begun(made, answer, waiting=2 + COMMON)
+        assert (await answer).status_code == 303
+        await asyncio.gather(*guesses)
+
+    run(story)
+
+
+def test_an_attempt_that_met_a_full_queue_is_not_counted() -> None:
+    """D47: whoever comes again and again is told to retry, never that they have tried too often."""
+
+    async def story(made: World) -> None:
+        browser = await at_password(made)
+        with full(made):
+            for _ in range(ROUNDS):
+                answer = await guess(made, browser, "alice", PASSWORD)
+                assert answer.status_code == 503
+                assert answer.headers["Retry-After"]
+        assert (await guess(made, browser, "alice", PASSWORD)).status_code == 303
+
+    run(story)
+
+
+def test_a_delay_that_met_a_full_queue_has_not_begun() -> None:
+    """D47: whoever has waited for their turn, and was not looked at, waits for no other one."""
+
+    async def story(made: World) -> None:
+        browser = await at_password(made)
+        for _ in range(6):
+            assert (await guess(made, browser, "alice")).status_code == 422
+        slowed = await guess(made, browser, "alice", PASSWORD)
+        assert slowed.status_code == 429
+        made.clock.pass_(int(slowed.headers["Retry-After"]))
+        with full(made):
+            assert (await guess(made, browser, "alice", PASSWORD)).status_code == 503
+        assert (await guess(made, browser, "alice", PASSWORD)).status_code == 303
+
+    run(story)
+
+
+def test_what_was_given_back_buys_no_guess() -> None:
+    """D47: neither in the same quarter of an hour, nor after a sign-in, nor in the next one."""
+
+    async def guesses(made: World, browser: Browser) -> int:
+        """How many are looked at before one is slowed."""
+        tried = 0
+        while (await guess(made, browser, "alice")).status_code == 422:
+            tried += 1
+        return tried
+
+    async def story(made: World) -> None:
+        thief, owner = await at_password(made), await at_password(made)
+        with full(made):
+            for _ in range(ROUNDS):
+                assert (await guess(made, thief, "alice")).status_code == 503
+        assert await guesses(made, thief) == 6
+        for step in (made.password, made.code):
+            made.clock.pass_(60)
+            await step(owner, made.people["alice"])
+        assert owner.page.heading == "Choose who you act for"
+        assert await guesses(made, thief) == 6
+        with full(made):
+            made.clock.pass_(2)
+            for _ in range(ROUNDS):
+                assert (await guess(made, thief, "alice")).status_code == 503
+        made.clock.pass_(900)
+        assert await guesses(made, await at_password(made)) == 6
+
+    run(story)
+
+
+def test_a_change_of_password_that_met_a_full_queue_is_not_counted() -> None:
+    """D47: in the account, and with a link, where people choose a password or show the one they have."""
+
+    async def story(made: World) -> None:
+        await newcomer.nina(made)
+        own = await at_account(made, "password")
+        invited = await newcomer.opened(made, await newcomer.link(made))
+        proving = await newcomer.opened(made, await newcomer.link(made, "second_factor", "id-alice"))
+        with full(made):
+            for _ in range(ROUNDS):
+                assert (await send(made, own, "password", password=NEW, **hidden(own))).status_code == 503
+                assert await newcomer.password(invited) == BUSY
+                await invited.reload()
+                assert await newcomer.password(proving, PASSWORD) == BUSY
+                await proving.reload()
+        assert (await send(made, own, "password", password=NEW, **hidden(own))).status_code == 303
+        assert await newcomer.password(invited) != BUSY
+        assert newcomer.status(invited) == 200
+        made.clock.pass_(1)
+
+    run(story)
+
+
+def test_a_sign_in_with_the_right_password_does_not_fail_for_want_of_a_stronger_hash() -> None:
+    """D44: the hash is raised at the next sign-in that finds room."""
+
+    async def story(made: World) -> None:
+        weaker = PasswordHasher.from_parameters(replace(CHEAP, time_cost=CHEAP.time_cost + 1)).hash(PASSWORD)
+        stored = Credentials(user_id="id-alice", password_hash=weaker)
+        await made.write(stored)
+        who = Caller(request_id="r", address="198.51.100.1", now=made.clock())
+        raised = partial(
+            password_checks.strengthened, made.provider, who, Attempt(counts=()), "alice", credentials=stored
+        )
+        with full(made):
+            assert await raised(password=PASSWORD) == stored
+        stronger = await raised(password=PASSWORD)
+        assert stronger.password_hash != weaker
+        assert await made.provider.registry.factors.credentials("id-alice") == stronger
+
+    run(story)
