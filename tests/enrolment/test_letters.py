@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from corpid import engines
-from corpid.flows import letters, links
+from corpid.flows import code_guesses, letters, links
 from corpid.texts import phrase
 from tests.adapters.test_smtp import post_office
 from tests.enrolment import newcomer
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
     from corpid.ports import LinkPurpose
     from tests.sign_in.world import World
 
+codes_paused = partial(
+    letters.codes_paused, 20, duration=code_guesses.duration(900), recover="https://id.example/recover"
+)
 NOTICES = (
     letters.SET_UP, letters.PASSWORD_CHANGED, letters.APP_ADDED, letters.APP_REPLACED, letters.APP_REMOVED,
     letters.second_factor_set_anew(phrase("A new passkey was set up for your account.")),
     letters.PASSKEY_ADDED, letters.PASSKEY_REMOVED, letters.NEW_RECOVERY_CODES, letters.RECOVERY_CODES_REMOVED,
-    letters.WRONG_CODES, letters.code_used(1), letters.new_device("Firefox on Windows"), letters.new_device(""),
+    letters.WRONG_CODES, codes_paused(known=True), codes_paused(known=False), letters.code_used(1), letters.new_device("Firefox on Windows"), letters.new_device(""),
 )  # fmt: skip
 
 

@@ -91,6 +91,37 @@ WRONG_CODES: Final = Notice(
 )
 
 
+def codes_paused(misses: int, *, duration: Phrase, known: bool, recover: str) -> Notice:
+    """After so many wrong codes, and what to do; `recover` is where a new password is asked for (D45).
+
+    `known`: they were typed in a browser in which the person has signed in before.
+    """
+    where = (
+        phrase(
+            "In that browser, which you have used before, codes of an app or by e-mail are now refused {duration}.",
+            duration=duration,
+        )
+        if known
+        else phrase(
+            "In browsers that you have not used before, codes of an app or by e-mail are now refused {duration}.",
+            duration=duration,
+        )
+    )
+    return Notice(
+        subject=phrase("Change your password: somebody may know it"),
+        told=phrase(
+            "Your password was typed to sign in, and after it a wrong code, {misses} times without a sign-in between "
+            "them. Nobody got in by that. {where} A passkey or a recovery code still works.\n\n"
+            "If it was not you, somebody knows your password. Change it now: sign in to your account, whose address is "
+            "below, with a browser that you have used before, a passkey or a recovery code, and choose Password. If you "
+            "cannot sign in, ask for a new password here:\n\n{recover}",
+            misses=misses,
+            where=where,
+            recover=recover,
+        ),
+    )
+
+
 def new_device(device: str) -> Notice:
     """A sign-in in a browser that was not seen before; `device` as its names are known, e.g. `Firefox on Windows` (D47)."""
     return Notice(

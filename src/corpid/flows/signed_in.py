@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.directory import names
-from corpid.flows import browsers, choices, completion, interactions, letters, newcomers, sessions, throttle
+from corpid.flows import (
+    browsers,
+    choices,
+    code_guesses,
+    completion,
+    interactions,
+    letters,
+    newcomers,
+    sessions,
+    throttle,
+)
 from corpid.flows.account import own_client
 from corpid.flows.interactions import Outcome, StaleStep
 from corpid.ports import Session
@@ -70,6 +80,8 @@ async def complete(provider: Provider, caller: Caller, visit: Visit, shown: Show
         await throttle.remember(provider, unit, name, known_as, last)
         if last is None:
             await newcomers.welcome(provider, unit, user_id)
+        guessed_in = code_guesses.UNKNOWN if last is None else code_guesses.known_browser(provider, user_id, known_as)
+        await provider.registry.code_guesses.forget(user_id, guessed_in)
         await sessions.begin(provider, session)
         for other in others:
             await sessions.end(provider, caller, other)

@@ -201,10 +201,12 @@ async def give_back(provider: Provider, caller: Caller, attempt: Attempt) -> Non
     kind, issuer = kinds.ATTEMPTS_GIVEN_BACK, provider.policy.base_url
     async with provider.transient.unit(caller.now) as unit:
         for each in attempt.counts:
-            await unit.count(kind.name, kinds.key(kind, issuer, *each.who), kind.seconds)
             # Past its end another attempt may have begun a delay of the same name.
             if provider.clock() < each.until:
                 await unit.take(kinds.ATTEMPT_SLOT.name, kinds.key(kinds.ATTEMPT_SLOT, issuer, *each.who))
+        # After the delays, as in `succeeded`, or two that meet would wait for each other on PostgreSQL.
+        for each in attempt.counts:
+            await unit.count(kind.name, kinds.key(kind, issuer, *each.who), kind.seconds)
 
 
 async def _admit_unknown(provider: Provider, unit: TransientUnit, caller: Caller, user_name: str) -> list[_Count]:

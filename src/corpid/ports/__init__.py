@@ -37,7 +37,19 @@ from corpid.ports.records import (
     Upsert,
     UseCount,
 )
-from corpid.ports.registry import Audit, Clients, Deployment, Directory, Factors, Keys, R, Registry, Sessions, Usage
+from corpid.ports.registry import (
+    Audit,
+    Clients,
+    CodeGuessCounts,
+    Deployment,
+    Directory,
+    Factors,
+    Keys,
+    R,
+    Registry,
+    Sessions,
+    Usage,
+)
 from corpid.ports.transient import TransientStore, TransientUnit
 
 if TYPE_CHECKING:
@@ -46,7 +58,7 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "COMMAND_LINE", "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock", "Conflict", "Delete",
+    "COMMAND_LINE", "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete",
     "Deployment", "Directory", "FactorChange", "Factors", "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link",
     "LinkPurpose", "Mail", "MissingReference", "NameRefused", "NameTaken", "Passwords", "PasswordsBusy", "R", "Registry",
     "SealedKey", "SecretUnreadable", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "TransientStore", "TransientUnit",

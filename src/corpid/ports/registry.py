@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Session,
         UseCount,
     )
+    from corpid.protocol.code_guesses import CodeGuesses
     from corpid.protocol.records import Client
 
 R = TypeVar("R", bound="Record")
@@ -151,6 +152,20 @@ class Factors(Protocol):
         """A link that nobody has spent; it may have expired."""
 
 
+class CodeGuessCounts(Protocol):
+    """Guesses at codes, of a person in a browser or group of browsers (D45)."""
+
+    async def get(self, user_id: str, browser: str) -> CodeGuesses:
+        """The count; one of no guesses where nothing is kept."""
+
+    async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:
+        """Keep a count, in one conditional statement; False if it is no longer the one that was seen."""
+
+    async def forget(self, user_id: str, browser: str) -> None: ...
+    async def forget_all(self, user_id: str, event: AuditEvent | None = None) -> None:
+        """Forget every count of a person; the event is written with it."""
+
+
 class Usage(Protocol):
     """Counters of what clients still use; nothing of their requests is kept."""
 
@@ -193,6 +208,8 @@ class Registry(Protocol):
     def sessions(self) -> Sessions: ...
     @property
     def factors(self) -> Factors: ...
+    @property
+    def code_guesses(self) -> CodeGuessCounts: ...
     @property
     def usage(self) -> Usage: ...
     @property

@@ -44,6 +44,9 @@ BODY_SECONDS: Final = 30  # D47
 
 TOTP_MISSES: Final = 5  # D45
 REPEAT_MISSES: Final = 3  # D34: other forms with a replaced cookie value
+CODE_GUESSES: Final = 20  # D45: without a success between them, before the first pause
+FIRST_CODE_PAUSE_SECONDS: Final = 900
+LONGEST_CODE_PAUSE_SECONDS: Final = 86400  # D45
 MAILED_CODE_SECONDS: Final = 600
 MAILED_CODES_PER_SIGN_IN: Final = 3
 MAILED_CODES_PER_HOUR: Final = 10

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from corpid.adapters.sql.audit import SqlAudit
 from corpid.adapters.sql.clients import SqlClients
+from corpid.adapters.sql.code_guesses import SqlCodeGuesses
 from corpid.adapters.sql.deployment import SqlDeployment
 from corpid.adapters.sql.directory import SqlDirectory
 from corpid.adapters.sql.factors import SqlFactors
@@ -31,6 +32,7 @@ class SqlRegistry:
     keys: SqlKeys
     sessions: SqlSessions
     factors: SqlFactors
+    code_guesses: SqlCodeGuesses
     usage: SqlUsage
     audit: SqlAudit
     deployment: SqlDeployment
@@ -45,6 +47,7 @@ def sql_registry(database: Database, sealer: Sealer, clock: Clock) -> SqlRegistr
         keys=SqlKeys(database, sealer, audit),
         sessions=SqlSessions(database, audit, sign_outs),
         factors=SqlFactors(database, audit, records, sign_outs),
+        code_guesses=SqlCodeGuesses(database, audit),
         usage=SqlUsage(database),
         audit=audit,
         deployment=SqlDeployment(database, audit),

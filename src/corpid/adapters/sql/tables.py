@@ -225,6 +225,16 @@ passkeys: Final = _table(
 
 recovery_codes: Final = _table("recovery_codes", _key("user_id", _to("users.user_id")), _key("code_hash"))
 
+code_guesses: Final = _table(
+    "code_guesses",
+    _key("user_id", _to("users.user_id")),
+    _key("browser"),
+    _text("factors"),
+    _integer("guesses"),
+    _integer("paused_until"),
+    _integer("told_at"),
+)
+
 links: Final = _table(
     "links",
     _key("link_hash"),

@@ -104,15 +104,15 @@ async def switch_user(registry: Registry, user_name: str, *, enabled: bool, acto
 async def unlock_user(
     registry: Registry, transient: TransientStore, issuer: str, user_name: str, *, actor: Actor, now: float
 ) -> User:
-    """End the delay after wrong passwords and codes; `now` in epoch seconds.
+    """End the delay after wrong passwords and codes, and every pause of codes; `now` in epoch seconds.
 
-    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D47
+    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D47
     """
     user = await user_named(registry, user_name, actor=actor)
     authorise(actor, "write", Object(kind="credentials", user_id=user.user_id))
     async with transient.unit(now) as unit:
         await throttle.unlock(unit, issuer, user.user_name)
-        await registry.audit.write(audit_event(actor, "user.unlock", user.user_id), now=now)
+        await registry.code_guesses.forget_all(user.user_id, audit_event(actor, "user.unlock", user.user_id))
     return user
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.directory import names
 from corpid.directory.access import Person
-from corpid.flows import held_factors, passkeys, password_checks, second_factor_codes, throttle
+from corpid.flows import code_guesses, held_factors, passkeys, password_checks, second_factor_codes, throttle
 from corpid.flows.enrolment import enrolments
 from corpid.flows.enrolment.steps import Step
 from corpid.flows.interactions import StaleStep
@@ -18,11 +18,12 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from typing import Literal
 
-    from corpid.directory.records import Credentials, User
+    from corpid.directory.records import User
     from corpid.flows.caller import Caller
     from corpid.flows.enrolment.enrolments import Enrolment, EnrolmentVisit
     from corpid.flows.provider import Provider
     from corpid.ports import AuditEvent
+    from corpid.protocol.code_guesses import CodeGuesses
 
 _PURPOSE: Final = "enrolment-proof"
 
@@ -42,30 +43,31 @@ async def submit_password(provider: Provider, caller: Caller, visit: EnrolmentVi
 async def submit_code(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, code: str) -> Enrolment:
     """A code of the person's app, or one of their recovery codes, which is spent.
 
-    Five misses end the enrolment. Raises Rejected, Stopped, Throttled and StaleStep. Source: D45, D47
+    Five misses end the enrolment. Raises Rejected, Stopped, Throttled (also as Paused) and StaleStep. Source: D45, D47
     """
     enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
-    await throttle.attempt_with_link(provider, caller, enrolment.link_hash)
     known = await provider.registry.factors.credentials(user.user_id)
+    by_app, guesses = bool(known.totp_secret) and "".join(code.split()).isdecimal(), None
+    if by_app:
+        guesses = await code_guesses.attempt_with_link(provider, caller, known, enrolment.link_hash)
+    else:
+        await throttle.attempt_with_link(provider, caller, enrolment.link_hash)
+    entry = event(caller, user, "second_factor", "ok")
     try:
-        await _accept(provider, caller, user, known, code)
+        if by_app:
+            await second_factor_codes.accept_app(provider, caller, known, code, entry)
+        else:
+            await second_factor_codes.accept_recovery(provider, user, code, entry)
     except WrongCode:
-        await miss(provider, caller, visit)
+        await miss(provider, caller, visit, guesses)
         raise Rejected(
             phrase("This code is not right, or was used before. Type the newest one of your app, or a recovery code.")
         ) from None
+    await provider.registry.code_guesses.forget(user.user_id, code_guesses.LINK)
     return await enrolments.move(provider, caller, enrolment, Step.PROVE_SECOND_FACTOR)
 
 
-async def _accept(provider: Provider, caller: Caller, user: User, known: Credentials, code: str) -> None:
-    entry = event(caller, user, "second_factor", "ok")
-    if known.totp_secret and "".join(code.split()).isdecimal():
-        await second_factor_codes.accept_app(provider, caller, known, code, entry)
-    else:
-        await second_factor_codes.accept_recovery(provider, user, code, entry)
-
-
-async def miss(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> None:
+async def miss(provider: Provider, caller: Caller, visit: EnrolmentVisit, guesses: CodeGuesses | None = None) -> None:
     """Count a wrong code. Raises Stopped at the fifth, which ends the enrolment (D45)."""
     enrolment = visit.enrolment
     async with provider.transient.unit(caller.now) as unit:
@@ -73,6 +75,9 @@ async def miss(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> Non
         if last:
             await enrolments.stop(provider, unit, enrolment)
         await provider.registry.audit.write(event(caller, visit.user, "second_factor", "refused"), now=caller.now)
+        if guesses is not None and guesses.paused_until:
+            entry = code_guesses.pause_event(event(caller, visit.user, "pause_codes", "refused"), guesses)
+            await provider.registry.audit.write(entry, now=caller.now)
     if last:
         raise enrolments.Stopped
 

@@ -127,6 +127,7 @@ async def finish(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> N
         if links.PURPOSES[enrolment.purpose].begins:
             await newcomers.expect(provider, unit, user.user_id)
         await throttle.unlock(unit, provider.policy.base_url, names.user_name(user.user_name))
+        await provider.registry.code_guesses.forget_all(user.user_id)
 
 
 def _made(enrolment: Enrolment) -> letters.Notice:

@@ -1,0 +1,29 @@
+"""Counts of guesses at the codes beside a password."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+
+revision = "0006"
+down_revision = "0005"
+branch_labels = None
+depends_on = None
+
+phase = "expand"
+locks = "the table users against writers, for a moment"
+
+_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
+
+def upgrade() -> None:
+    """Add a table, which servers of the version before neither read nor write."""
+    op.create_table(
+        "code_guesses",
+        *(sa.Column(name, _TEXT, nullable=False) for name in ("user_id", "browser", "factors")),
+        *(sa.Column(name, sa.BigInteger(), nullable=False) for name in ("guesses", "paused_until", "told_at")),
+        sa.ForeignKeyConstraint(["user_id"], ["users.user_id"], name="fk_code_guesses_user_id", ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("user_id", "browser", name="pk_code_guesses"),
+        sqlite_with_rowid=False,
+    )

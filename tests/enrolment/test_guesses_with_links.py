@@ -1,0 +1,91 @@
+"""Guesses at the code of the app by whoever reads somebody's mailbox, with link after link (D45)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from corpid.flows import code_guesses
+from corpid.flows.caller import Caller
+from corpid.flows.code_guesses import LINK, Paused
+from corpid.protocol import totp
+from corpid.protocol.limits import CODE_GUESSES
+from tests.enrolment import newcomer
+from tests.enrolment.newcomer import MAILBOX, NINA
+from tests.sign_in import factors
+from tests.sign_in.world import SECRET, run
+
+if TYPE_CHECKING:
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
+
+PROVED = "Choose a new password"
+PAUSED = "codes of an app or by e-mail are not accepted here for 15 minutes"
+A_LINK = 4
+"""guesses that a link stands; the fifth ends it"""
+
+
+async def opened(made: World) -> Browser:
+    return await newcomer.opened(made, await newcomer.link(made, "password", NINA))
+
+
+async def use_up(made: World) -> None:
+    """All guesses of the allowance, each of which is tried."""
+    for _ in range(CODE_GUESSES // A_LINK):
+        browser = await opened(made)
+        for _ in range(A_LINK):
+            await browser.fill_and_submit(code="000000")
+            assert newcomer.status(browser) == 422
+
+
+def test_after_twenty_misses_with_however_many_links_codes_of_the_app_are_paused() -> None:
+    """D45: nobody who only reads the mailbox guesses for ever; a recovery code works, and so does the sign-in."""
+
+    async def story(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        await factors.recovery(made, NINA)
+        await use_up(made)
+        browser = await opened(made)
+        await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
+        assert (newcomer.status(browser), PAUSED in browser.page.text) == (429, True)
+        await browser.fill_and_submit(code=factors.CODES[0])
+        assert browser.page.heading == PROVED
+        (entry,) = await made.audit("enrolment.pause_codes")
+        assert (entry.object, entry.detail["guesses"], entry.detail["browser"]) == (NINA, "20", "link")
+        assert (await made.provider.registry.code_guesses.get(NINA, LINK)).guesses == 0
+
+    run(story)
+
+
+def test_guesses_with_links_pause_no_sign_in_and_guesses_in_sign_ins_no_link() -> None:
+    """D45, D47: each way to mend the other stays open."""
+
+    async def story(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        await use_up(made)
+        browser = await factors.at_sign_in(made)
+        await browser.fill_and_submit(user_name="nina", password=made.people["nina"].password)
+        await made.code(browser, made.people["nina"])
+        assert browser.page.heading != "Enter your 6-digit code"
+
+    run(story)
+
+
+def test_of_many_guesses_at_once_no_more_are_tried_than_are_allowed() -> None:
+    """D45: with as many links and addresses as there are guesses."""
+
+    async def story(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        known = await newcomer.credentials(made)
+
+        async def tried(number: int) -> bool:
+            who = Caller(request_id="r", address=f"2001:db8:{number:x}::1", now=made.clock())
+            try:
+                await code_guesses.attempt_with_link(made.provider, who, known, f"link{number}")
+            except Paused:
+                return False
+            return True
+
+        assert sum(await asyncio.gather(*(tried(number) for number in range(3 * CODE_GUESSES)))) == CODE_GUESSES
+
+    run(story)
