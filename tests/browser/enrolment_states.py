@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.texts import phrase
 from corpid.web.enrolment import views as enrolment
+from corpid.web.enrolment.links import link_of_before_view
 from corpid.web.enrolment.pages import gone, other_browser, stopped
 from corpid.web.factors.fields import Asked
 from corpid.web.factors.views import ChoosePassword, KeepCodes, SetUpApp
@@ -74,7 +75,23 @@ CODES: Final = KeepCodes(
 SECOND: Final = enrolment.ProveSecondFactor(frame=LAST, action="/second", takes_codes=True, passkey=PASSKEY)
 ASKS_FIRST: Final = phrase("We can send a 6-digit code to {address}.", address="w•••@harbour.example")
 
+LINK_CODE: Final = enrolment.TypeLinkCode(frame=Frame(form_token="t0ken"), action="/enrol")
+
 STATES: Final[Mapping[str, View]] = {
+    "enrol-code": LINK_CODE,
+    "enrol-code-refused": replace(
+        LINK_CODE,
+        typed="10V0-ABCD-EFGH-JKMN-PQRS",
+        errors=(
+            (
+                "code",
+                phrase(
+                    "This code does not open anything. Check each letter and digit. A code works once and for a limited time."
+                ),
+            ),
+        ),
+    ),
+    "enrol-link-of-before": link_of_before_view("/enrol"),
     "enrol-begin": enrolment.Begin(
         frame=Frame(form_token="t0ken"),
         action="/begin",

@@ -192,6 +192,14 @@ class Visitor:
         return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
 
 
+def follow(page: Page, url: str) -> None:
+    """Opens a link; without script its code has to be typed."""
+    page.goto(url)
+    if urlsplit(page.url).fragment:  # no script has taken it out of the address
+        page.get_by_label("Code from your e-mail").fill(urlsplit(url).fragment)
+        page.get_by_role("button", name="Continue").click()
+
+
 def heading(page: Page) -> str:
     return page.locator("h1").inner_text()
 
@@ -201,4 +209,4 @@ def shows(page: Page, text: str) -> None:
     page.get_by_role("heading", level=1, name=text).wait_for()
 
 
-__all__ = ["CHROMIUM", "FLAGS", "MESSAGE", "Stage", "Visitor", "heading", "shows", "staged"]
+__all__ = ["CHROMIUM", "FLAGS", "MESSAGE", "Stage", "Visitor", "follow", "heading", "shows", "staged"]

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from corpid.protocol import totp
 from corpid.protocol.limits import ENROLMENT_SECONDS
-from tests.browser.stage import shows
+from tests.browser.stage import follow, shows
 from tests.browser.test_passkeys import NO_AUTOFILL, NO_PASSKEYS, WITHOUT_SCRIPT, Holder
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW, SET_UP
@@ -38,7 +38,7 @@ def opened(visitor: Visitor, stage: Stage, user_name: str, *scripts: str) -> tup
     for script in scripts:
         page.add_init_script(script)
     device = Holder(page)
-    page.goto(invited(stage, user_name))
+    follow(page, invited(stage, user_name))
     shows(page, "Set up your sign-in")
     page.get_by_role("button", name="Continue").click()
     return page, device
@@ -98,7 +98,7 @@ def test_a_device_that_has_a_passkey_already_says_so(visitor: Visitor, stage: St
     page, _ = opened(visitor, stage, "nina3")
     page.get_by_role("button", name="Set up a passkey").click()
     page.get_by_role("heading", level=1, name=SET_UP).wait_for()
-    page.goto(stage.wait_for(newcomer.link(stage.world, user_id="id-nina3")))
+    follow(page, stage.wait_for(newcomer.link(stage.world, user_id="id-nina3")))
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("button", name="Set up a passkey").click()
     page.locator("[role=status]", has_text="already has a passkey").wait_for()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from corpid.protocol import totp
-from tests.browser.stage import shows
+from tests.browser.stage import follow, shows
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
 from tests.sign_in.world import PASSWORD
@@ -37,7 +37,7 @@ def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visito
     asks.get_by_role("button", name="Send the link").click()
     shows(asks, "Look at your e-mail")
     stage.wait_for(stage.world.provider.errands.settle())
-    asks.goto(newcomer.link_in(stage.postbox))
+    follow(asks, newcomer.link_in(stage.postbox))
     asks.get_by_role("button", name="Continue").click()
     asks.get_by_label("Code", exact=True).fill(stage.code())
     asks.get_by_role("button", name="Continue").click()
@@ -57,7 +57,7 @@ def test_a_lost_second_factor_is_replaced_by_a_link_and_the_password(visitor: Vi
     """D45: the person who manages CorpID gives the link."""
     user_name = stage.somebody()
     page = visitor.tab()
-    page.goto(stage.wait_for(newcomer.link(stage.world, "second_factor", f"id-{user_name}")))
+    follow(page, stage.wait_for(newcomer.link(stage.world, "second_factor", f"id-{user_name}")))
     page.get_by_role("button", name="Continue").click()
     page.get_by_label("Password").fill("wrong horse battery")
     page.get_by_role("button", name="Continue").click()

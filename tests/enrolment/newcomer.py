@@ -17,6 +17,7 @@ from tests.sign_in.world import entity
 if TYPE_CHECKING:
     import httpx
 
+    from corpid.flows.links import NewLink
     from corpid.ports import LinkPurpose
     from corpid.sandbox.browser import Browser
     from tests.postbox import Postbox
@@ -37,19 +38,39 @@ async def nina(made: World, user_name: str = "nina") -> None:
     await made.write(Credentials(user_id=f"id-{user_name}"))
 
 
+async def new_link(made: World, purpose: LinkPurpose = "invitation", user_id: str = NINA) -> NewLink:
+    """A new link as its person gets it."""
+    user = await made.provider.registry.directory.user(user_id)
+    return await links.make(
+        made.provider.registry,
+        user,
+        purpose,
+        actor=OPERATOR,
+        base_url=made.base,
+        now=made.clock(),
+        new_id=made.provider.new_id,
+    )
+
+
 async def link(made: World, purpose: LinkPurpose = "invitation", user_id: str = NINA) -> str:
     """The address of a new link."""
-    user = await made.provider.registry.directory.user(user_id)
-    path = await links.make(
-        made.provider.registry, user, purpose, actor=OPERATOR, now=made.clock(), new_id=made.provider.new_id
-    )
-    return f"{made.base}{path}"
+    return (await new_link(made, purpose, user_id)).url
+
+
+async def followed(browser: Browser, url: str) -> None:
+    """Open a link as a browser with script does: its page posts what stands in the fragment."""
+    await browser.open(url)
+    form = browser.page.form_with("code", "followed")
+    assert form is not None, browser.page.text
+    form.fill("code", urlsplit(url).fragment)
+    form.fill("followed", "yes")
+    await browser.submit(form)
 
 
 async def opened(made: World, url: str) -> Browser:
     """A new browser that has opened a link and pressed Continue."""
     browser = await made.browser()
-    await browser.open(url)
+    await followed(browser, url)
     await browser.submit(browser.page.forms[0])
     return browser
 
@@ -120,7 +141,7 @@ async def credentials(made: World, user_id: str = NINA) -> Credentials:
 
 def link_in(postbox: Postbox) -> str:
     """The address in the newest letter."""
-    found = re.search(r"https?://\S+/enrol/\S+", postbox.letters[-1].text)
+    found = re.search(r"https?://\S+/enrol#\S+", postbox.letters[-1].text)
     assert found is not None, postbox.letters[-1].text
     return found[0]
 

@@ -208,7 +208,7 @@ def test_a_browser_that_has_signed_out_keeps_its_own_number_of_codes() -> None:
         user = await made.provider.registry.directory.user(NINA)
         for _ in range(MAILED_CODES_PER_HOUR):
             await email_codes.count(made.provider, caller, user, "a stranger")
-        await browser.open(await newcomer.link(made, "second_factor"))
+        await newcomer.followed(browser, await newcomer.link(made, "second_factor"))
         await browser.submit(browser.page.forms[0])
         await newcomer.password(browser, PASSWORD)
         assert await choose(browser, "email") == TYPE

@@ -287,7 +287,7 @@ def test_an_enrolment_that_was_stopped_gives_way_to_a_new_link() -> None:
 
 async def _opens(made: World, url: str) -> bool:
     browser = await made.browser()
-    await browser.open(url)
+    await newcomer.followed(browser, url)
     return newcomer.status(browser) == 200
 
 

@@ -97,10 +97,13 @@ def test_a_letter_with_a_link_says_how_long_it_works(purpose: LinkPurpose, lasts
     async def test(made: World) -> None:
         await made.person("nina", email=MAILBOX)
         user = await made.provider.registry.directory.user(newcomer.NINA)
-        url = await newcomer.link(made, purpose)
-        letters.link(made.provider.mail, user, links.PURPOSES[purpose], url, provider_name="CorpID")
-        assert newcomer.link_in(postbox) == url
+        link = await newcomer.new_link(made, purpose)
+        letters.link(made.provider.mail, user, links.PURPOSES[purpose], link, provider_name="CorpID")
+        assert newcomer.link_in(postbox) == link.url
         assert f"within {lasts}" in postbox.letters[0].text
+        # the code has a line of its own, for who cannot follow the link
+        assert link.code in postbox.letters[0].text.splitlines()
+        assert f"open {made.base}/enrol and type it there" in postbox.letters[0].text
 
     run(test, postbox=postbox)
 
@@ -115,7 +118,7 @@ def test_what_waits_is_sent_before_corpid_stops() -> None:
                 await sent(made, await at_the_page(made), "nina")
             [(recipients, message)] = office.taken
             assert recipients == [MAILBOX]
-            assert "/enrol/" in message.get_content()
+            assert "/enrol#" in message.get_content()
 
     asyncio.run(test())
 

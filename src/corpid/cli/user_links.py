@@ -82,9 +82,9 @@ async def give(user_name: str, purpose: Purpose, *, only_print: bool) -> tuple[G
 
 
 def tell(done: str, given: Given, *, sent: bool) -> None:
-    """Show a link, how long it works, and where it went."""
+    """Show a link, its code, how long it works, and where it went."""
     seconds = PURPOSES[given.purpose].seconds
     lasts = f"{seconds // _HOUR} hours" if seconds >= _HOUR else f"{seconds // _MINUTE} minutes"
     where = f"The link is on its way to {given.user.email}. It" if sent else "Give them this link. It"
-    shown = {"User name": given.user.user_name, "Link": given.url}
+    shown = {"User name": given.user.user_name, "Link": given.link.url, "Code": given.link.code}
     output.members(f"{done} {where} works once, for {lasts}:", shown)

@@ -64,6 +64,8 @@ RECOVERIES: Final = Kind("recoveries", 3600)
 RECOVERY_LETTERS: Final = Kind("recovery_letters", limits.PASSWORD_LINK_SECONDS)
 """no longer than a link lasts: whoever gets no further letter has one that works"""
 ENROLMENT: Final = Kind("enrolment", limits.ENROLMENT_SECONDS + limits.SPENT_MARGIN_SECONDS)
+OPENED_LINK: Final = Kind("opened_link", DAY)
+"""as long as a browser is known in which nobody has signed in"""
 LINK_CLAIM: Final = Kind("link_claim", limits.ENROLMENT_SECONDS)
 ACCOUNT_PAGE: Final = Kind("account_page", limits.ACCOUNT_PAGE_SECONDS)
 CLOSED_ACCOUNT_PAGE: Final = Kind("closed_account_page", limits.ACCOUNT_SESSION_SECONDS)

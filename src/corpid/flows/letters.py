@@ -15,7 +15,7 @@ from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
     from corpid.directory.records import User
-    from corpid.flows.links import Purpose
+    from corpid.flows.links import NewLink, Purpose
     from corpid.flows.provider import Provider
     from corpid.ports import Mail
     from corpid.texts import Phrase
@@ -159,15 +159,18 @@ def tell(provider: Provider, user: User, notice: Notice) -> None:
     _post(provider.mail, user, notice.subject, text)
 
 
-def link(mail: Mail, user: User, purpose: Purpose, url: str, *, provider_name: str) -> None:
-    """Send a person the link that was made for them. Source: DESIGN, Security"""
+def link(mail: Mail, user: User, purpose: Purpose, made: NewLink, *, provider_name: str) -> None:
+    """Send a person the link that was made for them, and the code to type instead. Source: DESIGN, Security"""
     text = phrase(
         "Hello {name},\n\n{lead}\n\n{url}\n\n"
+        "If the page asks for a code, type this one. On another device, open {page} and type it there.\n\n{code}\n\n"
         "If you did not expect this, do not open it, and tell the person who manages {provider} in your "
         "organisation.\n\nYour user name is {user_name}.",
         name=user.name,
         lead=purpose.lead,
-        url=url,
+        url=made.url,
+        page=made.page,
+        code=made.code,
         provider=provider_name,
         user_name=user.user_name,
     )

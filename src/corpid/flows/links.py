@@ -1,13 +1,12 @@
 """Links that let a person set their factors: an invitation, a new password, a new second factor.
 
-The secret part has 256 bits, stands in the address only, and is kept by its hash. Looking at a link spends
-nothing, since mail programs look too; it is spent when what it leads to is written.
+The code of a link stands in the fragment of its address, which no request holds, and is kept by its hash. Looking at
+a link spends nothing, since mail programs look too; it is spent when what it leads to is written.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal
 
 from corpid.directory.access import Actor, Object, authorise
@@ -15,6 +14,7 @@ from corpid.flows import interactions, letters
 from corpid.flows.enrolment.steps import Step
 from corpid.jose.encoding import base64url
 from corpid.ports import AuditEvent, Link
+from corpid.protocol import link_codes
 from corpid.protocol.limits import INVITATION_SECONDS, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS
 from corpid.texts import phrase
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from corpid.ports import LinkPurpose, Registry
     from corpid.texts import Phrase
 
-PATH: Final = "/enrol/"
+PATH: Final = "/enrol"
+"""under base_url, the same of every link"""
 _HOUR: Final = 3600
 _MINUTE: Final = 60
 
@@ -108,9 +109,19 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
 }
 
 
-def link_hash(secret: str) -> str:
-    """What a link is kept by. Source: DESIGN, Security"""
-    return sha256(secret.encode()).hexdigest()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewLink:
+    """A link as its person gets it."""
+
+    page: str
+    """the URL of the page that opens links"""
+    code: str
+    """secret; to be typed on that page if it cannot be followed"""
+
+    @property
+    def url(self) -> str:
+        """What a person follows: browsers send no fragment, so no log holds the code (RFC 9110 §4.2.5)."""
+        return f"{self.page}#{self.code}"
 
 
 async def make(
@@ -119,19 +130,20 @@ async def make(
     purpose: LinkPurpose,
     *,
     actor: Actor,
+    base_url: str,
     now: float,
     new_id: Callable[[], str],
     request_id: str = "",
     spared: str = "",
-) -> str:
+) -> NewLink:
     """A new link for a person, who loses those before of the same purpose but the one with the hash `spared`.
 
-    Returns the path below base_url. Raises access.Forbidden and StoreUnavailable. Source: DESIGN, Security
+    Raises access.Forbidden and StoreUnavailable. Source: DESIGN, Security
     """
     authorise(actor, "write", Object(kind=PURPOSES[purpose].object_kind, user_id=user.user_id))
-    secret = new_id()
+    code = link_codes.code_from(new_id())
     link = Link(
-        link_hash=link_hash(secret),
+        link_hash=link_codes.hashed(code),
         purpose=purpose,
         user_id=user.user_id,
         created_at=int(now),
@@ -140,7 +152,7 @@ async def make(
     )
     event = AuditEvent(actor=actor.name, action=f"link.{purpose}", object=user.user_id, request_id=request_id)
     await registry.factors.keep_link(link, event, spared=spared)
-    return f"{PATH}{secret}"
+    return NewLink(page=base_url + PATH, code=code)
 
 
 async def holding(registry: Registry, link_hash: str, *, now: float) -> Link | None:

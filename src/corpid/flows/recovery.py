@@ -52,18 +52,19 @@ async def answer(provider: Provider, caller: Caller, user_name: str, *, known_as
         if not user.enabled or not await _goes_on(provider, user):
             letters.no_link(provider, user)
             return
-        path = await links.make(
+        link = await links.make(
             provider.registry,
             user,
             "password",
             actor=ANONYMOUS,
+            base_url=provider.policy.base_url,
             now=caller.now,
             new_id=provider.new_id,
             request_id=caller.request_id,
             spared=await enrolments.under_way(provider, caller, user, "password"),
         )
-        url, purpose = provider.policy.base_url + path, links.PURPOSES["password"]
-        letters.link(provider.mail, user, purpose, url, provider_name=provider.policy.name)
+        purpose = links.PURPOSES["password"]
+        letters.link(provider.mail, user, purpose, link, provider_name=provider.policy.name)
 
 
 async def _named(provider: Provider, user_name: str) -> User | None:

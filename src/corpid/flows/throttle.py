@@ -34,6 +34,8 @@ _LONGEST_NEARBY_SECONDS: Final = 60
 """shorter, since neighbours share it"""
 _FREE_FOR_ADDRESS: Final = 50
 _ATTEMPTS_OF_A_SIGN_IN: Final = 2
+_FREE_FOR_LINK_CODES: Final = 20
+"""wrong ones, from one address"""
 _LONGEST_SECONDS: Final = 300
 _COUNTED_IN_SECONDS: Final = 300
 """what is longer is told in minutes"""
@@ -183,6 +185,25 @@ async def attempt_with_link(provider: Provider, caller: Caller, link_hash: str) 
         of_link = await _admit(provider, unit, ("link", link_hash, _window(caller.now)), _FREE_FOR_ACCOUNT, caller.now)
         of_address = await _admit_address(provider, unit, caller)
     return Attempt(counts=(of_link, of_address))
+
+
+async def attempt_link_code(provider: Provider, caller: Caller) -> None:
+    """Count an attempt to open a link by its code. Raises Throttled if it comes too early (D47)."""
+    who = _link_codes(caller)
+    async with provider.transient.unit(caller.now) as unit:
+        accepted = await unit.get(kinds.SIGN_INS.name, kinds.key(kinds.SIGN_INS, provider.policy.base_url, *who))
+        await _admit(provider, unit, who, _FREE_FOR_LINK_CODES + int(accepted or b"0"), caller.now)
+
+
+async def link_code_accepted(provider: Provider, unit: TransientUnit, caller: Caller) -> None:
+    """Give an address back the attempt with which it opened a link: many people may have one address (D47)."""
+    key = kinds.key(kinds.SIGN_INS, provider.policy.base_url, *_link_codes(caller))
+    await unit.count(kinds.SIGN_INS.name, key, kinds.SIGN_INS.seconds)
+
+
+def _link_codes(caller: Caller) -> tuple[str, ...]:
+    """Counted in fixed windows, so that attempts and opened links end together."""
+    return ("link codes", site(caller.address), _window(caller.now))
 
 
 async def change(provider: Provider, caller: Caller, by: str) -> Attempt:

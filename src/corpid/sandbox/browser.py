@@ -127,7 +127,7 @@ class Browser:
             "Sec-Fetch-User": "?1",
         }
         if site == "same-origin":
-            headers["Referer"] = referrer
+            headers["Referer"] = urldefrag(referrer).url
         if content is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
             headers["Origin"] = _origin(referrer)

@@ -170,9 +170,16 @@ async def _apply(provider: Provider, rules: Rules, registration: Registration, d
 
 async def _invite(provider: Provider, user_name: str) -> str:
     user = await user_named(provider.registry, user_name, actor=OPERATOR)
-    now, new_id = provider.clock(), provider.new_id
-    path = await links.make(provider.registry, user, "invitation", actor=OPERATOR, now=now, new_id=new_id)
-    return provider.policy.base_url + path
+    link = await links.make(
+        provider.registry,
+        user,
+        "invitation",
+        actor=OPERATOR,
+        base_url=provider.policy.base_url,
+        now=provider.clock(),
+        new_id=provider.new_id,
+    )
+    return link.url
 
 
 @asynccontextmanager

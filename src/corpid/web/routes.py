@@ -19,7 +19,9 @@ from corpid.web import endpoints, errors, pages
 from corpid.web.account.endpoints import account
 from corpid.web.connection_limits import CROWDED
 from corpid.web.enrolment import endpoints as enrolling
+from corpid.web.enrolment import links as opening_links
 from corpid.web.enrolment.forgotten_password import forgotten_password
+from corpid.web.enrolment.links import OPENED_PATH
 from corpid.web.enrolment.pages import PATH as ENROLMENT_PATH
 from corpid.web.forgery import refuse_forged
 from corpid.web.rendering import LANGUAGE_PATH, STATIC_PATH
@@ -73,7 +75,9 @@ class Route:
 
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{SIGN_IN_PATH}{{rest}}": interaction,
-    f"{LINK_PATH}{{rest}}": enrolling.link,
+    LINK_PATH: opening_links.link,
+    f"{LINK_PATH}/{{rest}}": opening_links.link_of_before,
+    f"{OPENED_PATH}{{rest}}": opening_links.opened,
     f"{ENROLMENT_PATH}{{rest}}": enrolling.enrolment,
     RECOVER_PATH: forgotten_password,
     ACCOUNT_PATH: account,

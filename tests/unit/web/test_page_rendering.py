@@ -20,6 +20,7 @@ from corpid.web.enrolment.views import (
     ProvePassword,
     ProveSecondFactor,
     Save,
+    TypeLinkCode,
     TypeMailedCode,
 )
 from corpid.web.factors import views as factor_views
@@ -121,6 +122,7 @@ VIEWS: dict[str, View] = {
     "home": Home(discovery="/.well-known/openid-configuration", keys="/.well-known/keys"),
 }
 VIEWS |= {
+    "link code": TypeLinkCode(frame=FRAME, action="/enrol", typed=HOSTILE, errors=(("code", SAID),)),
     "link": Begin(frame=FRAME, action="/enrol", heading=SAID, told=SAID, user_name=HOSTILE, steps=3),
     "password or passkey": ChoosePassword(
         frame=FRAME,
@@ -316,6 +318,7 @@ def test_every_post_form_of_ours_carries_the_form_token_and_the_step(view: View)
     for form, fields in Page(view).forms:
         hidden = {field["name"]: field["value"] for field in fields if field["type"] == "hidden"}
         hidden.pop("passkey", None)  # a script fills it
+        hidden.pop("followed", None)  # a script fills it
         hidden.pop("browser", None)  # which one to sign out
         hidden.pop("query", None)  # what was searched for
         expected = {"form_token": "t0ken", "step": "code"} if form["method"] == "post" else {}

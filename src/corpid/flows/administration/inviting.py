@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.directory.held_factors import HeldFactors
+    from corpid.flows.links import NewLink
     from corpid.ports import LinkPurpose, Mail, Passwords, Registry
 
 
@@ -24,7 +25,7 @@ class Given:
     """A link that was made for a person."""
 
     user: User
-    url: str
+    link: NewLink
     purpose: LinkPurpose
 
 
@@ -100,13 +101,21 @@ async def factors(registry: Registry, user_name: str, *, actor: Actor) -> tuple[
 
 
 async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:
-    path = await links.make(office.registry, user, purpose, actor=office.actor, now=office.now, new_id=office.new_id)
-    return Given(user=user, url=office.base_url + path, purpose=purpose)
+    link = await links.make(
+        office.registry,
+        user,
+        purpose,
+        actor=office.actor,
+        base_url=office.base_url,
+        now=office.now,
+        new_id=office.new_id,
+    )
+    return Given(user=user, link=link, purpose=purpose)
 
 
 def send(mail: Mail, given: Given, *, provider_name: str) -> bool:
     """Send a link to the person it was made for; whether there is an address, and mail. Source: DESIGN, Security"""
     if not mail.works or not given.user.email:
         return False
-    letters.link(mail, given.user, links.PURPOSES[given.purpose], given.url, provider_name=provider_name)
+    letters.link(mail, given.user, links.PURPOSES[given.purpose], given.link, provider_name=provider_name)
     return True

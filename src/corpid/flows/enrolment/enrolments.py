@@ -111,9 +111,9 @@ def codes(provider: Provider, enrolment: Enrolment) -> tuple[str, ...]:
     return offers.codes(provider, _PURPOSE, enrolment.enrolment_id)
 
 
-async def look(provider: Provider, caller: Caller, secret: str) -> tuple[Link, User]:
+async def look(provider: Provider, caller: Caller, link_hash: str) -> tuple[Link, User]:
     """A link and whose it is; spends nothing. Raises NotHere (D50, DESIGN, Security)."""
-    link = await links.holding(provider.registry, links.link_hash(secret), now=caller.now)
+    link = await links.holding(provider.registry, link_hash, now=caller.now)
     user = await provider.registry.directory.user(link.user_id) if link is not None else None
     if link is None or user is None or not user.enabled:
         raise NotHere

@@ -1,7 +1,6 @@
-"""Enrolment in a browser: the page that a link opens, one page for each step after it, and the QR code (D34, D46).
+"""Enrolment in a browser: one page for each step after the link, and the QR code (D34, D46).
 
-Opening a link spends nothing, since mail programs open links, too. A POST that claims its step moves on with 303;
-who comes too late is sent to the page that is current (D15).
+A POST that claims its step moves on with 303; who comes too late is sent to the page that is current (D15).
 """
 
 from __future__ import annotations
@@ -9,19 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows import browsers, interactions, rates
-from corpid.flows.browsers import Browser
+from corpid.flows import browsers
 from corpid.flows.enrolment import enrolments, mailbox, proving, setting
 from corpid.flows.enrolment.enrolments import NotHere, OpenElsewhere, Stopped
 from corpid.flows.enrolment.steps import Step
 from corpid.flows.interactions import StaleStep
-from corpid.flows.links import PATH as LINK_PATH
-from corpid.flows.links import link_hash
 from corpid.flows.sign_in import Rejected
 from corpid.flows.throttle import Throttled
 from corpid.protocol import parameters
 from corpid.web.answers import require_own_form, see_other, throttled
-from corpid.web.endpoints import set_cookie
 from corpid.web.enrolment import pages
 from corpid.web.factors import app_key
 from corpid.web.requests import caller, cookie, form_bytes
@@ -90,35 +85,6 @@ ACTIONS: Final[Mapping[tuple[Step | None, str], _Action]] = {
 """what can be submitted at which step"""
 
 
-async def link(request: Request, desk: Desk) -> Response:
-    """The page that a link opens, and its one button (D34, D46)."""
-    provider, who = desk.provider, caller(request, desk.provider)
-    secret = str(request.path_params["rest"])
-    await provider.rates.address(rates.SIGN_IN, who.address, who.now)
-    await provider.live.refuse_maintenance(who.now)
-    await provider.own_keys.ring(who.now)
-    browser = await browsers.recognise(provider, cookie(request, provider), now=who.now)
-    try:
-        found, user = await enrolments.look(provider, who, secret)
-        if request.method == "POST":
-            if browser is None:
-                raise OpenElsewhere
-            form = parameters.parse(await form_bytes(request), FIELDS)
-            require_own_form(provider, form, browser.browser_id, link_hash(secret))
-            begun = await enrolments.begin(provider, who, found, browser)
-            return _to(desk, begun.enrolment_id)
-    except (NotHere, OpenElsewhere, Stopped) as ending:
-        return _ended(request, desk, ending)
-    known = browser or Browser(browser_id=provider.new_id())
-    token = interactions.form_token(provider, known.browser_id, link_hash(secret))
-    view = pages.begin(desk, found, user, action=f"{desk.base_path}{LINK_PATH}{secret}", form_token=token)
-    answer = show(request, desk.renderer, view)
-    if browser is None:
-        async with provider.transient.unit(who.now) as unit:
-            set_cookie(answer, provider, await browsers.welcome(provider, unit, known))
-    return answer
-
-
 async def enrolment(request: Request, desk: Desk) -> Response:
     """Every address below /enrolment/{enrolment}: the page, its forms, and the QR code (D15, D34)."""
     provider, who = desk.provider, caller(request, desk.provider)
@@ -132,19 +98,21 @@ async def enrolment(request: Request, desk: Desk) -> Response:
         if action == _PICTURE and visit.enrolment.step is Step.SECOND_FACTOR:
             return app_key.picture(pages.app_link(desk, visit))
         if action:
-            return _to(desk, enrolment_id)
+            return to_enrolment(desk, enrolment_id)
         return show(request, desk.renderer, await pages.of_step(desk, who, visit))
     except StaleStep:
-        return _to(desk, enrolment_id)
+        return to_enrolment(desk, enrolment_id)
     except (NotHere, OpenElsewhere, Stopped) as ending:
-        return _ended(request, desk, ending)
+        return ended(request, desk, ending)
 
 
-def _to(desk: Desk, enrolment_id: str) -> Response:
+def to_enrolment(desk: Desk, enrolment_id: str) -> Response:
+    """On to the page of an enrolment (D15)."""
     return see_other(pages.place(desk, enrolment_id))
 
 
-def _ended(request: Request, desk: Desk, ending: Exception) -> Response:
+def ended(request: Request, desk: Desk, ending: NotHere | OpenElsewhere | Stopped) -> Response:
+    """The page that says why a link or an enrolment does not go on (D34, D45)."""
     view, status = {
         NotHere: (pages.gone, 404),
         OpenElsewhere: (pages.other_browser, 403),
@@ -159,7 +127,7 @@ async def _post(request: Request, desk: Desk, who: Caller, visit: EnrolmentVisit
     require_own_form(provider, form, at.browser_id, at.enrolment_id)
     taken = ACTIONS.get((at.step, action))
     if at.finished or taken is None or form.get("step") != pages.step_name(at):
-        return _to(desk, at.enrolment_id)
+        return to_enrolment(desk, at.enrolment_id)
     try:
         moved = await taken.submitted(provider, who, visit, form)
     except Throttled as slowed:
@@ -169,7 +137,7 @@ async def _post(request: Request, desk: Desk, who: Caller, visit: EnrolmentVisit
     if moved.step is None and action != _EXTEND:
         after = await enrolments.sit(provider, who, at.enrolment_id, at.browser_id)
         await setting.finish(provider, who, after)
-    return _to(desk, at.enrolment_id)
+    return to_enrolment(desk, at.enrolment_id)
 
 
 async def _again(request: Request, desk: Desk, who: Caller, visit: EnrolmentVisit, error: FieldError) -> Response:

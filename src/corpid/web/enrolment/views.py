@@ -13,6 +13,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TypeLinkCode(FormView):
+    """The code of a link, which a script takes out of the fragment. Fields: code; followed, which the script sets."""
+
+    template: ClassVar[str] = "enrolment/type_link_code.html"
+    heading: ClassVar[Phrase] = phrase("Enter your code")
+
+    typed: str = ""
+    """kept after an error"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Begin(FormView):
     """What a link is for, and for whom. The one button spends nothing yet."""
 

@@ -1,0 +1,51 @@
+"""The code of a link: the link's fragment holds it, and a person may type it instead.
+
+A fragment is never part of a request (RFC 9110 §4.2.5), so no log of a proxy or server holds the code.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from hashlib import sha256
+from typing import Final
+
+from corpid.jose.encoding import tuple_bytes
+
+ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+"""32 characters, without the letters that are taken for others: I, L, O and U"""
+CHARACTERS: Final = 20
+"""100 bits: a stolen table of hashes is of no use while a link works"""
+_GROUP: Final = 4
+_CONFUSED: Final = str.maketrans("OILU", "011V")
+_LONGEST: Final = 500
+"""characters of what is typed or pasted: a whole link, at most"""
+
+
+def code_from(random: str) -> str:
+    """A code as it is shown, five groups of four characters, from a random text of at least 100 bits (DESIGN, Security)."""
+    number = int.from_bytes(sha256(random.encode()).digest())
+    letters = "".join(ALPHABET[number >> 5 * place & 31] for place in range(CHARACTERS))
+    return "-".join(letters[place : place + _GROUP] for place in range(0, CHARACTERS, _GROUP))
+
+
+def canonical(typed: str) -> str:
+    """The 20 characters of a code, however it was typed; of a whole link that was pasted, those of its fragment.
+
+    Case, spaces, dashes, full-width forms and characters that look alike do not matter. Raises ValueError for
+    anything else. Source: DESIGN, Security
+    """
+    if len(typed) > _LONGEST:
+        raise ValueError("too long for a code")
+    plain = unicodedata.normalize("NFKC", typed.rpartition("#")[2]).upper()
+    letters = "".join(letter for letter in plain if letter.isalnum()).translate(_CONFUSED)
+    if len(letters) != CHARACTERS or not set(letters) <= set(ALPHABET):
+        raise ValueError(f"a code has {CHARACTERS} letters and digits")
+    return letters
+
+
+def hashed(code: str) -> str:
+    """What a link is kept by: SHA-256 over its code, in hexadecimal. Raises ValueError for what is no code.
+
+    100 random bits need no slow hash. Source: DESIGN, Security
+    """
+    return sha256(tuple_bytes("link-code", canonical(code))).hexdigest()

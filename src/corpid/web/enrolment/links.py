@@ -1,0 +1,149 @@
+"""Links in a browser: the page that takes a link's code, and the one that says what the link is for (D34, D35, D46).
+
+A link leads to the first page, whose script posts the code out of the fragment; without script it is typed. No code
+is ever part of an address that is asked for, so no log holds one. Looking at either page binds and spends nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows import browsers, interactions, rates
+from corpid.flows.browsers import Browser
+from corpid.flows.enrolment import enrolments, opened_links
+from corpid.flows.enrolment.enrolments import NotHere, OpenElsewhere, Stopped
+from corpid.flows.enrolment.opened_links import NotOpened
+from corpid.flows.links import PATH
+from corpid.flows.throttle import Throttled
+from corpid.protocol import parameters
+from corpid.texts import phrase
+from corpid.web.answers import require_own_form, see_other, throttled
+from corpid.web.endpoints import set_cookie
+from corpid.web.enrolment import pages, views
+from corpid.web.enrolment.endpoints import ended, to_enrolment
+from corpid.web.frame import Frame, Link
+from corpid.web.requests import caller, cookie, form_bytes
+from corpid.web.showing import show
+from corpid.web.views import Problem
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.caller import Caller
+    from corpid.web.endpoints import Desk
+    from corpid.web.frame import FieldError
+
+OPENED_PATH: Final = "/link/"
+_FORM: Final = "link code"
+"""what its form is bound to in addition to the browser (D35)"""
+_FIELDS: Final = frozenset({"form_token", "step", "code", "followed"})
+_TYPED_CHARACTERS: Final = 500
+"""of what was typed, which the page shows again"""
+_INCOMPLETE: Final = phrase("Enter the whole code: 20 letters and digits.")
+_OPENS_NOTHING: Final = phrase(
+    "This code does not open anything. Check each letter and digit. A code works once and for a limited time."
+)
+
+
+async def link(request: Request, desk: Desk) -> Response:
+    """The page that every link leads to, and its form, which opens the link that the code belongs to (D34, D35, D47)."""
+    provider, who = desk.provider, caller(request, desk.provider)
+    await provider.rates.address(rates.SIGN_IN, who.address, who.now)
+    await provider.live.refuse_maintenance(who.now)
+    await provider.own_keys.ring(who.now)
+    browser = await browsers.recognise(provider, cookie(request, provider), now=who.now)
+    if request.method == "POST":
+        return await _open(request, desk, who, browser)
+    known = browser or Browser(browser_id=provider.new_id())
+    answer = show(request, desk.renderer, _question(desk, known))
+    if browser is None:
+        async with provider.transient.unit(who.now) as unit:
+            set_cookie(answer, provider, await browsers.welcome(provider, unit, known))
+    return answer
+
+
+async def _open(request: Request, desk: Desk, who: Caller, browser: Browser | None) -> Response:
+    form = parameters.parse(await form_bytes(request), _FIELDS)
+    if browser is None:
+        return ended(request, desk, OpenElsewhere())
+    require_own_form(desk.provider, form, browser.browser_id, _FORM)
+    typed = form.get("code", "")[:_TYPED_CHARACTERS]
+    try:
+        opened_id = await opened_links.open_link(desk.provider, who, browser, typed)
+    except Throttled as slowed:
+        return throttled(_again(request, desk, browser, typed, ("code", slowed.sentence)), slowed)
+    except ValueError:
+        return _again(request, desk, browser, typed, ("code", _INCOMPLETE))
+    except NotHere as gone:
+        if form.get("followed"):
+            return ended(request, desk, gone)
+        return _again(request, desk, browser, typed, ("code", _OPENS_NOTHING))
+    return see_other(f"{desk.base_path}{OPENED_PATH}{opened_id}")
+
+
+def _again(request: Request, desk: Desk, browser: Browser, typed: str, error: FieldError) -> Response:
+    return show(request, desk.renderer, _question(desk, browser, error, typed=typed), status=422)
+
+
+def _question(desk: Desk, browser: Browser, *wrong: FieldError, typed: str = "") -> views.TypeLinkCode:
+    here = desk.base_path + PATH
+    return views.TypeLinkCode(
+        frame=Frame(form_token=interactions.form_token(desk.provider, browser.browser_id, _FORM), here=here),
+        action=here,
+        typed=typed,
+        errors=wrong,
+    )
+
+
+async def opened(request: Request, desk: Desk) -> Response:
+    """What an opened link is for and for whom, and the button that begins with it (D34, D46)."""
+    provider, who = desk.provider, caller(request, desk.provider)
+    opened_id = str(request.path_params["rest"])
+    await provider.rates.address(rates.SIGN_IN, who.address, who.now)
+    await provider.live.refuse_maintenance(who.now)
+    await provider.own_keys.ring(who.now)
+    browser = await browsers.recognise(provider, cookie(request, provider), now=who.now)
+    try:
+        if browser is None:
+            raise NotOpened
+        found, user = await opened_links.opened(provider, who, browser, opened_id)
+        if request.method == "POST":
+            form = parameters.parse(await form_bytes(request), _FIELDS)
+            require_own_form(provider, form, browser.browser_id, opened_id)
+            begun = await enrolments.begin(provider, who, found, browser)
+            return to_enrolment(desk, begun.enrolment_id)
+    except NotOpened:
+        return see_other(desk.base_path + PATH)
+    except (NotHere, OpenElsewhere, Stopped) as ending:
+        return ended(request, desk, ending)
+    action = f"{desk.base_path}{OPENED_PATH}{opened_id}"
+    token = interactions.form_token(provider, browser.browser_id, opened_id)
+    return show(request, desk.renderer, pages.begin(desk, found, user, action=action, form_token=token))
+
+
+async def link_of_before(request: Request, desk: Desk) -> Response:
+    """An address with a secret in its path, as links had them once: it opens nothing, and what to do is said (D48).
+
+    Nothing is looked up. Whatever stands behind the slash was seen by every log on the way.
+    """
+    if not request.path_params["rest"]:
+        return see_other(desk.base_path + PATH)
+    return show(request, desk.renderer, link_of_before_view(desk.base_path + PATH), status=410)
+
+
+def link_of_before_view(page: str) -> Problem:
+    """Says that a new link is needed; `page` is the path of the page that takes codes (D48)."""
+    return Problem(
+        frame=Frame(),
+        heading=phrase("Ask for a new link"),
+        paragraphs=(
+            phrase(
+                "Links of this kind no longer work, since others could have read them on their way. Nothing has changed."
+            ),
+            phrase(
+                "Ask for a new link where you got this one. If you were given a code with it, you can enter that code."
+            ),
+        ),
+        back=Link(url=page, text=phrase("Enter a code")),
+    )
