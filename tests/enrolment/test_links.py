@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from corpid.flows import browsers
 from corpid.protocol import link_codes, totp
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NINA, SET_UP
@@ -284,6 +285,45 @@ def test_many_people_with_one_address_open_their_links() -> None:
         await browser.fill_and_submit(code=WRONG)
         await browser.fill_and_submit(code=WRONG)
         assert newcomer.status(browser) == 429
+
+    run(test)
+
+
+def test_nothing_is_stored_for_a_browser_before_it_has_opened_a_link() -> None:
+    """D34: and then under another cookie value than the one that it came with."""
+
+    async def test(made: World) -> None:
+        await newcomer.nina(made)
+        url = await newcomer.link(made)
+        await at_the_page(made)
+        with statements(made) as said:
+            browser = await at_the_page(made)
+            await browser.fill_and_submit(code="too short")
+            await browser.reload()
+        assert [each for each in said if not each.lstrip().upper().startswith("SELECT")] == []
+        before = cookies_of(browser)
+        other_tab = form_of(browser, "code")
+        await browser.open(f"{made.base}/enrol")
+        assert (cookies_of(browser), form_of(browser, "code")) == (before, other_tab)
+        await newcomer.followed(browser, url)
+        assert browser.page.heading == "Set up your sign-in"
+        [value], [now] = before.values(), cookies_of(browser).values()
+        assert value != now
+        recognised = [await browsers.recognise(made.provider, one, now=made.clock()) for one in (value, now)]
+        assert [one is not None for one in recognised] == [False, True]
+
+    run(test)
+
+
+@pytest.mark.parametrize("planted", ["", "x", "A" * 42, "B" * 44, "ä" * 43])
+def test_a_cookie_value_that_is_not_ours_is_replaced(planted: str) -> None:
+    """D34"""
+
+    async def test(made: World) -> None:
+        http = await made.http()
+        answer = await http.get(f"{made.base}/enrol", headers=[(b"cookie", f"corpid={planted}".encode())])
+        value = answer.headers["set-cookie"].partition("=")[2].partition(";")[0]
+        assert (len(value), value != planted) == (43, True)
 
     run(test)
 

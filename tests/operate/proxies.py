@@ -63,6 +63,7 @@ def adapted(name: str, certified: Certified, *, ports: tuple[int, int], nodes: S
         "bind :443": f"bind 127.0.0.1:{secure}",
         "bind :80": f"bind 127.0.0.1:{plain}",
         "server_name login.example.org": "server_name localhost",
+        "https://login.example.org": f"https://localhost:{secure}",
         "/etc/ssl/private/login.example.org.key": str(certified.key),
         "/etc/ssl/login.example.org.pem": str(certified.chain),
         "/etc/haproxy/login.example.org.pem": str(certified.both),

@@ -14,7 +14,7 @@ import typer
 
 from corpid import settings
 from corpid.cli import output
-from corpid.cli.doctor import answers, findings, inside, peers, proxy_file, reached, requests, transport
+from corpid.cli.doctor import answers, findings, inside, peers, proxy_file, proxy_log, reached, requests, transport
 from corpid.cli.doctor.wire import NoAnswer, Origin
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def doctor(
     if chosen is not None:
         found += [peers.look(chosen), *inside.look(chosen)]
     if proxy is not None:
-        found.append(proxy_file.look(_text(proxy)))
+        text = _text(proxy)
+        found += [proxy_file.look(text), proxy_log.look(text)]
     (findings.tell_as_json if json else findings.tell)(where, found)
     if any(finding.verdict == "problem" for finding in found):
         raise typer.Exit(1)

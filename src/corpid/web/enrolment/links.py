@@ -6,6 +6,7 @@ is ever part of an address that is asked for, so no log holds one. Looking at ei
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import browsers, interactions, rates
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 OPENED_PATH: Final = "/link/"
 _FORM: Final = "link code"
 """what its form is bound to in addition to the browser (D35)"""
+_COOKIE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+"""a value as we give it, which a browser keeps although we do not know it: another tab's form may be bound to it"""
 _FIELDS: Final = frozenset({"form_token", "step", "code", "followed"})
 _TYPED_CHARACTERS: Final = 500
 """of what was typed, which the page shows again"""
@@ -52,44 +55,51 @@ async def link(request: Request, desk: Desk) -> Response:
     await provider.rates.address(rates.SIGN_IN, who.address, who.now)
     await provider.live.refuse_maintenance(who.now)
     await provider.own_keys.ring(who.now)
-    browser = await browsers.recognise(provider, cookie(request, provider), now=who.now)
+    sent = cookie(request, provider)
+    browser = await browsers.recognise(provider, sent, now=who.now)
     if request.method == "POST":
         return await _open(request, desk, who, browser)
-    known = browser or Browser(browser_id=provider.new_id())
-    answer = show(request, desk.renderer, _question(desk, known))
-    if browser is None:
-        async with provider.transient.unit(who.now) as unit:
-            set_cookie(answer, provider, await browsers.welcome(provider, unit, known))
+    if browser is not None:
+        return show(request, desk.renderer, _question(desk, browser.browser_id))
+    value = sent if sent and _COOKIE.fullmatch(sent) else provider.new_id()
+    answer = show(request, desk.renderer, _question(desk, value))
+    set_cookie(answer, provider, value)
     return answer
 
 
-async def _open(request: Request, desk: Desk, who: Caller, browser: Browser | None) -> Response:
-    form = parameters.parse(await form_bytes(request), _FIELDS)
-    if browser is None:
+async def _open(request: Request, desk: Desk, who: Caller, known: Browser | None) -> Response:
+    """A browser that nobody knows is kept once it has opened a link; until then its form is bound to its cookie's value."""
+    provider, form = desk.provider, parameters.parse(await form_bytes(request), _FIELDS)
+    bound_to = known.browser_id if known else cookie(request, provider)
+    if not bound_to:
         return ended(request, desk, OpenElsewhere())
-    require_own_form(desk.provider, form, browser.browser_id, _FORM)
-    typed = form.get("code", "")[:_TYPED_CHARACTERS]
+    require_own_form(provider, form, bound_to, _FORM)
+    browser, typed = known or Browser(browser_id=provider.new_id()), form.get("code", "")[:_TYPED_CHARACTERS]
     try:
-        opened_id = await opened_links.open_link(desk.provider, who, browser, typed)
+        opened_id = await opened_links.open_link(provider, who, browser, typed)
     except Throttled as slowed:
-        return throttled(_again(request, desk, browser, typed, ("code", slowed.sentence)), slowed)
+        return throttled(_again(request, desk, bound_to, typed, ("code", slowed.sentence)), slowed)
     except ValueError:
-        return _again(request, desk, browser, typed, ("code", _INCOMPLETE))
+        return _again(request, desk, bound_to, typed, ("code", _INCOMPLETE))
     except NotHere as gone:
         if form.get("followed"):
             return ended(request, desk, gone)
-        return _again(request, desk, browser, typed, ("code", _OPENS_NOTHING))
-    return see_other(f"{desk.base_path}{OPENED_PATH}{opened_id}")
+        return _again(request, desk, bound_to, typed, ("code", _OPENS_NOTHING))
+    answer = see_other(f"{desk.base_path}{OPENED_PATH}{opened_id}")
+    if known is None:
+        async with provider.transient.unit(who.now) as unit:
+            set_cookie(answer, provider, await browsers.welcome(provider, unit, browser))
+    return answer
 
 
-def _again(request: Request, desk: Desk, browser: Browser, typed: str, error: FieldError) -> Response:
-    return show(request, desk.renderer, _question(desk, browser, error, typed=typed), status=422)
+def _again(request: Request, desk: Desk, bound_to: str, typed: str, error: FieldError) -> Response:
+    return show(request, desk.renderer, _question(desk, bound_to, error, typed=typed), status=422)
 
 
-def _question(desk: Desk, browser: Browser, *wrong: FieldError, typed: str = "") -> views.TypeLinkCode:
+def _question(desk: Desk, bound_to: str, *wrong: FieldError, typed: str = "") -> views.TypeLinkCode:
     here = desk.base_path + PATH
     return views.TypeLinkCode(
-        frame=Frame(form_token=interactions.form_token(desk.provider, browser.browser_id, _FORM), here=here),
+        frame=Frame(form_token=interactions.form_token(desk.provider, bound_to, _FORM), here=here),
         action=here,
         typed=typed,
         errors=wrong,
