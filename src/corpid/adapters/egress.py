@@ -12,7 +12,7 @@ import asyncio
 import re
 import socket
 import threading
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -21,19 +21,18 @@ import httpx
 import structlog
 
 from corpid import __version__
+from corpid.adapters import bounded_http
+from corpid.adapters.bounded_http import AnswerRefused, NotConnected
 from corpid.protocol.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Mapping, Sequence
-
-    from httpcore import AsyncNetworkStream
+    from collections.abc import Callable, Sequence
 
     Address: TypeAlias = IPv4Address | IPv6Address
     Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
 
 FETCH_SECONDS: Final = 3.0
-ANSWER_BYTES: Final = 65536
 FETCHES: Final = 16
 LOOK_UPS: Final = 32
 ADDRESSES_TRIED: Final = 3
@@ -164,6 +163,7 @@ class Egress:
         self.rules = rules
         self._own = own.raw_host.decode("ascii"), own.port or DEFAULT_PORTS.get(own.scheme, 0)
         self._ssl_context = ssl_context or httpx.create_ssl_context()
+        self._ssl_context.set_alpn_protocols(["http/1.1"])
         self._seconds = seconds
         self._fetches = fetches
         self._slots = asyncio.Semaphore(fetches)
@@ -174,10 +174,11 @@ class Egress:
             )
 
     async def fetch(self, url: str) -> bytes:
-        """The body of the 200 answer at `url`: at most 64 KiB with its headers, within 3 seconds in all.
+        """The body of the 200 answer at `url`: at most 64 KiB with all that surrounds it, within 3 seconds in all.
 
         Raises EgressError for everything else: a URL or address that is not allowed, an unknown name, no
-        connection, a certificate that does not fit, another status, a compressed, oversized or slow answer.
+        connection, a certificate that does not fit, another status, a compressed, oversized or slow answer, more than
+        three interim answers.
         When 16 fetches are under way it first waits, at most as long again, for one to end. Source: D27
         """
         target = self._allowed(url)
@@ -187,8 +188,8 @@ class Egress:
                 return await self._fetched(target)
         except TimeoutError:
             raise EgressError(f"{target.host} gave no complete answer within {self._seconds:g} s") from None
-        except (httpx.HTTPError, OSError) as error:
-            raise EgressError(f"{target.host}: {type(error).__name__}: {error}") from error
+        except AnswerRefused as error:
+            raise EgressError(f"{target.host}: {error}") from error
         finally:
             self._slots.release()
 
@@ -226,45 +227,20 @@ class Egress:
         for address in tried:
             try:
                 return await self._answer(target, address, self._seconds / len(tried))
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                failures.append(f"{address}: {str(error) or 'no answer'}")
+            except NotConnected as error:
+                failures.append(f"{address}: {error}")
         raise EgressError(f"no connection to {name}: {'; '.join(failures)}")
 
     async def _answer(self, target: httpx.URL, address: Address, connect_seconds: float) -> bytes:
-        connection = _Connection()
-        request = httpx.Request(
-            "GET",
-            target.copy_with(host=str(address)),
+        return await bounded_http.get(
+            str(address),
+            _port(target),
+            server_name=target.raw_host.decode("ascii"),
+            target=target.raw_path,
             headers={"Host": target.netloc.decode("ascii"), **_HEADERS},
-            # httpcore connects to the URL's address, but names and checks this host in the TLS handshake.
-            extensions={
-                "sni_hostname": target.raw_host.decode("ascii"),
-                "timeout": {"connect": connect_seconds},
-                "trace": connection.trace,
-            },
+            tls=self._ssl_context if target.scheme == "https" else None,
+            connect_seconds=connect_seconds,
         )
-        # The bare transport: a client above it would add cookies, redirects and decoding.
-        async with (
-            aclosing(connection),
-            httpx.AsyncHTTPTransport(verify=self._ssl_context, trust_env=False) as transport,
-            aclosing(await transport.handle_async_request(request)) as response,
-        ):
-            return await _body(response)
-
-
-class _Connection:
-    """The connection of one fetch: httpcore leaves it open when time runs out within the TLS handshake."""
-
-    def __init__(self) -> None:
-        self._opened: list[AsyncNetworkStream] = []
-
-    async def trace(self, event: str, details: Mapping[str, AsyncNetworkStream]) -> None:
-        if event == "connection.connect_tcp.complete":
-            self._opened.append(details["return_value"])
-
-    async def aclose(self) -> None:
-        for stream in self._opened:
-            await stream.aclose()
 
 
 def _port(url: httpx.URL) -> int:
@@ -274,18 +250,3 @@ def _port(url: httpx.URL) -> int:
 def _demand(holds: bool, rule: str) -> None:
     if not holds:
         raise EgressError(f"not fetched, because of the rule: {rule}")
-
-
-async def _body(response: httpx.Response) -> bytes:
-    if response.status_code != 200:
-        raise EgressError(f"the answer has status {response.status_code}, expected 200 (redirects are not followed)")
-    encoding = response.headers.get("content-encoding", "identity")
-    if encoding.strip().lower() != "identity":
-        raise EgressError("the answer is compressed, though the request asked for identity")
-    room = ANSWER_BYTES - sum(len(name) + len(value) + 4 for name, value in response.headers.raw)
-    body = bytearray()
-    async for chunk in response.aiter_raw():
-        body += chunk
-        if len(body) > room:
-            raise EgressError(f"the answer is larger than {ANSWER_BYTES} bytes")
-    return bytes(body)
