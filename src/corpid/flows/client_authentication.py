@@ -37,9 +37,10 @@ class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
     assertion: Assertion
 
 
-def no_key_set(error: KeySetUnavailable) -> ServerError:
-    """The refusal where no key set of a client can be had (D27)."""
-    return ServerError("the key set of this client cannot be fetched or read", detail=str(error))
+def no_key_set(provider: Provider, cause: str) -> ServerError:
+    """The refusal if a client has no key set that can be used; the caller reads the cause in developer mode (D27, D28)."""
+    sentence = "the key set of this client cannot be fetched or used"
+    return ServerError(f"{sentence}: {cause}" if provider.policy.developer_mode else sentence, detail=cause)
 
 
 async def authenticate(
@@ -73,9 +74,11 @@ async def authenticate(
             assertion = client_assertion.verify(candidate, keys, now=now)
         except KeyNotFound:
             keys = await provider.client_keys.refetched(client, now=now)
+            if client.jwks_uri and not keys.signing:
+                raise no_key_set(provider, _no_signing_key(client.jwks_uri, keys)) from None
             assertion = _verify_again(provider, candidate, keys, now)
     except KeySetUnavailable as error:
-        raise no_key_set(error) from None
+        raise no_key_set(provider, str(error)) from None
     await provider.rates.client(endpoint, client.client_id, address, now)
     return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
 
@@ -115,6 +118,11 @@ def _judge_again(
         _read(provider, parameters, endpoint, pushed, now)
     except InvalidClient as error:
         raise _failed(provider, candidate, error.description) from None
+
+
+def _no_signing_key(url: str, keys: ClientKeySet) -> str:
+    """An inline set cannot come to this: its registration would have been refused (D27)."""
+    return f"the key set at {url} has no usable signing key: {'; '.join(keys.problems) or 'no key has use sig'}"
 
 
 def _verify_again(provider: Provider, candidate: Candidate, keys: ClientKeySet, now: float) -> Assertion:

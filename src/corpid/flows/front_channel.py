@@ -111,8 +111,8 @@ async def _key_at_hand(provider: Provider, caller: Caller, client: Client, gener
     try:
         keys = await provider.client_keys.current(client, now=caller.now)
     except KeySetUnavailable as error:
-        raise no_key_set(error) from None
-    id_token_key(client, generation, keys, refusal=InvalidRequest)
+        raise no_key_set(provider, str(error)) from None
+    await id_token_key(provider, client, generation, keys, refusal=InvalidRequest, now=caller.now)
 
 
 async def _open(provider: Provider, caller: Caller, arriving: Arrival, interaction: Interaction) -> Entered:

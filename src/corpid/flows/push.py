@@ -74,7 +74,7 @@ async def push(
     )
     if caller.assertion.names_endpoint:
         request = msgspec.structs.replace(request, habits=(habits.PAR_ENDPOINT_AUDIENCE,))
-    id_token_key(client, generation, caller.keys, refusal=InvalidRequest)
+    await id_token_key(provider, client, generation, caller.keys, refusal=InvalidRequest, now=now)
     return await _write(provider, caller, proof, request, request_id=request_id, now=now)
 
 

@@ -11,6 +11,7 @@ from corpid.directory import authorization_data
 from corpid.directory.parties import entity_attributes
 from corpid.flows import kinds, possession
 from corpid.flows.client_authentication import no_key_set
+from corpid.flows.id_token_key import encryption_key
 from corpid.jose import encryption
 from corpid.ports import KeySetUnavailable
 from corpid.protocol import access_token, credentials, scopes, userinfo
@@ -141,8 +142,9 @@ async def _encrypt(provider: Provider, client: Client, answer: str, enc: str, no
     try:
         keys = await provider.client_keys.current(client, now=now)
     except KeySetUnavailable as error:
-        raise no_key_set(error) from None
-    if keys.encryption is None:
+        raise no_key_set(provider, str(error)) from None
+    key = await encryption_key(provider, client, keys, None, now=now)
+    if key is None:
         raise ServerError("the key set of this client has no usable key with use enc")
     repeated = provider.policy.replicated_claims(client.client_id)
-    return encryption.encrypt(answer, keys.encryption, enc, claims=repeated)
+    return encryption.encrypt(answer, key, enc, claims=repeated)

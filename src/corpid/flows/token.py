@@ -105,7 +105,7 @@ async def _proven(
         generation=generation,
         request=request,
         proof=await _prove(provider, proofs, generation, now),
-        encrypted_to=id_token_key(caller.client, generation, caller.keys, refusal=ServerError),
+        encrypted_to=await id_token_key(provider, caller.client, generation, caller.keys, refusal=ServerError, now=now),
         token_id=access_token.identifier(
             issuer=provider.policy.base_url,
             client_id=caller.client.client_id,
