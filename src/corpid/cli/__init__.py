@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
 import typer
+from typer.core import TyperGroup
 
 from corpid import __version__
-from corpid.cli import audit, client, entity, key, maintenance, user
+from corpid.cli import audit, client, entity, key, maintenance, output, user
 from corpid.cli.after_restore import after_restore
 from corpid.cli.apply import apply, export
 from corpid.cli.backup import backup, restore
@@ -14,8 +20,37 @@ from corpid.cli.doctor import doctor
 from corpid.cli.migrate import migrate
 from corpid.cli.prune import prune
 from corpid.cli.serve import serve
+from corpid.directory.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+
+@contextmanager
+def _printable_refusals() -> Iterator[None]:
+    """What typer says of arguments that it cannot read repeats them."""
+    try:
+        yield
+    except typer.TyperException as error:
+        error.message = printable(error.message)
+        raise
+
+
+class _Commands(TyperGroup):
+    """All commands; a refusal of their arguments does nothing to the terminal."""
+
+    def make_context(self, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401
+        with _printable_refusals():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, context: Any) -> Any:  # noqa: ANN401
+        with _printable_refusals():
+            return super().invoke(context)
+
 
 app = typer.Typer(
+    cls=_Commands,
     help="An OpenID Provider for people who act for organisations.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -39,9 +74,15 @@ maintenance.app.command()(after_restore)
 @app.command()
 def version() -> None:
     """Print the version."""
-    print(__version__)
+    output.say(__version__)
+
+
+def _report_unforeseen(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Instead of Python's own way, which prints an exception's text as it is."""
+    output.document("".join(traceback.format_exception(kind, error, trace)), error=True)
 
 
 def main() -> None:
     """The entry point of the command line."""
+    sys.excepthook = _report_unforeseen
     app()

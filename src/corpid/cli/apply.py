@@ -47,7 +47,7 @@ def export(
     """Write the directory as a file, without secrets. Applying that file changes nothing."""
     text = output.run(_export())
     if str(file) == "-":
-        sys.stdout.write(text)
+        output.document(text)
         return
     try:
         file.write_text(text, encoding="utf-8")

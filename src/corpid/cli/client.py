@@ -39,10 +39,10 @@ def show_all(*, json: AsJson = False) -> None:
         return
     rows = [
         (
-            f"{each.client_id}\n{each.name}",
-            "\n".join(each.redirect_uris),
+            (each.client_id, each.name),
+            each.redirect_uris,
             ", ".join(each.services),
-            "\n".join(generation.name for generation in used(each, rules)),
+            tuple(generation.name for generation in used(each, rules)),
             _state(each),
         )
         for each in found
@@ -86,10 +86,10 @@ def _state(client: Client) -> str:
     return "enabled" if client.enabled else "disabled"
 
 
-def _shown(value: object) -> str:
+def _shown(value: object) -> str | tuple[str, ...]:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "\n".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return tuple(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 async def _all() -> tuple[list[Client], Rules]:

@@ -154,15 +154,15 @@ def _key_set(file: Path | None) -> str | None:
     return None if file is None else output.text_of(file, expected="a JSON Web Key Set")
 
 
-def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str]:
+def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str | tuple[str, ...]]:
     generations = used(client, client_rules(chosen))
     return {
         "Issuer": chosen.base_url,
         "Discovery": chosen.base_url + DISCOVERY_PATH,
         "client_id": client.client_id,
-        "Redirect URIs": "\n".join(client.redirect_uris),
+        "Redirect URIs": client.redirect_uris,
         "Client authentication": "private_key_jwt; aud is the issuer",
-        **{f"With {each.name}": "\n".join(_interface(client, each, chosen)) for each in generations},
+        **{f"With {each.name}": tuple(_interface(client, each, chosen)) for each in generations},
         "Keys": client.jwks_uri or "as registered; replace them with `corpid apply`",
     }
 

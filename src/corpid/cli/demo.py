@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
+import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from corpid.cli import output
 from corpid.directory.problems import DirectoryError
 from corpid.engines import StartError
 from corpid.sandbox import check as checking
@@ -54,73 +52,66 @@ def demo(
     theme: Annotated[Path | None, typer.Option(help="Directory with the theme to look at (docs/theming.md).")] = None,
 ) -> None:
     """Run a provider and a demo relying party on this machine, with example data. Ctrl-C stops both."""
-    console = Console(stderr=as_json)
     if generation not in INTERFACES:
         raise typer.BadParameter(f"choose from {', '.join(INTERFACES)}", param_hint="--generation")
     spoken = INTERFACES[generation]
     try:
         if check:
-            code = _check(console, spoken, data_dir, as_json=as_json)
+            code = _check(spoken, data_dir, as_json=as_json)
         else:
-            code = _run(
-                console, data_dir, partial(running, first_port=port, interface=spoken, theme=theme), fresh=fresh
-            )
+            code = _run(data_dir, partial(running, first_port=port, interface=spoken, theme=theme), fresh=fresh)
     except (DemoError, StartError, SettingsError, DirectoryError, ListenError) as error:
-        Console(stderr=True).print(f"[bold red]The demo cannot start:[/] {escape(str(error))}", soft_wrap=True)
+        output.complain(str(error), label="The demo cannot start:")
         if as_json:
-            print(json.dumps({"ok": False, "problem": str(error), "scenarios": []}))
+            output.as_json({"ok": False, "problem": str(error), "scenarios": []})
         code = 1
     raise typer.Exit(code)
 
 
-def _run(console: Console, data_dir: Path | None, start: Start, *, fresh: bool) -> int:
+def _run(data_dir: Path | None, start: Start, *, fresh: bool) -> int:
     with demo_directory.held(data_dir or demo_directory.default(), fresh=fresh) as path:
-        asyncio.run(_until_stopped(console, path, start))
+        asyncio.run(_until_stopped(path, start))
     return 0
 
 
-async def _until_stopped(console: Console, path: Path, start: Start) -> None:
+async def _until_stopped(path: Path, start: Start) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with start(path) as demo:
-        _welcome(console, demo)
+        _welcome(demo)
         await stopped.wait()
-        console.print("Stopping.")
+        output.say("Stopping.")
 
 
-def _welcome(console: Console, demo: Demo) -> None:
+def _welcome(demo: Demo) -> None:
     now = time.time()
-    table = Table(title="Sign in as", title_justify="left", title_style="bold")
-    for heading in ("Person", "User name", "Password", "Code now", "Entities"):
-        table.add_column(heading, no_wrap=heading != "Person")
-    for person in demo.registration.persons:
-        row = (person.name, person.user_name, person.password, person.code(now), str(len(person.entities)))
-        table.add_row(*map(escape, row))
-    console.print()
-    console.print("[bold]CorpID demo[/]")
-    console.print(f"Open       [bold link={demo.relying_party_url}]{demo.relying_party_url}[/]")
-    console.print(f"Mail       {demo.relying_party_url}/mail (what the provider sends is caught there)")
-    console.print(f"Provider   {demo.issuer} (generation {demo.registration.interface.name})")
-    console.print(f"Data       {escape(str(demo.data_directory))} (log: {LOG})", soft_wrap=True)
-    console.print()
-    console.print(table)
-    console.print("Codes change every 30 seconds and work once; the page above lists those of the moment.")
-    console.print("Stop with Ctrl-C.")
-    console.file.flush()
+    output.say("")
+    output.line(("CorpID demo", "bold"))
+    output.line("Open       ", (demo.relying_party_url, f"bold link {demo.relying_party_url}"))
+    output.say(f"Mail       {demo.relying_party_url}/mail (what the provider sends is caught there)")
+    output.say(f"Provider   {demo.issuer} (generation {demo.registration.interface.name})")
+    output.say(f"Data       {demo.data_directory} (log: {LOG})")
+    output.say("")
+    people = demo.registration.persons
+    rows = [(each.name, each.user_name, each.password, each.code(now), str(len(each.entities))) for each in people]
+    output.table("Sign in as", ("Person", "User name", "Password", "Code now", "Entities"), rows, unbroken=True)
+    output.say("Codes change every 30 seconds and work once; the page above lists those of the moment.")
+    output.say("Stop with Ctrl-C.")
+    sys.stdout.flush()
 
 
-def _check(console: Console, interface: Interface, data_dir: Path | None, *, as_json: bool) -> int:
+def _check(interface: Interface, data_dir: Path | None, *, as_json: bool) -> int:
     with ExitStack() as stack:
         wanted = data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corpid-demo-")))
         path = stack.enter_context(demo_directory.held(wanted, fresh=False))
         report, outcomes = asyncio.run(_checked(path, interface))
         if not report["ok"]:
-            Console(stderr=True).print((path / LOG).read_text(), markup=False, highlight=False, soft_wrap=True)
+            output.document((path / LOG).read_text(), error=True)
     if as_json:
-        print(json.dumps(report))
+        output.as_json(report)
     else:
-        _summary(console, f"{report['issuer']}, generation {interface.name}", outcomes)
+        _summary(f"{report['issuer']}, generation {interface.name}", outcomes)
     return 0 if report["ok"] else 1
 
 
@@ -130,13 +121,15 @@ async def _checked(path: Path, interface: Interface) -> tuple[dict[str, object],
         return checking.report(demo, outcomes), outcomes
 
 
-def _summary(console: Console, what: str, outcomes: list[Outcome]) -> None:
-    table = Table(title=f"Checked {what}", title_justify="left", title_style="bold")
-    for heading in ("Scenario", "Person", "Entity", "Checks", "Result"):
-        table.add_column(heading)
-    for outcome in outcomes:
-        held = sum(check.passed for check in outcome.checks.checks)
-        count = f"{held} of {len(outcome.checks.checks)}"
-        result = f"[red]{escape(outcome.problem)}[/]" if outcome.problem else "[green]all hold[/]"
-        table.add_row(escape(outcome.scenario), escape(outcome.person), escape(outcome.entity), count, result)
-    console.print(table)
+def _summary(what: str, outcomes: list[Outcome]) -> None:
+    rows = [
+        (
+            outcome.scenario,
+            outcome.person,
+            outcome.entity,
+            f"{sum(check.passed for check in outcome.checks.checks)} of {len(outcome.checks.checks)}",
+            output.styled(outcome.problem, "red") if outcome.problem else output.styled("all hold", "green"),
+        )
+        for outcome in outcomes
+    ]
+    output.table(f"Checked {what}", ("Scenario", "Person", "Entity", "Checks", "Result"), rows)

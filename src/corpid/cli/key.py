@@ -82,7 +82,7 @@ def request_certificate(
     ] = None,
 ) -> None:
     """Print a certificate signing request (PEM) for a key, to be sent to a certification authority."""
-    print(output.run(_request_certificate(kid, subject_name)), end="")
+    output.document(output.run(_request_certificate(kid, subject_name)))
 
 
 @app.command()

@@ -53,9 +53,9 @@ def _say_generations(names: str, found: list[ClientUse]) -> None:
         output.say(f"None of them has used {names} yet, as far as was counted.")
 
 
-def _row(use: ClientUse) -> tuple[str, ...]:
+def _row(use: ClientUse) -> tuple[str | tuple[str, ...], ...]:
     return (
-        f"{use.client_id}\n{use.name}",
+        (use.client_id, use.name),
         use.generation,
         _moment(use.last_at),
         str(use.uses),

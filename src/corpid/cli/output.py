@@ -1,17 +1,23 @@
-"""How commands speak: tables and differences for people, JSON for machines, one clear sentence for an error."""
+"""How commands speak: tables and differences for people, JSON for machines, one clear sentence for an error.
+
+The only module of this floor that prints. Whatever it is given goes through `printable`: much of it was said by relying
+parties, by people, or by whoever named a file.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+import sys
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from corpid.directory.access import Forbidden
+from corpid.directory.printable import printable, printable_lines
 from corpid.directory.problems import DirectoryError
 from corpid.engines import StartError
 from corpid.flows.administration.writing import Refused
@@ -25,6 +31,10 @@ if TYPE_CHECKING:
     from corpid.directory.differences import Difference
 
 T = TypeVar("T")
+Part: TypeAlias = "str | tuple[str, str]"
+"""a text, or a text and its style"""
+Lines: TypeAlias = "str | tuple[str, ...]"
+"""one line, or several; a line end within one is shown as what it is"""
 
 MAX_FILE_BYTES: Final = 65536
 _COLOURS: Final = {"+": "green", "~": "yellow", "-": "red"}
@@ -38,7 +48,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     except (Refused, Forbidden, SettingsError, StartError, SecretUnreadable) as error:
         fail(str(error))
     except DirectoryError as error:
-        fail("\n".join([*error.lines(), "Nothing was changed."]))
+        fail(*error.lines(), "Nothing was changed.")
     except Conflict as error:
         fail(f"The database refused this: {error}")
     except StoreUnavailable as error:
@@ -47,15 +57,18 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         fail("Too many passwords are being hashed; try again in a moment.")
 
 
-def fail(sentence: str) -> NoReturn:
-    """Say what is wrong, on stderr, and end with exit code 1."""
-    complain(sentence)
+def fail(*sentences: str) -> NoReturn:
+    """Say what is wrong, on stderr, a sentence a line, and end with exit code 1."""
+    complain(*sentences)
     raise typer.Exit(1)
 
 
-def complain(sentence: str) -> None:
-    """Say what is wrong, on stderr."""
-    Console(stderr=True, highlight=False, emoji=False).print(f"[bold red]Error:[/] {escape(sentence)}", soft_wrap=True)
+def complain(*sentences: str, label: str = "Error:") -> None:
+    """Say what is wrong, on stderr, a sentence a line."""
+    first, *further = sentences
+    line((label, "bold red"), " ", first, error=True)
+    for sentence in further:
+        line(sentence, error=True)
 
 
 def text_of(file: Path, *, expected: str) -> str:
@@ -64,7 +77,7 @@ def text_of(file: Path, *, expected: str) -> str:
         with file.open("rb") as opened:
             octets = opened.read(MAX_FILE_BYTES + 1)
         text = octets.decode()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         fail(f"{file} cannot be read: {getattr(error, 'strerror', None) or f'it is not {expected}'}")
     if len(octets) > MAX_FILE_BYTES:
         fail(f"{file} is larger than {MAX_FILE_BYTES // 1024} KiB: it is not {expected}")
@@ -73,47 +86,89 @@ def text_of(file: Path, *, expected: str) -> str:
 
 def say(sentence: str) -> None:
     """One line for a person; markup in it is not interpreted."""
-    Console(highlight=False, emoji=False).print(escape(sentence), soft_wrap=True)
+    line(sentence)
 
 
 def warn(sentence: str) -> None:
     """A remark on stderr."""
-    Console(stderr=True, highlight=False, emoji=False).print(f"[yellow]Note:[/] {escape(sentence)}", soft_wrap=True)
+    line(("Note:", "yellow"), " ", sentence, error=True)
+
+
+def line(*parts: Part, error: bool = False) -> None:
+    """One line of parts in their styles, never broken; `error`: on stderr."""
+    _console(error=error).print(_text(*parts), soft_wrap=True)
+
+
+def document(text: str, *, error: bool = False) -> None:
+    """A text of several lines that is there to be kept, such as a directory file; `error`: on stderr."""
+    (sys.stderr if error else sys.stdout).write(printable_lines(text))
 
 
 def as_json(value: object) -> None:
     """One JSON document on stdout."""
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    compact = printable(msgspec.json.encode(value).decode(), escape=_escaped_in_json)
+    print(msgspec.json.format(compact, indent=2))
 
 
-def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table for people."""
-    shown = Table(title=title, title_justify="left", title_style="bold")
-    for heading in headings:
-        shown.add_column(heading, overflow="fold")
+def table(
+    title: str, headings: Sequence[str], rows: Iterable[Sequence[Lines | Text]], *, unbroken: bool = False
+) -> None:
+    """A table for people; `unbroken`: no cell but the first of a row is ever broken."""
+    shown = Table(title=_text(title), title_justify="left", title_style="bold")
+    for position, heading in enumerate(headings):
+        shown.add_column(heading, overflow="fold", no_wrap=unbroken and position > 0)
     for row in rows:
-        shown.add_row(*map(escape, row))
-    Console(highlight=False, emoji=False).print(shown)
+        shown.add_row(*(cell if isinstance(cell, Text) else _cell(cell) for cell in row))
+    _console().print(shown)
 
 
-def members(title: str, values: Mapping[str, str]) -> None:
+def styled(text: str, style: str) -> Text:
+    """A cell of a table, in a style."""
+    return _text((text, style))
+
+
+def members(title: str, values: Mapping[str, Lines]) -> None:
     """The members of one record, one a line and never broken, so that they can be copied."""
     say(title)
     width = max(map(len, values))
     for name, value in values.items():
-        first, *further = value.split("\n")
-        say(f"  {name.ljust(width)}  {first}")
-        for line in further:
-            say(f"  {''.ljust(width)}  {line}")
+        label = name
+        for each in _lines(value):
+            say(f"  {label.ljust(width)}  {each}")
+            label = ""
 
 
 def differences(found: Sequence[Difference], *, done: bool) -> None:
     """What changed or would change, and a count at the end."""
-    console = Console(highlight=False, emoji=False)
     for one in found:
-        console.print(f"[{_COLOURS[one.sign]}]{one.sign} {escape(one.subject)}[/]", soft_wrap=True)
+        line((f"{one.sign} {one.subject}", _COLOURS[one.sign]))
         for member in one.members:
-            console.print(f"    {escape(member)}", soft_wrap=True)
+            line(f"    {member}")
     signs = [one.sign for one in found]
     counts = ", ".join(f"{signs.count(sign)} {word}" for sign, word in _WORDS if sign in signs)
     say(f"{'Done' if done else 'Would be'}: {counts}." if counts else "Nothing to change.")
+
+
+def _console(*, error: bool = False) -> Console:
+    return Console(stderr=error, highlight=False, emoji=False)
+
+
+def _text(*parts: Part) -> Text:
+    """The one way of a text to the terminal."""
+    return Text.assemble(
+        *(printable(part) if isinstance(part, str) else (printable(part[0]), part[1]) for part in parts)
+    )
+
+
+def _cell(value: Lines) -> Text:
+    return Text("\n").join(map(_text, _lines(value)))
+
+
+def _lines(value: Lines) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value or ("",)
+
+
+def _escaped_in_json(character: str) -> str:
+    """A character of a JSON string as UTF-16 code units (RFC 8259 §7); outside of strings JSON is ASCII."""
+    octets = character.encode("utf-16-be")
+    return "".join(f"\\u{octets[at : at + 2].hex()}" for at in range(0, len(octets), 2))

@@ -25,9 +25,9 @@ async def held(user_name: str) -> tuple[User, HeldFactors, ZoneInfo]:
         return user, has, chosen.timezone
 
 
-def listed(has: HeldFactors, zone: ZoneInfo) -> dict[str, str]:
+def listed(has: HeldFactors, zone: ZoneInfo) -> dict[str, str | tuple[str, ...]]:
     """One line for each factor; moments in the time zone of the deployment."""
-    keys = "\n".join(_passkey(each.name, each.created_at, each.used_at, zone) for each in has.passkeys)
+    keys = tuple(_passkey(each.name, each.created_at, each.used_at, zone) for each in has.passkeys)
     return {
         "Password": "set" if has.password else "none",
         "Authenticator app": "set up" if has.app else "none",

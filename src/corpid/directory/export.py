@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from textwrap import indent
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import yaml
 
+from corpid.directory.printable import printable, printable_lines
 from corpid.directory.records import Parameter, ParameterDefinition
 from corpid.directory.sections import NOTHING, OWN_FACTORS, SECTIONS
 
@@ -18,7 +19,17 @@ if TYPE_CHECKING:
     from corpid.directory.records import Membership, User
     from corpid.directory.sections import Key
 
-_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Quotes each text that holds a character which is escaped in it."""
+
+
+def _represented(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = None if printable(text) == text else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)  # type: ignore[no-any-return]
+
+
+_Dumper.add_representer(str, _represented)
 
 
 def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[str, str]) -> str:
@@ -72,9 +83,8 @@ def _parameters(parameters: tuple[Parameter | ParameterDefinition, ...]) -> dict
 
 
 def _yaml(value: object, *, flow: bool | None) -> str:
-    return str(
-        yaml.dump(value, Dumper=_DUMPER, allow_unicode=True, sort_keys=False, width=100_000, default_flow_style=flow)
-    )
+    text = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=100_000, default_flow_style=flow)
+    return printable_lines(str(text))  # YAML itself writes bidirectional and zero-width characters as they are
 
 
 def one_entry(section_name: str, key: str, members: Mapping[str, object]) -> bytes:

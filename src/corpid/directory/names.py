@@ -7,15 +7,12 @@ from typing import Final
 
 import precis_i18n
 
+from corpid.directory.printable import IGNORABLE
+
 USER_NAME_CHARACTERS: Final = 128
 
 _USER_NAMES: Final = precis_i18n.get_profile("UsernameCaseMapped")
 _REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_IGNORABLE: Final = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
-    + "".join(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
-)
-"""letters and marks that draw nothing, which their category does not tell (Default_Ignorable_Code_Point)"""
 _WRITTEN_TOGETHER: Final = tuple(
     frozenset(scripts)
     for scripts in (
@@ -57,7 +54,7 @@ def display_name(text: str) -> str:
     """
     composed = unicodedata.normalize("NFC", text)
     for character in composed:
-        if unicodedata.category(character) in _REFUSED or character in _IGNORABLE:
+        if unicodedata.category(character) in _REFUSED or character in IGNORABLE:
             raise ValueError(f"the invisible character U+{ord(character):04X} is not allowed in a name")
     name = " ".join(composed.split())
     if not name:

@@ -15,6 +15,10 @@ class UnusableKey(JoseError):
     """A JWK that cannot serve its purpose."""
 
 
+class UnfitKid(UnusableKey):
+    """A JWK whose kid cannot stand in a log or on a terminal as it is."""
+
+
 class KeySetError(JoseError):
     """Not a JSON Web Key Set."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.jose.algorithms import BY_CURVE, Algorithm
 from corpid.jose.encoding import base64url, from_base64url, json_object
-from corpid.jose.errors import JoseError, KeySetError, UnusableKey
+from corpid.jose.errors import JoseError, KeySetError, UnfitKid, UnusableKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 MAX_KEYS: Final = 20  # D27
+KID_CHARACTERS: Final = 256
+_KID: Final = re.compile(rf"[\x20-\x7e]{{0,{KID_CHARACTERS}}}")
 _PRIVATE_MEMBERS: Final = frozenset({"d", "k", "p", "q", "dp", "dq", "qi", "oth"})
 WRAPS: Final = ("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW")
 """how a content key is wrapped (the JWE alg), weakest first; a key without alg takes the strongest (D21)"""
@@ -64,6 +67,8 @@ class ClientKeySet:
     by_wrap: Mapping[str, EncryptionKey]
     """JWE alg → the strongest key that may be used with it; a key without alg stands under each"""
     problems: tuple[str, ...]
+    faults: tuple[str, ...] = ()
+    """those of `problems` for which a set that is written out in a registration is refused"""
 
     def encryption_for(self, alg: str | None) -> EncryptionKey | None:
         """The key for a registered JWE alg, None for the default choice; None when there is no such key (D21)."""
@@ -141,8 +146,8 @@ def _sort_key(
     if not isinstance(jwk, dict):
         raise UnusableKey("not a JSON object")
     kid = jwk.get("kid")
-    if kid is not None and not isinstance(kid, str):
-        raise UnusableKey("kid is not a string")
+    if kid is not None and not (isinstance(kid, str) and _KID.fullmatch(kid)):
+        raise UnfitKid(f"kid is not a string of printable ASCII characters, {KID_CHARACTERS} at most")
     private = private_members(jwk)
     if private:
         problems.append(f"{kid or 'a key without kid'}: private member {min(private)} was dropped; replace this key")
@@ -172,14 +177,18 @@ def parse_client_key_set(text: str | bytes) -> ClientKeySet:
     signing: list[VerificationKey] = []
     encryption: list[EncryptionKey] = []
     problems: list[str] = []
+    faults: list[str] = []
     for position, jwk in enumerate(keys, start=1):
         try:
             _sort_key(jwk, signing, encryption, problems)
         except JoseError as error:
             problems.append(f"key {position}: {error}")
+            if isinstance(error, UnfitKid):
+                faults.append(problems[-1])
     return ClientKeySet(
         signing=tuple(signing),
         encryption=_strongest(encryption),
         by_wrap=MappingProxyType({wrap: key for wrap in WRAPS if (key := _strongest(encryption, (wrap,)))}),
         problems=tuple(problems),
+        faults=tuple(faults),
     )

@@ -92,6 +92,8 @@ def check_key_set_url(uri: str, *, developer_mode: bool) -> None:
     if parts.port not in {None, 443}:
         raise UnfitUrl("the port must be 443")
     host = parts.hostname or ""
+    if f".{host.rstrip('.')}".endswith(".localhost"):  # RFC 6761 §6.3
+        raise UnfitUrl("names under localhost mean the provider's own machine: publish the keys under a public name")
     if _is_address(host) or "." not in host or host.rpartition(".")[2].isdigit():
         raise UnfitUrl("the host must be a public name, not an address")
 

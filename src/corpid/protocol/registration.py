@@ -226,6 +226,7 @@ def _key_faults(client: Client, rules: Rules) -> Iterator[Fault]:
 
 
 def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Fault]:
+    yield from (Fault("jwks", fault) for fault in keys.faults)
     remarks = f" ({'; '.join(keys.problems)})" if keys.problems else ""
     if not keys.signing:
         yield Fault("jwks", f"no usable signing key: an EC key with use sig is needed{remarks}")

@@ -35,8 +35,12 @@ def held(path: Path, *, fresh: bool) -> Iterator[Path]:
     """
     if path.exists() and not (path / MARK).exists() and (not path.is_dir() or any(path.iterdir())):
         raise DemoError(f"{path} is not a demo's data directory: choose an empty one with --data-dir")
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (path / MARK).open("a") as mark:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark = (path / MARK).open("a")
+    except OSError as error:
+        raise DemoError(f"{path} cannot be written: {error.strerror}; choose another --data-dir") from None
+    with mark:
         try:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -7,6 +7,7 @@ shows where it arose, not its message, which may hold what a caller sent; develo
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import sys
 import threading
@@ -20,10 +21,12 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 import msgspec
 import structlog
 
+from corpid.directory.printable import printable_lines
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
     from types import TracebackType
-    from typing import BinaryIO
+    from typing import BinaryIO, TextIO
 
     ExceptionTriple = tuple[type[BaseException], BaseException, TracebackType | None]
 
@@ -216,9 +219,16 @@ def _for_people(clock: Callable[[], float]) -> list[Any]:
 
     return [
         closed,
-        structlog.dev.ConsoleRenderer(pad_event_to=8, exception_formatter=structlog.dev.plain_traceback),
+        structlog.dev.ConsoleRenderer(pad_event_to=8, exception_formatter=_printable_traceback),
         as_bytes,
     ]
+
+
+def _printable_traceback(stream: TextIO, exc_info: ExceptionTriple) -> None:
+    """An exception's text may hold what a caller sent, and this goes to a terminal."""
+    written = io.StringIO()
+    structlog.dev.plain_traceback(written, exc_info)
+    stream.write(printable_lines(written.getvalue()))
 
 
 def _place(exc_info: Any) -> str | None:  # noqa: ANN401

@@ -192,8 +192,9 @@ def bind(host: str, port: int) -> list[socket.socket]:
     """
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
-        raise ListenError(f"host {host!r} is not an address of this machine: {error.strerror}") from error
+    except (OSError, UnicodeError) as error:  # UnicodeError: no name can be this
+        reason = getattr(error, "strerror", None) or error
+        raise ListenError(f"host {host!r} is not an address of this machine: {reason}") from error
     bound: list[socket.socket] = []
     for family, kind, protocol, _, address in dict.fromkeys(found):
         try:

@@ -150,7 +150,12 @@ LEFT_OUT: dict[str, tuple[object, str]] = {
     "no use": (P256, "use is neither sig nor enc"),
     "a use of its own": ({**P256, "use": "both"}, "use is neither sig nor enc"),
     "a use that is a list": ({**P256, "use": ["sig"]}, "use is neither sig nor enc"),
-    "a kid that is a number": (sig(kid=1), "kid is not a string"),
+    "a kid that is a number": (sig(kid=1), "kid is not a string of printable ASCII characters"),
+    "a kid with an escape sequence": (sig(kid="\x1b[2J"), "kid is not a string of printable ASCII characters"),
+    "a kid with a C1 control": (enc() | {"kid": "\x9b31m"}, "kid is not a string of printable ASCII characters"),
+    "a kid with a bidirectional control": (sig(kid="a\u202eb"), "kid is not a string of printable ASCII characters"),
+    "a kid of several lines": (sig(kid="a\nb"), "kid is not a string of printable ASCII characters"),
+    "a kid of 257 characters": (sig(kid="k" * 257), "256 at most"),
     "another curve's alg": (sig(alg="ES384"), "does not fit the curve P-256: ES256 is expected"),
     "the alg of the curve of the same size": (sig(alg="ES256K"), "does not fit the curve P-256"),
     "an alg of null": (sig(alg=None), "does not fit the curve"),
@@ -176,8 +181,16 @@ def test_an_unusable_key_is_left_out_named_by_its_place_and_harms_no_other(jwk: 
     assert prepared.encryption.kid == "P-256-1"
     (problem,) = prepared.problems
     assert problem.startswith("key 2: ")
+    assert problem.isascii()
+    assert problem.isprintable()
     with pytest.raises(UnusableKey, match=reason):
         raise UnusableKey(problem)
+
+
+def test_a_kid_may_have_256_characters_of_printable_ascii() -> None:
+    kid = "".join(map(chr, range(0x20, 0x7F))).ljust(256, "k")
+    prepared = parse_client_key_set(key_set(sig(kid=kid)))
+    assert ([one.kid for one in prepared.signing], prepared.faults) == ([kid], ())
 
 
 def test_private_members_are_dropped_and_reported_and_the_public_key_works() -> None:

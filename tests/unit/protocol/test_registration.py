@@ -97,13 +97,32 @@ def test_the_providers_own_origin_is_no_place_to_redirect_to(own_url: str, uri: 
     ("https://rp.example/jwks", True), ("https://rp.example:443/jwks", True), ("http://rp.example/jwks", False),
     ("https://rp.example:8443/jwks", False), ("https://10.0.0.1/jwks", False), ("https://[::1]/jwks", False),
     ("https://localhost/jwks", False), ("https://2130706433/jwks", False), ("https://127.1/jwks", False), ("https://0x7f.1/jwks", False),
-    ("https://u@rp.example/jwks", False), ("https://rp.example/jwks#x", False),
+    ("https://u@rp.example/jwks", False), ("https://rp.example/jwks#x", False), ("https://x.localhost/jwks", False),
+    ("https://A.b.LOCALHOST/jwks", False),
+    ("https://localhost.rp.example/jwks", True), ("https://mylocalhost.example/jwks", True),
 ])  # fmt: skip
 def test_a_key_url_is_https_on_port_443_of_a_named_host(uri: str, fine: bool) -> None:
     """D27; developer mode lifts scheme, port and address."""
     assert (faults(jwks=None, jwks_uri=uri) == set()) is fine
     if "@" not in uri and "#" not in uri:
         assert faults(developer_mode=True, jwks=None, jwks_uri=uri) == set()
+
+
+@pytest.mark.parametrize("uri", ["https://localhost./jwks", "https://x.localhost./jwks", "https://rp.example./jwks"])
+def test_a_key_url_has_one_spelling_without_a_dot_at_the_end_of_its_host(uri: str) -> None:
+    """D27, D38: `localhost.` is no way around the rule for `localhost` (RFC 6761 §6.3)."""
+    assert faults(jwks=None, jwks_uri=uri) == {"jwks_uri"}
+
+
+@pytest.mark.parametrize("kid", ["\x1b]0;x\x07", "\x9b2J", "a\u202eb", "zero\u200bwidth", "k" * 257, "a\nb", "é", 1])
+@pytest.mark.parametrize("key", [SIGNING, ENCRYPTION])
+def test_a_kid_that_no_terminal_should_see_is_refused(kid: object, key: dict[str, object]) -> None:
+    """D27; it reached the terminal of whoever registered or listed the client. The refusal does not repeat it."""
+    text = json.dumps({"keys": [SIGNING, ENCRYPTION, {**key, "kid": kid}]})
+    with pytest.raises(RegistrationError, match="key 3: kid is not a string of printable ASCII") as refused:
+        register(msgspec.structs.replace(CLIENT, jwks=text), Rules(pushed=CURRENT))
+    assert str(refused.value).isprintable()
+    assert [fault.member for fault in refused.value.faults] == ["jwks"]
 
 
 def test_exactly_one_source_of_keys_is_needed() -> None:

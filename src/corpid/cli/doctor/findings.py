@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
-from rich.console import Console
-from rich.markup import escape
 
 from corpid.cli import output
+from corpid.directory.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +46,7 @@ def problem(about: str, seen: str, change: str = "") -> Finding:
 
 def plain(text: str) -> str:
     """One line of bounded length that does nothing to a terminal: much of it was said by whoever answered."""
-    shown = text if len(text) <= _MOST else f"{text[:_MOST]}..."
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown)
+    return printable(text if len(text) <= _MOST else f"{text[:_MOST]}...")
 
 
 def sentence(error: object) -> str:
@@ -61,15 +59,13 @@ def sentence(error: object) -> str:
 
 def tell(url: str, findings: Sequence[Finding]) -> None:
     """The report, for people."""
-    console = Console(highlight=False, emoji=False)
-    console.print(f"[bold]{escape(url)}[/]", soft_wrap=True)
+    output.line((url, "bold"))
     width = max((len(finding.about) for finding in findings), default=0)
     for finding in findings:
         colour, indented = _COLOURS[finding.verdict], " " * (width + 10)
-        label = f"[{colour}]{finding.verdict.ljust(7)}[/] {finding.about.ljust(width)}"
-        console.print(f"{label}  {escape(finding.seen)}", soft_wrap=True)
+        output.line((finding.verdict.ljust(7), colour), f" {finding.about.ljust(width)}  {finding.seen}")
         if finding.change:
-            console.print(f"{indented}{escape(finding.change)}", soft_wrap=True)
+            output.line(indented, finding.change)
     verdicts = [finding.verdict for finding in findings]
     counts = [counted(verdicts.count(each), each) for each in ("problem", "warning")]
     output.say(f"{', '.join(counts)}, {verdicts.count('ok')} ok.")

@@ -1,0 +1,232 @@
+"""Nothing that is stored, read or typed does anything to the terminal of an operator; held for every command and field."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import typer.main
+import yaml
+
+from corpid import cli
+from corpid.directory.printable import printable
+from corpid.directory.records import (
+    Assignment,
+    Entity,
+    Membership,
+    Passkey,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.ports import AuditEvent, FactorChange, Upsert, UseCount
+from corpid.protocol.records import Client
+from tests.cli.conftest import at
+from tests.cli.hostile import TRICKS, filled, hostile, is_clean, key_set, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from typer.testing import Result
+
+    from corpid.app import Stores
+    from tests.cli.conftest import Terminal
+
+CLIENT: Final = filled(Client, client_id=hostile("id"), jwks=key_set(), generations=("legacy", "current"),
+    legacy_until="2027-03-31")  # fmt: skip
+USER: Final = filled(User, user_id="5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10", user_name="rina")
+ENTITY: Final = filled(Entity)
+RECORDS: Final = (
+    CLIENT,
+    filled(Client, client_id="plain", jwks_uri=hostile("uri"), jwks=None, name=hostile("plain")),
+    Client(
+        client_id="sound",
+        name=hostile("sound"),
+        redirect_uris=("https://rp.example/",),
+        jwks_uri="https://rp.example/jwks",
+    ),
+    USER,
+    ENTITY,
+    filled(Service),
+    filled(Membership, user_id=USER.user_id, entity_id=ENTITY.entity_id),
+    filled(Assignment, user_id=USER.user_id, entity_id=ENTITY.entity_id, service_id=filled(Service).service_id),
+)
+THIRD_PARTIES: Final = (
+    filled(ThirdPartyGrant, client_entity_id=ENTITY.entity_id, entity_id=ENTITY.entity_id,
+           service_id=filled(Service).service_id),
+    filled(ThirdPartyAssignment, user_id=USER.user_id, client_entity_id=ENTITY.entity_id, entity_id=ENTITY.entity_id,
+           service_id=filled(Service).service_id),
+)  # fmt: skip
+EVENT: Final = filled(AuditEvent)
+KNOWN: Final = {
+    ("client", "show"): (CLIENT.client_id,),
+    ("client", "disable"): (CLIENT.client_id,),
+    ("client", "enable"): (CLIENT.client_id,),
+    ("client", "drop-keys"): (CLIENT.client_id,),
+    ("entity", "disable"): (ENTITY.entity_id,),
+    ("entity", "enable"): (ENTITY.entity_id,),
+    ("user", "invite"): ("rina",),
+    ("user", "link"): ("rina", "--for", "password"),
+    ("user", "factors"): ("rina",),
+    ("user", "reset-password"): ("rina",),
+    ("user", "reset-factors"): ("rina",),
+    ("user", "disable"): ("rina",),
+    ("user", "enable"): ("rina",),
+    ("user", "unlock"): ("rina",),
+    ("client", "add"): ("rp", "--name", "RP", "--redirect-uri", "https://rp.example/", "--jwks", "keys.json"),
+    ("user", "add"): ("ravi", "--name", hostile("name")),
+    ("entity", "add"): ("A1", "--name", hostile("name")),
+    ("apply",): ("directory.yaml",),
+    ("backup",): (f"copy{TRICKS}",),
+    ("restore",): (f"copy{TRICKS}",),
+    ("key", "revoke"): (hostile("kid"),),
+    ("key", "request-certificate"): (hostile("kid"),),
+    ("key", "certify"): (hostile("kid"), "--remove"),
+    ("doctor",): (f"http://127.0.0.1:9/{TRICKS}",),
+    ("demo",): ("--data-dir", f"keys.json/{TRICKS}"),
+    ("serve",): (),
+    ("migrate",): ("--plan",),
+    ("maintenance", "after-restore"): (),
+}
+"""what a command is given besides nothing, to come as far as printing what is stored"""
+
+SHOWN: Final = {
+    ("client", "list"): "Client.name",
+    ("client", "migration"): "Client.name",
+    ("user", "factors"): "Passkey.name",
+    ("audit", "list"): "AuditEvent.actor",
+}
+"""a text that a table or a list shows, so that it is seen that it came so far"""
+
+
+def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command of the program with its words, whatever is added."""
+    if not hasattr(command, "commands"):
+        yield path, command
+        return
+    for name, each in command.commands.items():
+        yield from leaves(each, (*path, name))
+
+
+COMMANDS: Final = dict(leaves(typer.main.get_command(cli.app)))
+PARAMETERS: Final = [
+    (path, parameter.name) for path, command in COMMANDS.items() for parameter in command.params if parameter.name != "help"
+]  # fmt: skip
+
+
+@cache
+def options(path: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(option for parameter in COMMANDS[path].params for option in parameter.opts)
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """A database in which every text is hostile; a host setting that nothing can listen on, so that nothing serves."""
+    folder = tmp_path_factory.mktemp("printed")
+    with at(folder) as made, made.given({"host": hostile("host"), "port": "1"}):
+        made.look(fill)
+        made.file("{}", "keys.json")
+        made.file(f"clients: {{rp: {{name: {json.dumps(hostile('name'))}, jwks_uri: 'x'}}}}")
+        yield made
+
+
+async def fill(stores: Stores) -> None:
+    directory, factors = stores.registry.directory, stores.registry.factors
+    await directory.write([Upsert(record) for record in (*RECORDS, *THIRD_PARTIES)], EVENT)
+    before = await factors.credentials(USER.user_id)
+    passkey = filled(Passkey, user_id=USER.user_id)
+    assert await factors.change(FactorChange(before=before, after=before, add_passkey=passkey), EVENT)
+    await stores.registry.usage.add([filled(UseCount, client_id=CLIENT.client_id, generation="legacy", habit="")])
+
+
+def run(terminal: Terminal, *arguments: str) -> Result:
+    result = terminal.run(*arguments)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert is_clean(result.stdout), result.stdout
+    assert is_clean(result.stderr), result.stderr
+    return result
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_whatever_is_stored_a_command_prints_nothing_that_a_terminal_obeys(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
+) -> None:
+    """A command that is added and needs an argument needs a line in KNOWN, or the run ends before it prints."""
+    monkeypatch.setenv("COLUMNS", "20000")
+    result = run(terminal, *path, *KNOWN.get(path, ()))
+    assert "Usage:" not in result.stderr, f"give {' '.join(path)} its arguments in KNOWN"
+    assert result.output
+    assert printable(hostile(SHOWN[path]) if path in SHOWN else "") in result.stdout
+    if "--json" in options(path):
+        run(terminal, *path, *KNOWN.get(path, ()), "--json")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), PARAMETERS, ids=lambda part: part if isinstance(part, str) else " ".join(part)
+)
+def test_whatever_is_typed_a_refusal_does_nothing_to_the_terminal(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...], name: str
+) -> None:
+    """Also file names, and what typer says of a value that it cannot read."""
+    monkeypatch.setenv("COLUMNS", "20000")
+    (parameter,) = [each for each in COMMANDS[path].params if each.name == name]
+    given = list(KNOWN.get(path, ()))
+    typed = f"keys.json/{TRICKS}"
+    if parameter.param_type_name == "argument":
+        given = [typed, *given[1:]]
+    elif parameter.is_flag:
+        given = [*given, f"{parameter.opts[0]}={typed}"]
+    else:
+        given = [*given, parameter.opts[0], typed]
+    assert run(terminal, *path, *given).output
+
+
+@pytest.mark.parametrize("arguments", [(TRICKS,), ("client", TRICKS), ("client", "list", TRICKS), (f"--{TRICKS}",)])
+def test_a_command_that_does_not_exist_is_named_without_harm(terminal: Terminal, arguments: tuple[str, ...]) -> None:
+    assert run(terminal, *arguments).exit_code == 2
+
+
+def test_every_field_of_a_client_is_shown_escaped(terminal: Terminal) -> None:
+    texts = texts_of(CLIENT) - {CLIENT.client_id}
+    assert len(texts) > 10
+    listed = run(terminal, "client", "show", CLIENT.client_id)
+    for text in texts:
+        assert printable(text) in listed.stdout
+    assert texts_of(json.loads(run(terminal, "client", "show", CLIENT.client_id, "--json").stdout)) >= texts
+    assert "\\u001b" in listed.stdout or "\\x1b" in listed.stdout
+
+
+def test_every_field_of_an_audit_entry_comes_back_from_json_as_it_was(terminal: Terminal) -> None:
+    printed = run(terminal, "audit", "list", "--json", "--limit", "10000").stdout
+    found = [entry for entry in json.loads(printed) if entry["object"] == EVENT.object]
+    assert texts_of(found[0]) == texts_of(EVENT)
+
+
+def test_an_export_is_clean_and_says_what_is_stored(terminal: Terminal) -> None:
+    """YAML's own escapes: what is read back is what was stored."""
+    printed = run(terminal, "export").stdout
+    exported = yaml.safe_load(printed)
+    for record in RECORDS:
+        identifiers = {record.key[0]} if not isinstance(record, Client) else set()
+        missing = texts_of(record) - texts_of(exported) - identifiers
+        assert not {text for text in missing if not text.startswith(("Membership", "Passkey"))}, missing
+    run(terminal, "export", "now.yaml")
+    assert (terminal.folder / "now.yaml").read_text(encoding="utf-8") == printed
+
+
+def test_differences_show_what_was_there_escaped(terminal: Terminal) -> None:
+    file = terminal.file("clients: {sound: {name: Sound}}", "change.yaml")
+    assert f"name: {printable(hostile('sound'))}" in run(terminal, "apply", file, "--dry-run").stdout
+
+
+@pytest.mark.parametrize("name", ["\udcff\x1b[2J.yaml", "a\nFORGED.yaml"])
+def test_a_file_name_is_escaped_in_what_is_said_of_it(terminal: Terminal, name: str) -> None:
+    """Bytes that are no text, too: a file name may hold anything but / and NUL."""
+    path = terminal.folder / name
+    path.write_bytes(b"\xff")
+    adding = ("client", "add", "x", "--name", "X", "--redirect-uri", "https://rp.example/", "--jwks")
+    for arguments in (("apply",), ("restore",), ("backup",), adding, ("doctor", "--proxy")):
+        assert printable(name) in run(terminal, *arguments, str(path)).stderr
