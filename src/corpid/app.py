@@ -36,7 +36,7 @@ from corpid.web.addresses import ClientAddresses
 from corpid.web.endpoints import Desk
 from corpid.web.middleware import Shell
 from corpid.web.rendering import Renderer
-from corpid.web.routes import Router
+from corpid.web.routes import Router, bodiless
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -75,6 +75,8 @@ class Application:
 
     asgi: Shell
     provider: Provider
+    bodiless: frozenset[str]
+    """the paths at which a request's body is not read (Spec 4.4)"""
 
 
 def new_id() -> str:
@@ -207,11 +209,15 @@ async def create(
             asgi.observe(metrics.request)
         try:
             async with sweeping(provider):
-                yield Application(asgi=asgi, provider=provider)
+                yield Application(asgi=asgi, provider=provider, bodiless=_bodiless(settings, provider))
         finally:
             await provider.errands.settle()
             await client_keys.close()
             hashing.close()
+
+
+def _bodiless(settings: Settings, provider: Provider) -> frozenset[str]:
+    return bodiless(provider.policy.served, urlsplit(settings.base_url).path)
 
 
 def _warn(event: str, detail: str) -> None:

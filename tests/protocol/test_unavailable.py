@@ -88,6 +88,22 @@ def test_under_maintenance_machines_are_told_when_to_come_again_and_nothing_is_s
     assert world.redeem(code, headers=proof, **honest).status_code == 200
 
 
+def test_under_maintenance_a_resource_still_asks_for_a_token_that_is_not_there(world: World) -> None:
+    """Spec 7.4 rule 2: no Authorization, or another scheme: the bare 401; D67: it comes first."""
+    maintenance(world, on=True)
+    for resource in (reading.name for reading in world.interface.readings):
+        url = f"{ISSUER}/{resource}"
+        for headers in ({}, {"Authorization": "Basic cnAtMTp4"}, {"DPoP": "x"}):
+            for method in ("GET", "POST"):
+                answer = world.run(world.http.request(method, url, headers=headers))
+                assert (answer.status_code, answer.content) == (401, b"")
+                challenge = answer.headers["www-authenticate"]
+                assert "error" not in challenge
+                assert challenge.startswith("DPoP algs=" if world.interface.bound else "Bearer realm=")
+        known = {"Authorization": f"{'DPoP' if world.interface.bound else 'Bearer'} x"}
+        assert world.run(world.http.get(url, headers=known)).status_code == 503
+
+
 @pytest.mark.generations(*PUSHED)
 def test_under_maintenance_so_is_who_pushes(world: World) -> None:
     """Spec 7.1: 503, with the state."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -15,7 +16,6 @@ from corpid.web.connection_limits import Limits
 from corpid.web.server import Server, bind
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Iterator
 
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -141,7 +141,7 @@ class Caller:
             while sent < total:
                 self.socket.sendall(piece)
                 sent += len(piece)
-        except (BrokenPipeError, ConnectionResetError, TimeoutError):
+        except (BrokenPipeError, ConnectionResetError, TimeoutError, ssl.SSLEOFError):
             return sent
         return sent
 

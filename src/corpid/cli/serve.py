@@ -125,6 +125,7 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
         running = server.Server(
             application.asgi,
             limits=_limits(chosen),
+            bodiless=application.bodiless,
             addresses=ClientAddresses(chosen.trusted_proxies, chosen.forwarded_header),
             tls=own_tls,
             drain_seconds=chosen.drain_seconds,

@@ -97,7 +97,7 @@ async def running(
         mail = CaughtMail()
         composed = await stack.enter_async_context(app.create(chosen, mail=mail))
         await _apply(composed.provider, client_rules(chosen), registration, directory)
-        await stack.enter_async_context(_served(composed.asgi, provider_sockets))
+        await stack.enter_async_context(_served(composed.asgi, provider_sockets, composed.bodiless))
         http = await stack.enter_async_context(httpx.AsyncClient(timeout=BACK_CHANNEL_SECONDS, trust_env=False))
         beside = Beside(mail=mail, invite=partial(_invite, composed.provider))
         website = DemoRP(registration, http, time.time, beside)
@@ -183,8 +183,10 @@ async def _invite(provider: Provider, user_name: str) -> str:
 
 
 @asynccontextmanager
-async def _served(application: ASGIApp, sockets: list[socket.socket]) -> AsyncIterator[None]:
-    server = Server(application, drain_seconds=DRAIN_SECONDS)
+async def _served(
+    application: ASGIApp, sockets: list[socket.socket], bodiless: frozenset[str] = frozenset()
+) -> AsyncIterator[None]:
+    server = Server(application, bodiless=bodiless, drain_seconds=DRAIN_SECONDS)
     await server.start(sockets)
     try:
         yield

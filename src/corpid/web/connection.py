@@ -14,7 +14,7 @@ from corpid.web.request_reader import Reading, RequestReader
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Any
 
     from uvicorn.config import Config
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 class HeldHead:
     """Writes the head of a response together with what follows it: one segment, one system call."""
 
-    __slots__ = ("_held", "_is_head", "_transport", "is_closing")
+    __slots__ = ("_held", "_is_head", "_transport", "hang_up", "is_closing")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self.is_closing = transport.is_closing
+        self.hang_up: Callable[[], None] = transport.close
         self._is_head = True
         self._held = b""
 
@@ -52,7 +53,7 @@ class HeldHead:
     def close(self) -> None:
         """Write what was held, and close once it has gone out."""
         self.end()
-        self._transport.close()
+        self.hang_up()
 
     def end(self) -> None:
         """The response is complete; the next write is the head of another one."""
@@ -75,8 +76,9 @@ class Connection(RequestReader):
         room: Room,
         crowd: Crowd,
         refused: Refused,
+        bodiless: Collection[str] = (),
     ) -> None:
-        super().__init__(config, server_state, app_state, limits=limits, room=room)
+        super().__init__(config, server_state, app_state, limits=limits, room=room, bodiless=bodiless)
         self._crowd = crowd
         self._refused = refused
         self.opening: asyncio.Task[None] | None = None
@@ -166,6 +168,10 @@ class Connection(RequestReader):
         super()._dispatch()
         self.cycle.transport = self._out  # type: ignore[assignment]
 
+    def _leave_body(self) -> None:
+        super()._leave_body()
+        self._out.hang_up = self._hang_up_unread
+
     def on_response_complete(self) -> None:
         self._out.end()
         self.server_state.total_requests += 1
@@ -180,7 +186,7 @@ class Connection(RequestReader):
             return
         self._crowd.rests(self)
         if self._pending is not None:
-            self._end_with(self._pending)
+            self._end_with(self._pending, self.limits.linger_seconds)
         elif self._reading is Reading.NOTHING:
             self.deadline = now + self.limits.idle_seconds
 
@@ -201,11 +207,16 @@ class Connection(RequestReader):
         if self._answering():
             self._pending = answer
         else:
-            self._end_with(answer)
+            self._end_with(answer, self.limits.linger_seconds)
 
-    def _end_with(self, answer: bytes) -> None:
+    def _hang_up_unread(self) -> None:
+        limits = self.limits
+        seconds = limits.unread_seconds if self.transport.get_write_buffer_size() else limits.linger_seconds
+        self._end_with(b"", seconds)
+
+    def _end_with(self, answer: bytes, seconds: float) -> None:
         """Half-close and let the caller read (RFC 9112 §9.6); closing at once would reset what it has not read."""
-        self.deadline = self.loop.time() + self.limits.linger_seconds
+        self.deadline = self.loop.time() + seconds
         if self.transport.is_closing():
             return
         self.transport.write(answer)

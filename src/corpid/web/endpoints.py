@@ -133,7 +133,7 @@ async def token_endpoint(request: Request, desk: Desk) -> Response:
 
 
 async def resource_endpoint(request: Request, desk: Desk, generation: Generation, which: Resource) -> Response:
-    """A protected resource (Spec 4.4); a body is never read."""
+    """A protected resource (Spec 4.4)."""
     provider = desk.provider
     now = provider.clock()
     await provider.live.refuse_maintenance(now)

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from corpid.web import request_target
 from corpid.web.connection_limits import CROWDED
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from starlette.types import Receive, Scope, Send
@@ -47,13 +49,25 @@ WATCHED: Final = frozenset({b"content-length", b"expect", b"transfer-encoding"})
 
 
 class RequestReader(HttpToolsProtocol):
-    """The reading side of a connection. `deadline` is when what it reads must be complete, in the loop's time."""
+    """The reading side of a connection. `deadline` is when what it reads must be complete, in the loop's time.
+
+    A request at one of the paths `bodiless` is complete with its head: a body is left unread, and the connection
+    ends with the answer, since nobody can tell where a next request would begin (RFC 9112 §9.6).
+    """
 
     def __init__(
-        self, config: Config, server_state: ServerState, app_state: dict[str, Any], *, limits: Limits, room: Room
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        *,
+        limits: Limits,
+        room: Room,
+        bodiless: Collection[str] = (),
     ) -> None:
         super().__init__(config, server_state, app_state)
         self.limits = limits
+        self._bodiless = bodiless
         self._room = room
         self.deadline = math.inf
         self._reading = Reading.NOTHING
@@ -171,6 +185,9 @@ class RequestReader(HttpToolsProtocol):
             self._take_absolute_form()
         self._reading = Reading.BODY
         self.deadline = self._first_byte + self.limits.body_seconds
+        if self._ignores_body():
+            self._leave_body()
+            raise _Stop
         if self.parser.should_upgrade():
             self._offered_upgrade()
         if self.expect_100_continue:
@@ -182,7 +199,7 @@ class RequestReader(HttpToolsProtocol):
         if crowded or ((self._pipelined or self._raw > limits.head_bytes) and self._head_size() > limits.head_bytes):
             self._refuse_head()
             raise _Stop
-        if self._declared is not None and self._declared > limits.body_bytes:
+        if self._declared is not None and self._declared > limits.body_bytes and not self._ignores_body():
             self._refuse_body()
             raise _Stop
         if self.parser.get_http_version() == "0.9":
@@ -198,12 +215,25 @@ class RequestReader(HttpToolsProtocol):
 
     def _take_absolute_form(self) -> None:
         """The target's own authority wins over the Host header (RFC 9112 §3.2.2)."""
-        host, port, path = _target(self.url)
+        host, port, path = request_target.parts(self.url)
         if not host or not path:
             self.refuse(400, "The request target must be a path")
             raise _Stop
         self.headers[:] = [field for field in self.headers if field[0] != b"host"]
         self.headers.append((b"host", host + port))
+
+    def _ignores_body(self) -> bool:
+        """Whether a body is coming that nothing will be read of (Spec 4.4)."""
+        announced = self._declared or self._chunked
+        return bool(announced and self._bodiless) and request_target.path(self.url) in self._bodiless
+
+    def _leave_body(self) -> None:
+        """Answer now. No 100 Continue: what was announced need not be sent (RFC 9110 §10.1.1)."""
+        self.expect_100_continue = False
+        self._final = True
+        self._dispatch()
+        self._reading = Reading.END
+        self.flow.pause_reading()
 
     def _offered_upgrade(self) -> None:
         if self._chunked or self.parser.get_method() == b"CONNECT":
@@ -267,9 +297,3 @@ class RequestReader(HttpToolsProtocol):
 
     def _refuse_body(self) -> None:
         self.refuse(413, f"A request body may have {self.limits.body_bytes} bytes")
-
-
-def _target(url: bytes) -> tuple[bytes, bytes, bytes]:
-    parsed: Any = httptools.parse_url(url)  # its stub knows nothing of absent parts
-    port = b"" if parsed.port is None else b":%d" % parsed.port
-    return parsed.host or b"", port, parsed.path or b""

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from corpid.flows.account.own_client import PATH as ACCOUNT_PATH
 from corpid.flows.links import PATH as LINK_PATH
 from corpid.flows.recovery import PATH as RECOVER_PATH
-from corpid.protocol import metadata
+from corpid.protocol import credentials, metadata
 from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.web import endpoints, errors, pages
 from corpid.web.account.endpoints import account
@@ -25,7 +25,7 @@ from corpid.web.enrolment.links import OPENED_PATH
 from corpid.web.enrolment.pages import PATH as ENROLMENT_PATH
 from corpid.web.forgery import refuse_forged
 from corpid.web.rendering import LANGUAGE_PATH, STATIC_PATH
-from corpid.web.requests import form_bytes
+from corpid.web.requests import form_bytes, headers
 from corpid.web.signin.endpoints import interaction
 from corpid.web.signin.place import SIGN_IN_PATH
 from corpid.web.signin.sign_out import SIGN_OUT_PATH, sign_out
@@ -71,6 +71,8 @@ class Route:
     fails: Fails
     own_forms: bool = False
     """a POST must come from our own page (D35)"""
+    scheme: str = ""
+    """of the credentials without which nothing else is looked at: no body, nothing that might be busy (Spec 7.4)"""
 
 
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
@@ -105,6 +107,7 @@ def table(served: Sequence[Generation]) -> tuple[Route, ...]:
             methods=both,
             endpoint=partial(endpoints.resource_endpoint, generation=generation, which=resource),
             fails=partial(_as_challenge, generation),
+            scheme=generation.scheme,
         )
         for generation in served
         for resource in generation.resources
@@ -125,6 +128,11 @@ def table(served: Sequence[Generation]) -> tuple[Route, ...]:
         Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=pages.language, fails=_as_page),
         Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=pages.static_file, fails=_as_json),
     )
+
+
+def bodiless(served: Sequence[Generation], base_path: str) -> frozenset[str]:
+    """The paths of requests whose body is not read (Spec 4.4)."""
+    return frozenset(base_path + route.path for route in table(served) if route.scheme)
 
 
 async def _turn_away(request: Request) -> NoReturn:
@@ -171,6 +179,8 @@ class Router:
             allowed = ", ".join((*route.methods, *(("HEAD",) if "GET" in route.methods else ())))
             return errors.machine_error(request, 405, "invalid_request", f"use {allowed}", {"Allow": allowed})
         try:
+            if route.scheme:
+                credentials.refuse_absent(headers(request, b"authorization"), route.scheme)
             if CROWDED in request.scope["state"]:
                 await _turn_away(request)
             if route.own_forms and method == "POST":

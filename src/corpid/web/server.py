@@ -25,7 +25,7 @@ from corpid.web.listener import Listener
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 
     from starlette.types import ASGIApp
 
@@ -45,7 +45,7 @@ class StartupFailed(Exception):
 class Server:
     """Serves one ASGI application on sockets, inside the running event loop.
 
-    `addresses` knows the proxies in front, for the log's lines of requests that broke a limit. `on_draining` is
+    `bodiless` are the paths at which a request's body is not read. `addresses` knows the proxies in front, for the log's lines of requests that broke a limit. `on_draining` is
     called once, when stopping begins: from then on /readyz has to say so.
     """
 
@@ -54,6 +54,7 @@ class Server:
         app: ASGIApp,
         *,
         limits: Limits | None = None,
+        bodiless: Collection[str] = (),
         addresses: ClientAddresses | None = None,
         tls: ssl.SSLContext | None = None,
         drain_seconds: float = 10.0,
@@ -61,6 +62,7 @@ class Server:
         on_draining: Callable[[], None] = lambda: None,
     ) -> None:
         self._limits = limits or Limits()
+        self._bodiless = bodiless
         self._addresses = addresses or ClientAddresses()
         self.room: Final = Room()
         self.crowd: Final = Crowd(self._limits.connections, monotonic)
@@ -130,6 +132,7 @@ class Server:
             room=self.room,
             crowd=self.crowd,
             refused=self._refused,
+            bodiless=self._bodiless,
         )
         if self._draining:
             connection.take_one_request()
