@@ -54,6 +54,30 @@ def told(error: OAuthError) -> None:
 
 
 @pytest.mark.parametrize("examples", TIERS)
+def test_a_form_of_too_many_pairs_is_refused_before_anything_in_it_is_read(examples: int) -> None:
+    """D47: at most 100 form pairs, whatever they hold; one less is refused for what is in it only."""
+    readers = (parameters.parse, parameters.requoted)
+
+    def check(given: tuple[list[bytes], int]) -> None:
+        pairs, count = given
+        raw = b"&".join((pairs * count)[:count])
+        for read in readers:
+            try:
+                read(raw, PUSHED_PARAMETERS)
+                refused = ""
+            except InvalidRequest as error:
+                told(error)
+                refused = str(error)
+            assert ("more than 100 parameters" in refused) == (count > 100)
+        if count > 100:
+            assert parameters.lone(raw, "state", longest=2048) is None
+
+    pair = st.binary(max_size=8).map(lambda raw: raw.replace(b"&", b"")) | st.sampled_from([b"state=a", b"%41", b"%zz"])
+    counts = st.sampled_from([1, 99, 100, 101, 102, 5000])
+    hold(examples, st.tuples(st.lists(pair, min_size=1, max_size=4), counts), check)
+
+
+@pytest.mark.parametrize("examples", TIERS)
 def test_forms(examples: int) -> None:
     def check(raw: bytes) -> None:
         try:
@@ -64,7 +88,7 @@ def test_forms(examples: int) -> None:
         assert found.keys() <= PUSHED_PARAMETERS
         assert all(found.values())
         echoed = parameters.lone(raw, "state", longest=2048)
-        assert echoed is None or echoed == found.get("state")
+        assert echoed == parameters.short(found.get("state", ""), longest=2048)
         assert authorization_request.mode_of_answer(raw, LEGACY) in LEGACY.response_modes
         with contextlib.suppress(InvalidRequest):
             again = parameters.requoted(raw, PUSHED_PARAMETERS)

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote_to_bytes
 
 from corpid.protocol.errors import InvalidRequest
+from corpid.protocol.limits import FORM_PAIRS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
 _BROKEN_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
+_ESCAPE_CHARACTERS: Final = 3
+"""that a character of ASCII takes at most"""
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 
 
@@ -20,6 +23,13 @@ def _text(raw: bytes) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidRequest("the request is not encoded in UTF-8") from None
+
+
+def _pairs(raw: bytes) -> list[str]:
+    """The pairs as they were sent. Raises InvalidRequest beyond FORM_PAIRS, before anything is decoded (D47)."""
+    if raw.count(b"&") >= FORM_PAIRS:
+        raise InvalidRequest(f"the request has more than {FORM_PAIRS} parameters: send fewer")
+    return _text(raw).split("&")
 
 
 def _decode(encoded: str) -> str:
@@ -37,11 +47,11 @@ def _decode(encoded: str) -> str:
 def parse(raw: bytes, known: Collection[str]) -> dict[str, str]:
     """Parse `application/x-www-form-urlencoded` bytes; names outside `known` are ignored.
 
-    A parameter without a value counts as absent. Raises InvalidRequest on a repeated known parameter
-    and on what cannot be decoded. Source: RFC 6749 §3.1, D14
+    A parameter without a value counts as absent. Raises InvalidRequest on a repeated known parameter, on what
+    cannot be decoded, and on more than FORM_PAIRS pairs. Source: RFC 6749 §3.1, D14, D47
     """
     parameters: dict[str, str] = {}
-    for pair in _text(raw).split("&"):
+    for pair in _pairs(raw):
         name, _, value = pair.partition("=")
         if name not in known:
             name = _decode(name)
@@ -59,17 +69,18 @@ def lone(raw: bytes, name: str, *, longest: int) -> str | None:
     For echoing `state` beside an error, whatever else is wrong with the request. Source: D4
     """
     try:
-        values = [
-            _decode(value)
-            for pair in _text(raw).split("&")
-            for encoded_name, _, value in (pair.partition("="),)
-            if _decode(encoded_name) == name
-        ]
+        pairs = (pair.partition("=") for pair in _pairs(raw))
+        values = [value for encoded_name, _, value in pairs if _decode(encoded_name) == name]
+        if len(values) != 1 or len(values[0]) > _ESCAPE_CHARACTERS * longest:
+            return None
+        return short(_decode(values[0]), longest=longest)
     except InvalidRequest:
         return None
-    if len(values) != 1 or not 0 < len(values[0]) <= longest or not _PRINTABLE.fullmatch(values[0]):
-        return None
-    return values[0]
+
+
+def short(value: str, *, longest: int) -> str | None:
+    """A value that is printable ASCII of at most `longest` characters and not empty; None if it is anything else (D4)."""
+    return value if 0 < len(value) <= longest and _PRINTABLE.fullmatch(value) else None
 
 
 def required(parameters: dict[str, str], name: str) -> str:
@@ -82,7 +93,7 @@ def required(parameters: dict[str, str], name: str) -> str:
 
 def requoted(raw: bytes, known: Collection[str]) -> str:
     """The known parameters of a form as a query string, also those that are repeated. Raises InvalidRequest (D40)."""
-    pairs = (pair.partition("=") for pair in _text(raw).split("&"))
+    pairs = (pair.partition("=") for pair in _pairs(raw))
     decoded = ((_decode(name), _decode(value)) for name, _, value in pairs)
     return "&".join(f"{name}={quoted(value)}" for name, value in decoded if name in known)
 

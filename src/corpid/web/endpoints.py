@@ -92,9 +92,11 @@ async def pushed_authorization_request(request: Request, desk: Desk, generation:
     now = provider.clock()
     body = await form_bytes(request)
     await provider.live.refuse_maintenance(now)
+    # Kept, since an error repeats the state (D4).
+    sent = request.scope["state"]["parameters"] = parameters.parse(body, PUSHED_PARAMETERS)
     pushed = await push.push(
         provider,
-        parameters.parse(body, PUSHED_PARAMETERS),
+        sent,
         authorization=headers(request, b"authorization"),
         proofs=headers(request, b"dpop"),
         generation=generation,

@@ -9,7 +9,6 @@ import msgspec
 from starlette.responses import Response
 
 from corpid.ports import PasswordsBusy, StoreUnavailable
-from corpid.protocol import parameters
 from corpid.protocol.errors import (
     CredentialsRequired,
     InsufficientScope,
@@ -23,7 +22,6 @@ from corpid.protocol.errors import (
     UseDPoPNonce,
     public_description,
 )
-from corpid.protocol.limits import STATE_CHARACTERS
 from corpid.texts import counted, phrase
 from corpid.web.access_log import exception_place
 from corpid.web.frame import BARE, Frame
@@ -83,12 +81,11 @@ def record(request: Request, error: OAuthError) -> str:
     return reference
 
 
-def as_json(request: Request, raised: Exception, generation: Generation, body: bytes = b"") -> Response:
-    """An error of PAR or the token endpoint; `body` is the form whose `state` is echoed, at PAR (D4, D5)."""
+def as_json(request: Request, raised: Exception, generation: Generation, state: str | None = None) -> Response:
+    """An error of PAR or the token endpoint; `state` is echoed, at PAR (D4, D5)."""
     error = as_oauth_error(raised)
     reference = record(request, error)
     content = {"error": error.code, "error_description": public_description(error, reference)}
-    state = parameters.lone(body, "state", longest=STATE_CHARACTERS)
     if state is not None:
         content["state"] = state
     status = generation.statuses.get(error.code, error.status)

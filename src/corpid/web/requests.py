@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from corpid.flows.provider import Provider
 
 FORM: Final = "application/x-www-form-urlencoded"
+_COOKIES: Final = 1000
+"""of one site: browsers keep a few hundred"""
 
 
 def caller(request: Request, provider: Provider) -> Caller:
@@ -63,12 +65,11 @@ def cookie(request: Request, provider: Provider) -> str | None:
 
 
 def cookies(request: Request, name: str) -> list[str]:
-    """Every value that was sent of a cookie (RFC 6265 §5.4)."""
-    pairs = [
-        pair.strip().partition("=")
-        for header in headers(request, b"cookie")
-        for pair in header.decode("latin-1").split(";")
-    ]
+    """Every value that was sent of a cookie; none if more cookies came than a browser keeps (RFC 6265 §5.4, §6.1)."""
+    sent = b";".join(headers(request, b"cookie"))
+    if sent.count(b";") >= _COOKIES:
+        return []
+    pairs = [pair.strip().partition("=") for pair in sent.decode("latin-1").split(";")]
     return [value for each, _, value in pairs if each == name]
 
 

@@ -13,8 +13,9 @@ from starlette.responses import Response
 from corpid.flows.account.own_client import PATH as ACCOUNT_PATH
 from corpid.flows.links import PATH as LINK_PATH
 from corpid.flows.recovery import PATH as RECOVER_PATH
-from corpid.protocol import credentials, metadata
+from corpid.protocol import credentials, metadata, parameters
 from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
+from corpid.protocol.limits import STATE_CHARACTERS
 from corpid.web import endpoints, errors, pages
 from corpid.web.account.endpoints import account
 from corpid.web.connection_limits import CROWDED
@@ -49,8 +50,15 @@ def _as_json(request: Request, error: Exception, desk: Desk) -> Response:
 
 
 def _as_json_with_state(request: Request, error: Exception, desk: Desk) -> Response:
-    body: bytes = request.scope["state"].get("form", b"")
-    return errors.as_json(request, error, desk.provider.policy.served[0], body)
+    return errors.as_json(request, error, desk.provider.policy.served[0], _state(request))
+
+
+def _state(request: Request) -> str | None:
+    """What was sent as `state`, if a client can be told it (D4)."""
+    known = request.scope["state"]
+    if "parameters" in known:
+        return parameters.short(known["parameters"].get("state", ""), longest=STATE_CHARACTERS)
+    return parameters.lone(known.get("form", b""), "state", longest=STATE_CHARACTERS)
 
 
 def _as_page(request: Request, error: Exception, desk: Desk) -> Response:

@@ -96,6 +96,25 @@ def test_a_state_is_echoed_only_if_it_was_sent_once_and_is_well_formed(raw: byte
     assert lone(raw, "state", longest=20) == echoed
 
 
+def test_a_hundred_pairs_are_read_and_one_more_is_refused_undecoded() -> None:
+    """D47"""
+    full = b"state=s" + b"&%41" * 99
+    assert parse(full, KNOWN) == {"state": "s"}
+    assert lone(full, "state", longest=20) == "s"
+    assert requoted(full, KNOWN) == "state=s"
+    for more in (b"&", b"&%zz", b"&\xff", b"&state=s"):
+        for read in (parse, requoted):
+            with pytest.raises(InvalidRequest, match="more than 100 parameters"):
+                read(full + more, KNOWN)
+        assert lone(full + more, "state", longest=20) is None
+
+
+def test_a_state_that_is_written_in_escapes_only_is_echoed_up_to_the_limit() -> None:
+    """D4, D13"""
+    assert lone(b"state=" + b"%41" * 20, "state", longest=20) == "A" * 20
+    assert lone(b"state=" + b"%41" * 21, "state", longest=20) is None
+
+
 @pytest.mark.parametrize(
     ("raw", "query"),
     [
