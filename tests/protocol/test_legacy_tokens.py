@@ -72,6 +72,7 @@ def test_the_id_token_has_exactly_these_claims(world: World, scope: str, subject
         "at_hash": jwt.half_digest(found.access_token),
         "auth_time": begun - 5,
         "amr": ["pwd", "otp", "mfa"],
+        "sid": found.id_token["sid"],
         "sub": ALICE_FOR_HARBOUR,
         "userInfo": {"CPAccType": "User", "CPUID_FullName": "Alice Ä. Example", "ISSPHOLDER": "YES"},
         "entityInfo": {"CPEntID": "209900042K", "CPEnt_TYPE": "UEN", "CPEnt_Status": "Registered", **BLANK},

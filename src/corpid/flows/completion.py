@@ -133,11 +133,23 @@ async def write_code(provider: Provider, unit: TransientUnit, caller: Caller, in
         amr=interaction.amr,
         acr=assurance.urn(provider.policy.acr_prefix, interaction.level),
         habits=_habits(request),
+        sid=_sid(provider, interaction),
     )
     key = kinds.code_key(provider.policy.base_url, request.generation, request.client_id, code, request.code_challenge)
     await unit.put(kinds.CODE.name, key, msgspec.msgpack.encode(grant), kinds.CODE.seconds)
     await provider.registry.audit.write(event(caller, interaction, "sign_in.complete"), now=caller.now)
     return code
+
+
+def _sid(provider: Provider, interaction: Interaction) -> str:
+    """The session's name for this client alone: neither tells the session's key, nor do two clients know it is one.
+
+    Empty if there is none that outlives the sign-in. Source: OpenID Connect Front-Channel Logout §3, Spec 2.8
+    """
+    request, session = interaction.request, interaction.session_id or interaction.made_session_id
+    if not (GENERATIONS[request.generation].session_told and provider.policy.session_seconds and session):
+        return ""
+    return provider.own_keys.mac("sid", request.client_id, session)
 
 
 def _habits(request: AuthorizationRequest) -> tuple[str, ...]:

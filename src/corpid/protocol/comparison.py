@@ -37,6 +37,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "endpoint_audience": "a client may be allowed to name the endpoint that it asks (PAR, token) as `aud`, until a day",
         "response_modes": "response modes, the default first",
         "acr_told": "the ID token has `acr`",
+        "session_told": "the ID token has `sid` if the person stays signed in (`session_seconds`)",
         "packed_subject": "`sub` packs the person; `userInfo` and `entityInfo` tell the rest",
         "id_token_encrypted": "the ID token is always encrypted",
         "userinfo_signed": "resources always answer with a signed JWT",

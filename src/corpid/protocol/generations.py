@@ -76,6 +76,8 @@ class Generation:
     """the first is the default"""
     acr_told: bool
     """the ID token has `acr`"""
+    session_told: bool
+    """the ID token has `sid` if the person stays signed in"""
     packed_subject: bool
     """`sub` packs the person into one text, and userInfo and entityInfo tell the rest (R-12.2)"""
     id_token_encrypted: bool
@@ -150,6 +152,7 @@ CURRENT: Final = Generation(
     endpoint_audience=True,
     response_modes=("query",),
     acr_told=True,
+    session_told=False,
     packed_subject=False,
     id_token_encrypted=True,
     userinfo_signed=True,
@@ -233,6 +236,7 @@ LEGACY: Final = replace(
     assertion_jti_required=False,
     response_modes=("query", "fragment", "form_post"),
     acr_told=False,
+    session_told=True,
     packed_subject=True,
     certificates=True,
     metadata=MappingProxyType(

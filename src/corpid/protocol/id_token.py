@@ -38,7 +38,7 @@ def claims(
     access_token: str,
     now: int,
 ) -> dict[str, object]:
-    """The claims of a new ID token; nonce only if one was sent (D2, R-12.2)."""
+    """The claims of a new ID token; nonce only if one was sent, sid only if a session is told (D2, R-12.2)."""
     token: dict[str, object] = {
         "iss": issuer,
         "aud": grant.client_id,
@@ -53,4 +53,6 @@ def claims(
         token["acr"] = grant.acr
     if grant.nonce is not None:
         token["nonce"] = grant.nonce
+    if grant.sid:
+        token["sid"] = grant.sid
     return token

@@ -111,3 +111,5 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     acr: str
     habits: tuple[str, ...] = ()
     """what is counted of the request: the successor of its generation would refuse it, or an exception allowed it"""
+    sid: str = ""
+    """the session as the ID token names it to this client; empty: it names none"""

@@ -23,6 +23,7 @@ MEANINGS: Final = {
     "auth_time": "when the person proved who they are",
     "nonce": "ours, to tie it to this sign-in",
     "at_hash": "ties it to the access token",
+    "sid": "names the session at the provider, to this client alone",
     "amr": "how the person proved it",
     "acr": "the assurance level reached",
     "userInfo.CPAccType": "kind of account",

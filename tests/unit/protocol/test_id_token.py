@@ -49,3 +49,13 @@ def test_the_claims_of_legacy_have_no_acr() -> None:
     token = claims(grant(), PARTIES, "user", LEGACY, issuer=ISSUER, access_token="t", now=int(NOW))
     assert "acr" not in token
     assert token["auth_time"] == int(NOW) - 60
+
+
+def test_a_session_is_named_only_if_the_grant_names_one() -> None:
+    """Spec 2.8 lists sid; OpenID Connect Front-Channel Logout §3."""
+    told = [
+        claims(grant(sid=sid), PARTIES, "user", LEGACY, issuer=ISSUER, access_token="t", now=int(NOW))
+        for sid in ("", "a-session")
+    ]
+    assert ["sid" in token for token in told] == [False, True]
+    assert told[1]["sid"] == "a-session"
