@@ -33,6 +33,7 @@ EVERY_OPTION = (
     "--pkce", "optional", "--pkce-optional-until", "2027-01-31", "--subject", "entity", "--sector", "government",
     "--id-token-encryption-alg", "ECDH-ES+A128KW",
     "--id-token-encryption-enc", "A256GCM", "--userinfo-signing-alg", "ES256", "--userinfo-encryption-enc", "A256GCM",
+    "--userinfo-encryption-alg", "RSA-OAEP",
     "--stringified-blocks", "--context-type", "APP_PAYMENT_DEFAULT", "--context-type-rule", "optional",
     "--assurance-level", "2",
 )  # fmt: skip
@@ -42,8 +43,8 @@ EVERY_MEMBER: dict[str, Any] = {
     "legacy_until": "2027-03-31", "endpoint_audience_until": "2026-12-31", "subject": "entity",
     "pkce": "optional", "pkce_optional_until": "2027-01-31",
     "id_token_encryption_alg": "ECDH-ES+A128KW", "id_token_encryption_enc": "A256GCM", "userinfo_signing_alg": "ES256",
-    "userinfo_encryption_enc": "A256GCM", "stringified_blocks": True, "context_types": ["APP_PAYMENT_DEFAULT"],
-    "context_type_rule": "optional",
+    "userinfo_encryption_enc": "A256GCM", "userinfo_encryption_alg": "RSA-OAEP", "stringified_blocks": True,
+    "context_types": ["APP_PAYMENT_DEFAULT"], "context_type_rule": "optional",
     "assurance_level": 2, "sector": "government", "enabled": True,
 }  # fmt: skip
 
@@ -85,7 +86,7 @@ def test_a_client_leaves_legacy_by_a_file_and_an_older_export_takes_it_back(term
     before = shown(terminal)
     exported = terminal.file(terminal.done("export"), "before.yaml")
     leaving = "clients: {rp: {generations: [current], legacy_until: none, endpoint_audience_until: none, "
-    leaving += "pkce: required, pkce_optional_until: none}}"
+    leaving += "pkce: required, pkce_optional_until: none, userinfo_encryption_alg: none}}"
     assert "legacy_until: 2027-03-31 → (none)" in terminal.done("apply", terminal.file(leaving))
     assert (shown(terminal)["legacy_until"], shown(terminal)["generations"]) == (None, ["current"])
     terminal.done("apply", exported)
@@ -286,6 +287,29 @@ def test_a_new_client_gets_what_the_preset_says_where_nothing_was_said(
         "openid", "authinfo", "tpauthinfo", "entity.identity", "entity.basic_profile.name",
         "entity.basic_profile.uen_status", "user.identity", "user.name",
     ]  # fmt: skip
+
+
+LEGACY_ALONE = ("--generation", "legacy", "--legacy-until", "2027-03-31")
+
+
+def test_a_new_client_of_legacy_alone_gets_no_encryption_that_would_have_no_effect(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D22, decisions "Generations": with the preset, too, its libraries find a signed JWT; who names an alg gets the preset's enc."""
+    monkeypatch.setenv("CORPID_PRESET", "public-service")
+    terminal.done(*ADD, *LEGACY_ALONE)
+    assert shown(terminal)["userinfo_encryption_enc"] is None
+    other = ("client", "add", "other", *ADD[3:], *LEGACY_ALONE)
+    printed = terminal.done(*other, "--userinfo-encryption-alg", "RSA-OAEP-256")
+    assert shown(terminal, "other")["userinfo_encryption_enc"] == "A256GCM"
+    assert "authorization-info is signed, encrypted with RSA-OAEP-256, A256GCM" in " ".join(told(printed))
+
+
+@pytest.mark.parametrize("alg", ["dir", "A128KW", "A256KW"])
+def test_an_encryption_that_needs_a_shared_secret_is_refused_with_that_sentence(terminal: Terminal, alg: str) -> None:
+    """Decisions "Generations"."""
+    options = ("--userinfo-encryption-alg", alg, "--userinfo-encryption-enc", "A256GCM")
+    assert f"{alg} needs a shared secret, which no client has" in terminal.refused(*ADD, *LEGACY_ALONE, *options)
 
 
 @pytest.mark.parametrize("by", ["command", "file"])

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from corpid.jose import compact
 from corpid.jose.algorithms import ALGORITHMS
 from corpid.jose.encoding import base64url, from_base64url, json_object
+from corpid.jose.encryption import encrypt
 from corpid.jose.errors import BadSignature, JoseError, MalformedToken
 from corpid.jose.keys import KeySetError, import_public_key, parse_client_key_set, thumbprint
 from corpid.protocol.registration import public_key_set
 from tests.fuzz.examples import ANY_TEXT, JSON, TIERS, altered, hold, tokens, written
-from tests.unit.jose.signed import CURVES, b64, key, private_jwk, public_jwk
+from tests.unit.jose.signed import CURVES, b64, key, private_jwk, public_jwk, rsa_key
 
 KEYS = [
     public_jwk(key(), use="sig", kid="a", alg="ES256"),
@@ -24,6 +25,8 @@ KEYS = [
     private_jwk(key("P-521"), use="enc", kid="c"),
     public_jwk(key("secp256k1"), use="sig"),
     {"kty": "RSA", "n": "AQAB", "e": "AQAB", "use": "sig"},
+    public_jwk(rsa_key(), use="enc", kid="d"),
+    public_jwk(key(), use="enc", kid="e", alg="ECDH-ES"),
 ]
 ALTERED_KEYS = st.sampled_from(KEYS).flatmap(altered)
 KEY_SETS = st.lists(ALTERED_KEYS | JSON, max_size=22).flatmap(lambda keys: altered({"keys": keys}).flatmap(written))
@@ -126,6 +129,9 @@ def test_client_key_sets(examples: int) -> None:
             prepared = parse_client_key_set(raw)
             assert all(one.algorithm.name in CURVES for one in prepared.signing)
             assert prepared.encryption is None or isinstance(prepared.encryption.public, ec.EllipticCurvePublicKey)
+            for alg, found in prepared.by_wrap.items():
+                assert found.wrap == alg
+                assert encrypt("a.b.c", found, "A128CBC-HS256").count(".") == 4
             assert all(len(problem) < 400 for problem in prepared.problems if "private member" not in problem)
 
     hold(examples, KEY_SETS | st.binary() | st.dictionaries(ANY_TEXT, JSON).flatmap(written), check)

@@ -117,14 +117,6 @@ def test_stringified_blocks_are_texts_that_hold_the_same(world: World) -> None:
     assert json.loads(found["TPAuthInfo"]) == TP_AUTH_INFO
 
 
-@pytest.mark.parametrize("enc", ["A256GCM", "A256CBC-HS512"])
-def test_it_is_never_encrypted(world: World, enc: str) -> None:
-    """R-15: compact JWS, not encrypted; D22 is about userinfo."""
-    rp = world.registers(generations=("legacy",), legacy_until=FAR, userinfo_encryption_enc=enc)
-    world.tokens(rp)
-    assert payload(world.userinfo(rp))["AuthInfo"] == AUTH_INFO
-
-
 @pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "application/json", None])
 def test_a_body_is_ignored(holder: World, content_type: str | None) -> None:
     """R-15: a scope in the body is ignored; Spec 4.4 says the same of userinfo."""

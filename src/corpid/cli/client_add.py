@@ -64,7 +64,17 @@ IdTokenEnc = Annotated[
     str | None, typer.Option(help="How ID tokens are encrypted: A256CBC-HS512 (default) or A256GCM.")
 ]
 UserinfoSigning = Annotated[str | None, typer.Option(help="How userinfo is signed where it need not be: ES256.")]
-UserinfoEnc = Annotated[str | None, typer.Option(help="Encrypt userinfo too: A256GCM or A256CBC-HS512.")]
+UserinfoAlg = Annotated[
+    str | None,
+    typer.Option(
+        help="How keys of userinfo are wrapped. Default: as its key says. Legacy encrypts only if this is ECDH-ES, "
+        "RSA-OAEP or RSA-OAEP-256."
+    ),
+]
+UserinfoEnc = Annotated[
+    str | None,
+    typer.Option(help="Encrypt userinfo too: A256GCM or A256CBC-HS512; at legacy also A128GCM or A128CBC-HS256."),
+]
 Stringified = Annotated[
     bool | None,
     typer.Option("--stringified-blocks/--no-stringified-blocks", help="Blocks of userinfo are strings that hold JSON."),
@@ -97,6 +107,7 @@ def add(
     id_token_encryption_alg: IdTokenAlg = None,
     id_token_encryption_enc: IdTokenEnc = None,
     userinfo_signing_alg: UserinfoSigning = None,
+    userinfo_encryption_alg: UserinfoAlg = None,
     userinfo_encryption_enc: UserinfoEnc = None,
     stringified_blocks: Stringified = None,
     context_type: ContextType = None,
@@ -113,6 +124,7 @@ def add(
         "pkce": pkce, "pkce_optional_until": pkce_optional_until,
         "subject": subject, "id_token_encryption_alg": id_token_encryption_alg,
         "id_token_encryption_enc": id_token_encryption_enc, "userinfo_signing_alg": userinfo_signing_alg,
+        "userinfo_encryption_alg": userinfo_encryption_alg,
         "userinfo_encryption_enc": userinfo_encryption_enc, "stringified_blocks": stringified_blocks,
         "context_types": context_type or None, "context_type_rule": context_type_rule,
         "assurance_level": assurance_level, "sector": sector,
@@ -191,9 +203,10 @@ def _interface(client: Client, generation: Generation, chosen: Settings) -> Iter
     if generation.acr_told:
         yield f"acr is {assurance.urn(chosen.acr_prefix, client.assurance_level)}"
     for resource in generation.resources:
-        enc = client.userinfo_encryption_enc if resource.encryptable else None
-        is_signed = generation.userinfo_signed or client.userinfo_signing_alg or enc
-        yield f"{resource.name} is {'signed' if is_signed else 'JSON'}{f', encrypted with {enc}' if enc else ''}"
+        nesting = resource.nesting(client.userinfo_encryption_alg, client.userinfo_encryption_enc)
+        is_signed = generation.userinfo_signed or client.userinfo_signing_alg or nesting
+        how = f", encrypted with {', '.join(filter(None, (nesting.alg, nesting.enc)))}" if nesting else ""
+        yield f"{resource.name} is {'signed' if is_signed else 'JSON'}{how}"
         blocks = [name for scope, name in resource.claim_names.items() if scope in client.scopes or not resource.scoped]
         if client.stringified_blocks and blocks:
             yield f"blocks of {resource.name} are text that holds JSON: {', '.join(blocks)}"

@@ -33,6 +33,8 @@ ENTITY_TYPE: Final = values.one_of("UEN", "NON-UEN", "GSTN")
 ENTITY_STATUS: Final = values.one_of("Registered", "Deregistered", "Withdrawn", empty=True)
 URI: Final = values.identifier(2048, r"[!-~]", "printable ASCII")
 ENCRYPTION: Final = values.one_of("A256CBC-HS512", "A256GCM")
+USERINFO_ENCRYPTION: Final = values.one_of("A256GCM", "A256CBC-HS512", "A128GCM", "A128CBC-HS256")
+KEY_ENCRYPTION: Final = values.identifier(32, r"[A-Za-z0-9+-]", "letters, digits, + -")
 WRAP: Final = values.one_of("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW", "key")
 NOTHING: Final = "none"
 OWN_FACTORS: Final = frozenset({"password", "password_hash", "totp_secret"})
@@ -206,7 +208,8 @@ SECTIONS: Final[dict[str, Section]] = {
             "id_token_encryption_alg": Key(member="id_token_encryption_alg", read=WRAP, clearable=True),
             "id_token_encryption_enc": Key(member="id_token_encryption_enc", read=ENCRYPTION),
             "userinfo_signing_alg": Key(member="userinfo_signing_alg", read=values.one_of("ES256"), clearable=True),
-            "userinfo_encryption_enc": Key(member="userinfo_encryption_enc", read=ENCRYPTION, clearable=True),
+            "userinfo_encryption_alg": Key(member="userinfo_encryption_alg", read=KEY_ENCRYPTION, clearable=True),
+            "userinfo_encryption_enc": Key(member="userinfo_encryption_enc", read=USERINFO_ENCRYPTION, clearable=True),
             "stringified_blocks": Key(member="stringified_blocks", read=values.yes_or_no),
             "context_types": Key(member="context_types", read=values.texts(values.identifier(64), least=1)),
             "context_type_rule": Key(member="context_type_rule", read=values.one_of("required", "optional", "refused")),

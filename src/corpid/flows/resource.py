@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from corpid.flows.provider import Provider
     from corpid.protocol.access_token import AccessToken
     from corpid.protocol.dpop import Proof
-    from corpid.protocol.generations import Generation, Resource
+    from corpid.protocol.generations import Generation, Nesting, Resource
     from corpid.protocol.records import Client
 
 
@@ -61,13 +61,14 @@ async def read(
     claims = userinfo.claims(token, client, blocks, issuer=provider.policy.base_url, now=int(now))
     if resource.entity_member is not None:
         claims[resource.entity_member] = entity_attributes(acting.entity, token.scopes)
-    content, enc = msgspec.json.encode(claims), client.userinfo_encryption_enc if resource.encryptable else None
-    if not (generation.userinfo_signed or client.userinfo_signing_alg or enc):
+    content = msgspec.json.encode(claims)
+    nesting = resource.nesting(client.userinfo_encryption_alg, client.userinfo_encryption_enc)
+    if not (generation.userinfo_signed or client.userinfo_signing_alg or nesting):
         return Answer(content=content, client_id=client.client_id, signed=False)
     ring = await provider.own_keys.ring(now)
     answer = ring.sign(content, "JWT")
-    if enc is not None:
-        answer = await _encrypt(provider, client, answer, enc, now)
+    if nesting is not None:
+        answer = await _encrypt(provider, client, answer, nesting, now)
     return Answer(content=answer.encode("ascii"), client_id=client.client_id, signed=True)
 
 
@@ -138,13 +139,14 @@ async def _blocks(
     return blocks
 
 
-async def _encrypt(provider: Provider, client: Client, answer: str, enc: str, now: float) -> str:
+async def _encrypt(provider: Provider, client: Client, answer: str, nesting: Nesting, now: float) -> str:
     try:
         keys = await provider.client_keys.current(client, now=now)
     except KeySetUnavailable as error:
         raise no_key_set(provider, str(error)) from None
-    key = await encryption_key(provider, client, keys, None, now=now)
+    key = await encryption_key(provider, client, keys, nesting.alg, now=now)
     if key is None:
-        raise ServerError("the key set of this client has no usable key with use enc")
+        fit = f" and alg {nesting.alg}" if nesting.alg else ""
+        raise ServerError(f"the key set of this client has no usable key with use enc{fit}")
     repeated = provider.policy.replicated_claims(client.client_id)
-    return encryption.encrypt(answer, key, enc, claims=repeated)
+    return encryption.encrypt(answer, key, nesting.enc, claims=repeated)

@@ -1,14 +1,17 @@
-"""Compact JWE towards a client's key: ECDH-ES with key wrapping (RFC 7516, RFC 7518 §4.6)."""
+"""Compact JWE towards a client's key: ECDH-ES, alone or with key wrapping, and RSA-OAEP (RFC 7516, RFC 7518 §4.3, §4.6)."""
 
 from __future__ import annotations
 
 import hmac
+from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from cryptography.hazmat.primitives import hashes, padding
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.concatkdf import ConcatKDFHash
@@ -18,41 +21,56 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from corpid.jose.encoding import base64url
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from corpid.jose.keys import EncryptionKey
 
 CONTENT_ENCRYPTIONS: Final = ("A256CBC-HS512", "A256GCM")
+"""what ID tokens, and userinfo in all generations but the oldest, can be encrypted with (D21, D22)"""
 _WRAP_BYTES: Final[Mapping[str, int]] = MappingProxyType(
     {"ECDH-ES+A128KW": 16, "ECDH-ES+A192KW": 24, "ECDH-ES+A256KW": 32}
 )
-_TAG_BYTES: Final[Mapping[str, int]] = MappingProxyType({"A256CBC-HS512": 32, "A256GCM": 16})
+_OAEP: Final = MappingProxyType(
+    {
+        "RSA-OAEP": OAEP(MGF1(hashes.SHA1()), hashes.SHA1(), None),  # noqa: S303 - RFC 7518 §4.3 says so
+        "RSA-OAEP-256": OAEP(MGF1(hashes.SHA256()), hashes.SHA256(), None),
+    }
+)
 NO_CLAIMS: Final[Mapping[str, str]] = MappingProxyType({})
 _random = AESGCM.generate_key
 """so many random bits, from where the ephemeral key comes from too"""
 
 
 def encrypt(token: str, key: EncryptionKey, enc: str, *, claims: Mapping[str, str] = NO_CLAIMS) -> str:
-    """Nest a signed JWT in a JWE for this key; `enc` is one of CONTENT_ENCRYPTIONS.
+    """Nest a signed JWT in a JWE for this key; `enc` is one of ENCRYPTIONS.
 
     `claims` are those of the JWT that the header repeats. Source: RFC 7519 §5.2, §5.3, RFC 7516 §5.1, D21
     """
-    ephemeral = ec.generate_private_key(key.public.curve)
-    header = {
-        "alg": key.wrap,
-        "enc": enc,
-        "kid": key.kid,
-        "typ": "JWT",
-        "cty": "JWT",
-        **claims,
-        "epk": {"kty": "EC", "crv": key.curve_name, **_coordinates(ephemeral.public_key())},
-    }
+    content = ENCRYPTIONS[enc]
+    content_key, wrapped, agreed = _keys(key, enc, content.key_bits)
+    header = {"alg": key.wrap, "enc": enc, "kid": key.kid, "typ": "JWT", "cty": "JWT", **claims, **agreed}
     protected = base64url(msgspec.json.encode(header))
-    encrypt_content = _cbc_hmac if enc == "A256CBC-HS512" else _gcm
-    content_key, iv, sealed = encrypt_content(token.encode("ascii"), protected.encode("ascii"))
-    wrapped = aes_key_wrap(_agreed(ephemeral, key), content_key)
-    tag = _TAG_BYTES[enc]
+    iv, sealed = content.seal(content_key, token.encode("ascii"), protected.encode("ascii"))
+    tag = content.tag_bytes
     return ".".join((protected, *map(base64url, (wrapped, iv, sealed[:-tag], sealed[-tag:]))))
+
+
+def _keys(key: EncryptionKey, enc: str, bits: int) -> tuple[bytes, bytes, dict[str, object]]:
+    """The content key, how the recipient gets it, and the header members that this needs (RFC 7516 §5.1)."""
+    if isinstance(key.public, rsa.RSAPublicKey):
+        content_key = _key_of(bits)
+        return content_key, key.public.encrypt(content_key, _OAEP[key.wrap]), {}
+    ephemeral = ec.generate_private_key(key.public.curve)
+    header: dict[str, object] = {"epk": {"kty": "EC", "crv": key.curve_name, **_coordinates(ephemeral.public_key())}}
+    secret = ephemeral.exchange(ec.ECDH(), key.public)
+    if key.wrap not in _WRAP_BYTES:
+        return _derived(secret, enc, bits // 8), b"", header
+    content_key = _key_of(bits)
+    return content_key, aes_key_wrap(_derived(secret, key.wrap, _WRAP_BYTES[key.wrap]), content_key), header
+
+
+def _key_of(bits: int) -> bytes:
+    return _random(bits) if bits <= 256 else _random(bits // 2) + _random(bits // 2)
 
 
 def _coordinates(public: ec.EllipticCurvePublicKey) -> dict[str, str]:
@@ -61,26 +79,48 @@ def _coordinates(public: ec.EllipticCurvePublicKey) -> dict[str, str]:
     return {"x": base64url(point[:half]), "y": base64url(point[half:])}
 
 
-def _agreed(ephemeral: ec.EllipticCurvePrivateKey, key: EncryptionKey) -> bytes:
-    """The key that wraps: Concat KDF over the shared secret, without party information (RFC 7518 §4.6.2)."""
-    size = _WRAP_BYTES[key.wrap]
-    alg, nobody = key.wrap.encode("ascii"), bytes(4)
-    info = len(alg).to_bytes(4, "big") + alg + nobody + nobody + (8 * size).to_bytes(4, "big")
-    secret = ephemeral.exchange(ec.ECDH(), key.public)
+def _derived(secret: bytes, algorithm: str, size: int) -> bytes:
+    """Concat KDF over the shared secret, without party information; `algorithm` is enc if nothing is wrapped.
+
+    Source: RFC 7518 §4.6.2
+    """
+    name, nobody = algorithm.encode("ascii"), bytes(4)
+    info = len(name).to_bytes(4, "big") + name + nobody + nobody + (8 * size).to_bytes(4, "big")
     return ConcatKDFHash(algorithm=hashes.SHA256(), length=size, otherinfo=info).derive(secret)
 
 
-def _cbc_hmac(text: bytes, authenticated: bytes) -> tuple[bytes, bytes, bytes]:
-    """Content key, iv, and ciphertext with its tag: A256CBC-HS512 (RFC 7518 §5.2.2.1)."""
-    mac_key, cipher_key, iv = _random(256), _random(256), _random(128)
+def _cbc_hmac(key: bytes, text: bytes, authenticated: bytes, *, digest: str) -> tuple[bytes, bytes]:
+    """iv, and ciphertext with its tag; of the key one half is the MAC's, the other the cipher's (RFC 7518 §5.2.2.1)."""
+    half = len(key) // 2
+    mac_key, cipher_key, iv = key[:half], key[half:], _random(128)
     padder = padding.PKCS7(128).padder()
-    encryptor = Cipher(algorithms.AES256(cipher_key), modes.CBC(iv)).encryptor()
+    encryptor = Cipher(algorithms.AES(cipher_key), modes.CBC(iv)).encryptor()
     sealed = encryptor.update(padder.update(text) + padder.finalize()) + encryptor.finalize()
     covered = authenticated + iv + sealed + (8 * len(authenticated)).to_bytes(8, "big")
-    return mac_key + cipher_key, iv, sealed + hmac.digest(mac_key, covered, "sha512")[:32]
+    return iv, sealed + hmac.digest(mac_key, covered, digest)[:half]
 
 
-def _gcm(text: bytes, authenticated: bytes) -> tuple[bytes, bytes, bytes]:
-    """Content key, iv, and ciphertext with its tag: A256GCM (RFC 7518 §5.3)."""
-    content_key, iv = _random(256), _random(128)[:12]
-    return content_key, iv, AESGCM(content_key).encrypt(iv, text, authenticated)
+def _gcm(key: bytes, text: bytes, authenticated: bytes) -> tuple[bytes, bytes]:
+    """iv, and ciphertext with its tag (RFC 7518 §5.3)."""
+    iv = _random(128)[:12]
+    return iv, AESGCM(key).encrypt(iv, text, authenticated)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ContentEncryption:
+    """One JWE enc: the size of its key and of its tag, and how content is sealed (RFC 7518 §5.1)."""
+
+    key_bits: int
+    tag_bytes: int
+    seal: Callable[[bytes, bytes, bytes], tuple[bytes, bytes]]
+
+
+ENCRYPTIONS: Final[Mapping[str, _ContentEncryption]] = MappingProxyType(
+    {
+        "A128CBC-HS256": _ContentEncryption(key_bits=256, tag_bytes=16, seal=partial(_cbc_hmac, digest="sha256")),
+        "A128GCM": _ContentEncryption(key_bits=128, tag_bytes=16, seal=_gcm),
+        "A256CBC-HS512": _ContentEncryption(key_bits=512, tag_bytes=32, seal=partial(_cbc_hmac, digest="sha512")),
+        "A256GCM": _ContentEncryption(key_bits=256, tag_bytes=16, seal=_gcm),
+    }
+)
+"""by the JWE enc"""

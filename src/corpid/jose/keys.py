@@ -9,16 +9,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from corpid.jose.algorithms import BY_CURVE, Algorithm
 from corpid.jose.encoding import base64url, from_base64url, json_object
 from corpid.jose.errors import JoseError, KeySetError, UnfitKid, UnusableKey
+from corpid.jose.rsa_keys import import_rsa_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "AGREEMENT",
+    "RSA",
     "WRAPS",
     "ClientKeySet",
     "EncryptionKey",
@@ -35,6 +38,11 @@ _KID: Final = re.compile(rf"[\x20-\x7e]{{0,{KID_CHARACTERS}}}")
 _PRIVATE_MEMBERS: Final = frozenset({"d", "k", "p", "q", "dp", "dq", "qi", "oth"})
 WRAPS: Final = ("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW")
 """how a content key is wrapped (the JWE alg), weakest first; a key without alg takes the strongest (D21)"""
+AGREEMENT: Final = "ECDH-ES"
+"""the JWE alg that wraps nothing: the agreed key is the content key"""
+RSA: Final = ("RSA-OAEP", "RSA-OAEP-256")
+_ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"EC": (*WRAPS, AGREEMENT), "RSA": RSA})
+"""kty → the JWE algs that such a key can be used with"""
 _ENCRYPTION_CURVES: Final[Mapping[str, int]] = MappingProxyType({"P-256": 1, "P-384": 2, "P-521": 3})
 
 
@@ -54,7 +62,8 @@ class EncryptionKey:
     kid: str
     wrap: str
     curve_name: str
-    public: ec.EllipticCurvePublicKey
+    """empty: an RSA key"""
+    public: ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +72,7 @@ class ClientKeySet:
 
     signing: tuple[VerificationKey, ...]
     encryption: EncryptionKey | None
-    """the one to use where nothing else was registered"""
+    """the one to use if nothing else was registered; its alg is one of WRAPS"""
     by_wrap: Mapping[str, EncryptionKey]
     """JWE alg → the strongest key that may be used with it; a key without alg stands under each"""
     problems: tuple[str, ...]
@@ -120,20 +129,30 @@ def _verification_key(jwk: dict[str, object], kid: str | None) -> VerificationKe
 
 
 def _encryption_keys(jwk: dict[str, object], kid: str | None) -> list[EncryptionKey]:
-    """The key once for each wrap that it may be used with: for its alg, without one for all of them (D21)."""
+    """The key once for each JWE alg that it may be used with: for its own, without one for all of its kind (D21)."""
     if kid is None:
         raise UnusableKey("an encryption key needs a kid")
-    wraps = [wrap for wrap in WRAPS if jwk.get("alg", wrap) == wrap]
+    possible = _ALGORITHMS["RSA" if jwk.get("kty") == "RSA" else "EC"]
+    wraps = [wrap for wrap in possible if jwk.get("alg", wrap) == wrap]
     if not wraps:
-        raise UnusableKey(f"alg is not one of {', '.join(WRAPS)}")
+        raise UnusableKey(f"alg is not one of {', '.join(possible)}")
+    curve_name, public = _encryption_key(jwk)
+    return [EncryptionKey(kid=kid, wrap=wrap, curve_name=curve_name, public=public) for wrap in wraps]
+
+
+def _encryption_key(jwk: dict[str, object]) -> tuple[str, ec.EllipticCurvePublicKey | rsa.RSAPublicKey]:
+    if jwk.get("kty") == "RSA":
+        return "", import_rsa_key(jwk)
     public, algorithm = import_public_key(jwk)
     if algorithm.curve_name not in _ENCRYPTION_CURVES:
         raise UnusableKey(f"an encryption key is on one of {', '.join(_ENCRYPTION_CURVES)}")
-    return [EncryptionKey(kid=kid, wrap=wrap, curve_name=algorithm.curve_name, public=public) for wrap in wraps]
+    return algorithm.curve_name, public
 
 
 def _strength(key: EncryptionKey) -> tuple[int, int]:
-    return _ENCRYPTION_CURVES[key.curve_name], WRAPS.index(key.wrap)
+    """Of keys of one kind: the curve, or the bits; then the wrap."""
+    wrap = WRAPS.index(key.wrap) if key.wrap in WRAPS else 0
+    return _ENCRYPTION_CURVES.get(key.curve_name, key.public.key_size), wrap
 
 
 def _strongest(keys: list[EncryptionKey], wraps: tuple[str, ...] = WRAPS) -> EncryptionKey | None:
@@ -188,7 +207,9 @@ def parse_client_key_set(text: str | bytes) -> ClientKeySet:
     return ClientKeySet(
         signing=tuple(signing),
         encryption=_strongest(encryption),
-        by_wrap=MappingProxyType({wrap: key for wrap in WRAPS if (key := _strongest(encryption, (wrap,)))}),
+        by_wrap=MappingProxyType(
+            {wrap: key for wraps in _ALGORITHMS.values() for wrap in wraps if (key := _strongest(encryption, (wrap,)))}
+        ),
         problems=tuple(problems),
         faults=tuple(faults),
     )

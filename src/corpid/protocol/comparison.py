@@ -97,7 +97,10 @@ def _resource(resource: Resource) -> str:
     blocks = [f"`{member}` {f'by scope `{scope}`' if scoped else 'whatever the scopes'}" for scope, member in names]
     if resource.entity_member is not None:
         blocks.append(f"`{resource.entity_member}` by scopes `entity.*`")
-    nested = "nested in a JWE where the client registered for that" if resource.encryptable else "never nested in a JWE"
+    nested = "nested in a JWE where the client registered for that"
+    if not resource.encrypted_by_enc:
+        *most, last = map(_words, resource.encryption_algs)
+        nested = f"nested in a JWE only for a client that names {', '.join(most)} or {last}"
     return f"`{resource.path}` ({', '.join(blocks)}; {nested})"
 
 

@@ -11,11 +11,20 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from corpid.jose.keys import WRAPS
+from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
+from corpid.jose.keys import AGREEMENT, RSA, WRAPS
 from corpid.protocol.scopes import SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nesting:
+    """A JWE around a signed answer; without `alg` it is that of the client's key (D21, D22)."""
+
+    alg: str | None
+    enc: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +39,21 @@ class Resource:
     """scope → name of the member that carries its block"""
     entity_member: str | None = None
     """name of the member that carries what entity.* scopes grant; a token without one is refused (D26)"""
-    encryptable: bool = True
-    """whether a client may have the answer nested in a JWE (D22)"""
     scoped: bool = True
     """each block needs its scope; else every block is there, whatever the scopes"""
+    encryption_algs: tuple[str, ...] = WRAPS
+    """the JWE algs with which a client may have the answer nested (D22)"""
+    encryption_encs: tuple[str, ...] = CONTENT_ENCRYPTIONS
+    encrypted_by_enc: bool = True
+    """a client that names none of these algs, but an enc, has it nested with the alg of its key; else it is signed only"""
+
+    def nesting(self, alg: str | None, enc: str | None) -> Nesting | None:
+        """How the answer is nested for a client that registered this alg and enc; None: it is not. D22"""
+        if enc is None or enc not in self.encryption_encs:
+            return None
+        if alg in self.encryption_algs:
+            return Nesting(alg=alg, enc=enc)
+        return Nesting(alg=None, enc=enc) if self.encrypted_by_enc else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +137,10 @@ AUTHORIZATION_INFO: Final = Resource(
     path="/authorization-info",
     metadata_names=("authorization-info_endpoint", "userinfo_endpoint"),
     claim_names=MappingProxyType({"authinfo": "AuthInfo", "tpauthinfo": "TPAuthInfo"}),
-    encryptable=False,
     scoped=False,
+    encryption_algs=(AGREEMENT, *RSA),
+    encryption_encs=tuple(ENCRYPTIONS),
+    encrypted_by_enc=False,
 )
 
 ALGORITHMS: Final = ("ES256", "ES256K", "ES384", "ES512")

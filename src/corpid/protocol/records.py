@@ -43,6 +43,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """None: as the generation says"""
     userinfo_encryption_enc: str | None = None
     """nests the signed answer in a JWE (D22)"""
+    userinfo_encryption_alg: str | None = None
+    """how its content keys are wrapped; None: as the encryption key says, where that is enough (D22)"""
     stringified_blocks: bool = False
     context_types: tuple[str, ...] = ("APP_AUTHENTICATION_DEFAULT",)
     context_type_rule: ContextTypeRule = "required"

@@ -13,17 +13,18 @@ from corpid.jose.encoding import json_object
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS
 from corpid.jose.errors import JoseError
 from corpid.jose.keys import WRAPS, ClientKeySet, KeySetError, parse_client_key_set, private_members
+from corpid.protocol import userinfo_encryption
 from corpid.protocol.assurance import LEVELS
 from corpid.protocol.client_urls import UnfitUrl, check_key_set_url, check_redirect_uri, shown
 from corpid.protocol.context_types import CONTEXT_TYPES
 from corpid.protocol.generations import GENERATIONS, Generation
 from corpid.protocol.id_token import ALG_OF_KEY
+from corpid.protocol.records import Client
 from corpid.protocol.scopes import SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from corpid.protocol.records import Client
 
 USERINFO_SIGNING: Final = ("ES256",)
 """what userinfo can be signed with (D22)"""
@@ -35,7 +36,7 @@ _CLOSED_LISTS: Final[Mapping[str, Collection[str]]] = MappingProxyType(
         "id_token_encryption_alg": (*WRAPS, ALG_OF_KEY),
         "id_token_encryption_enc": CONTENT_ENCRYPTIONS,
         "userinfo_signing_alg": USERINFO_SIGNING,
-        "userinfo_encryption_enc": CONTENT_ENCRYPTIONS,
+        "userinfo_encryption_enc": userinfo_encryption.ENCS,
     }
 )
 """member → the values that are implemented; nothing else can be registered"""
@@ -60,6 +61,8 @@ class Rules:
 
 
 PLAIN_RULES: Final = Rules()
+_ENCRYPTED_USERINFO: Final = ("generations", userinfo_encryption.ALG, userinfo_encryption.ENC)
+"""the members on which it depends how userinfo is encrypted"""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -135,6 +138,22 @@ def used(client: Client, rules: Rules) -> tuple[Generation, ...]:
     return named or unnamed
 
 
+def new_client(rules: Rules, fields: Mapping[str, object]) -> dict[str, object]:
+    """The members of a new client of which `fields` say something, and what the rules give it besides.
+
+    An encryption of userinfo that would have no effect in the generations it names is left out. D22
+    """
+    members = {**rules.new_client, **fields}
+    given = {name: members[name] for name in _ENCRYPTED_USERINFO if name in members}
+    drafted = Client(client_id="", name="", redirect_uris=(), **given)  # type: ignore[arg-type]
+    registered = drafted.userinfo_encryption_alg, drafted.userinfo_encryption_enc
+    if userinfo_encryption.ENC not in fields and not userinfo_encryption.takes_effect(
+        *registered, used(drafted, rules)
+    ):
+        members.pop(userinfo_encryption.ENC, None)
+    return members
+
+
 def _faults(client: Client, rules: Rules) -> Iterator[Fault]:
     if not client.redirect_uris:
         yield Fault("redirect_uris", "at least one is needed")
@@ -150,6 +169,8 @@ def _faults(client: Client, rules: Rules) -> Iterator[Fault]:
         if client.generations.count(name) > 1:
             yield Fault("generations", f"{name} is named more than once: once is enough")
     yield from _ending_faults(client, rules)
+    registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
+    yield from (Fault(*found) for found in userinfo_encryption.faults(*registered, used(client, rules)))
     if "openid" not in client.scopes:
         yield Fault("scopes", "openid is always needed")
     if not client.context_types:
@@ -241,8 +262,10 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Faul
     fitting = f", a kid, and the alg {wrap} or none" if wrap else " and a kid"
     if encrypted and keys.encryption_for(wrap) is None:
         yield Fault("jwks", f"no usable encryption key for ID tokens: an EC key with use enc{fitting}{remarks}")
-    elif client.userinfo_encryption_enc and keys.encryption is None:
-        yield Fault("jwks", f"no usable encryption key for userinfo: an EC key with use enc and a kid{remarks}")
+        return
+    registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
+    for needed in userinfo_encryption.missing_keys(*registered, used(client, rules), keys):
+        yield Fault("jwks", f"no usable encryption key for userinfo: {needed}{remarks}")
 
 
 def _unaccepted(client: Client, rules: Rules, algorithms: set[str]) -> Iterator[Fault]:

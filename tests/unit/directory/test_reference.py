@@ -14,6 +14,7 @@ from corpid.jose.encryption import CONTENT_ENCRYPTIONS
 from corpid.jose.keys import WRAPS
 from corpid.protocol.generations import GENERATIONS
 from corpid.protocol.registration import USERINFO_SIGNING
+from corpid.protocol.userinfo_encryption import ALGS, ENCS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -48,7 +49,8 @@ def test_the_reference_names_the_keys_of_third_parties(part: str) -> None:
         ("id_token_encryption_alg", WRAPS),
         ("id_token_encryption_enc", CONTENT_ENCRYPTIONS),
         ("userinfo_signing_alg", USERINFO_SIGNING),
-        ("userinfo_encryption_enc", CONTENT_ENCRYPTIONS),
+        ("userinfo_encryption_enc", ENCS),
+        ("userinfo_encryption_alg", ALGS),
     ],
 )
 def test_a_file_may_name_and_the_reference_names_all_that_can_be_registered(key: str, known: Collection[str]) -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from joserfc import jws
-from joserfc.jwk import ECKey
+from joserfc.jwk import ECKey, RSAKey
 
 CURVES: Final = {"ES256": "P-256", "ES256K": "secp256k1", "ES384": "P-384", "ES512": "P-521"}
 REGISTRY: Final = jws.JWSRegistry(algorithms=list(CURVES), strict_check_header=False)
@@ -24,7 +24,13 @@ def key(curve: str = "P-256", number: int = 0) -> ECKey:
     return _made(curve, number)
 
 
-def public_jwk(private: ECKey, **members: Any) -> dict[str, Any]:
+@cache
+def rsa_key(bits: int = 2048, _number: int = 0) -> RSAKey:
+    """A private RSA key, the same one for the same arguments."""
+    return RSAKey.generate_key(bits)
+
+
+def public_jwk(private: ECKey | RSAKey, **members: Any) -> dict[str, Any]:
     return {**private.as_dict(private=False), **members}
 
 

@@ -10,8 +10,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc.jwk import ECKey
 
 from corpid.jose.errors import MalformedToken, UnusableKey
-from corpid.jose.keys import KeySetError, import_public_key, parse_client_key_set, private_members, thumbprint
-from tests.unit.jose.signed import CURVES, b64, key, key_set, private_jwk, public_jwk
+from corpid.jose.keys import WRAPS, KeySetError, import_public_key, parse_client_key_set, private_members, thumbprint
+from corpid.jose.rsa_keys import import_rsa_key
+from tests.unit.jose.signed import CURVES, b64, key, key_set, private_jwk, public_jwk, rsa_key
 
 SIZES = {"P-256": 32, "secp256k1": 32, "P-384": 48, "P-521": 66}
 P256 = public_jwk(key())
@@ -99,6 +100,11 @@ def enc(curve: str = "P-256", number: int = 0, **members: Any) -> dict[str, Any]
     return public_jwk(key(curve, number), **{"use": "enc", "kid": f"{curve}-{number}", **members})
 
 
+def rsa(bits: int = 2048, number: int = 0, **members: Any) -> dict[str, Any]:
+    described = {"use": "enc", "kid": f"RSA-{number}", **members}
+    return public_jwk(rsa_key(bits, number), **{name: value for name, value in described.items() if value is not None})
+
+
 def test_a_key_set_is_sorted_into_signing_keys_and_one_encryption_key() -> None:
     """A key without alg: its curve decides (D8); without alg to encrypt: A256KW (D21)."""
     prepared = parse_client_key_set(key_set(sig(kid="a"), sig("P-521", alg="ES512"), enc()))
@@ -164,8 +170,18 @@ LEFT_OUT: dict[str, tuple[object, str]] = {
     "a broken point": (sig() | {"x": b64(bytes(32))}, "no point on the curve"),
     "to encrypt, without kid": (public_jwk(key(), use="enc"), "an encryption key needs a kid"),
     "to encrypt, on secp256k1": (enc("secp256k1"), "an encryption key is on one of P-256, P-384, P-521"),
-    "to encrypt, directly": (enc(alg="ECDH-ES"), "alg is not one of ECDH-ES\\+A128KW"),
-    "to encrypt, by RSA": (enc(alg="RSA-OAEP"), "alg is not one of"),
+    "to encrypt, an EC key by RSA": (enc(alg="RSA-OAEP"), "alg is not one of ECDH-ES\\+A128KW"),
+    "to encrypt, an RSA key by agreement": (rsa(alg="ECDH-ES"), "alg is not one of RSA-OAEP, RSA-OAEP-256"),
+    "to encrypt, an RSA key of old": (rsa(alg="RSA1_5"), "alg is not one of RSA-OAEP, RSA-OAEP-256"),
+    "to encrypt, an RSA key without kid": (rsa(kid=None), "kid"),
+    "to encrypt, a short RSA key": (
+        {**rsa(), "n": b64(bytes([255]) * 128)},
+        "an RSA key has 2048 to 8192 bits, and this one 1024",
+    ),
+    "to encrypt, with a secret": (
+        {"kty": "oct", "use": "enc", "kid": "k", "alg": "dir"},
+        "alg is not one of",
+    ),
     "to encrypt, an alg that is an object": (enc(alg={"a": 1}), "alg is not one of"),
     "to encrypt, a curve that is a list": (enc() | {"crv": []}, "not an EC key"),
     "to encrypt, a broken point": (enc() | {"y": b64(bytes(32))}, "no point on the curve"),
@@ -248,3 +264,67 @@ def test_the_encryption_key_is_chosen_by_curve_then_wrap_then_order(given: list[
     prepared = parse_client_key_set(key_set(*given))
     assert prepared.encryption is not None
     assert prepared.encryption.kid == kid
+
+
+FOR_EACH_ALG = {
+    "an EC key without alg": ([enc()], {*WRAPS, "ECDH-ES"}, "ECDH-ES+A256KW"),
+    "an EC key for agreement alone": ([enc(alg="ECDH-ES")], {"ECDH-ES"}, None),
+    "an RSA key without alg": ([rsa()], {"RSA-OAEP", "RSA-OAEP-256"}, None),
+    "an RSA key for one alg": ([rsa(alg="RSA-OAEP-256")], {"RSA-OAEP-256"}, None),
+    "one of each kind": ([rsa(), enc(alg=A128)], {"RSA-OAEP", "RSA-OAEP-256", A128}, A128),
+}
+
+
+@pytest.mark.parametrize(("given", "algs", "default"), FOR_EACH_ALG.values(), ids=FOR_EACH_ALG.keys())
+def test_a_key_serves_its_own_alg_or_every_one_of_its_kind(
+    given: list[dict[str, Any]], algs: set[str], default: str | None
+) -> None:
+    """Spec 2.8, D21: what is for one userinfo of one generation is never the default for ID tokens."""
+    prepared = parse_client_key_set(key_set(*given))
+    assert prepared.problems == ()
+    assert {alg for alg in (*WRAPS, "ECDH-ES", "RSA-OAEP", "RSA-OAEP-256") if prepared.encryption_for(alg)} == algs
+    assert all(prepared.by_wrap[alg].wrap == alg for alg in algs)
+    assert (prepared.encryption.wrap if prepared.encryption else None) == default
+
+
+def test_of_several_rsa_keys_the_longest_is_used_then_the_first() -> None:
+    """D21, as of curves."""
+    given = (rsa(), rsa(3072, 1), rsa(3072, 1, kid="again"), rsa(number=2, alg="RSA-OAEP"))
+    prepared = parse_client_key_set(key_set(*given))
+    assert [prepared.by_wrap[alg].kid for alg in ("RSA-OAEP", "RSA-OAEP-256")] == ["RSA-1", "RSA-1"]
+
+
+def test_private_members_of_an_rsa_key_are_dropped_and_reported() -> None:
+    """D27"""
+    prepared = parse_client_key_set(key_set({**rsa_key().as_dict(private=True), "use": "enc", "kid": "mine"}))
+    assert prepared.problems == ("mine: private member d was dropped; replace this key",)
+    assert prepared.encryption_for("RSA-OAEP") is not None
+
+
+PUBLIC = rsa()
+NO_RSA_KEYS: dict[str, tuple[dict[str, object], str]] = {
+    "no n": ({name: value for name, value in PUBLIC.items() if name != "n"}, "the key has no n"),
+    "no e": ({name: value for name, value in PUBLIC.items() if name != "e"}, "the key has no e"),
+    "n that is a number": ({**PUBLIC, "n": 5}, "the key has no n"),
+    "an empty n": ({**PUBLIC, "n": ""}, "2048 to 8192 bits, and this one 0"),
+    "one bit too few": ({**PUBLIC, "n": b64(((1 << 2047) - 1).to_bytes(256))}, "and this one 2047"),
+    "one bit too many": ({**PUBLIC, "n": b64(((1 << 8193) - 1).to_bytes(1025))}, "and this one 8193"),
+    "an even n": ({**PUBLIC, "n": b64((1 << 2047).to_bytes(256))}, "no RSA key"),
+    "e of 1": ({**PUBLIC, "e": "AQ"}, "no RSA key"),
+    "an even e": ({**PUBLIC, "e": "AQAA"}, "no RSA key"),
+    "e of 0": ({**PUBLIC, "e": "AA"}, "no RSA key"),
+    "an e that costs whoever encrypts": ({**PUBLIC, "e": PUBLIC["n"]}, "no RSA key"),
+}
+
+
+@pytest.mark.parametrize(("jwk", "reason"), NO_RSA_KEYS.values(), ids=NO_RSA_KEYS.keys())
+def test_what_is_no_rsa_key_of_a_reasonable_size_is_refused(jwk: dict[str, object], reason: str) -> None:
+    """RFC 7518 §4.3, §6.3.1"""
+    with pytest.raises(UnusableKey, match=reason):
+        import_rsa_key(jwk)
+
+
+def test_the_numbers_of_an_rsa_key_are_canonical_base64url() -> None:
+    """RFC 7518 §6.3.1"""
+    with pytest.raises(MalformedToken):
+        import_rsa_key({**PUBLIC, "n": PUBLIC["n"] + "="})

@@ -15,7 +15,7 @@ from corpid.directory.records import Credentials, ThirdPartyGrant, User
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import COMMAND_LINE
 from corpid.protocol.records import Client
-from corpid.protocol.registration import PLAIN_RULES, RegistrationError, Rules, public_key_set, register
+from corpid.protocol.registration import PLAIN_RULES, RegistrationError, Rules, new_client, public_key_set, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -115,7 +115,7 @@ def _with_what_new_clients_get(document: Document, current: Current, rules: Rule
     clients = {
         key: entry
         if key in current.of("client")
-        else msgspec.structs.replace(entry, fields={**rules.new_client, **entry.fields})
+        else msgspec.structs.replace(entry, fields=new_client(rules, entry.fields))
         for key, entry in document.of("client").items()
     }
     return msgspec.structs.replace(document, entries={**document.entries, "client": clients})
