@@ -38,6 +38,7 @@ def test_a_whole_flow_goes_through_the_shipped_proxy(tmp_path: Path, name: str) 
     ):
         userinfo = asyncio.run(whole_flow(nodes))
         asyncio.run(_traced(nodes))
+        asyncio.run(_unread(nodes))
         status, found = nodes.doctor("--proxy", str(told))
     assert userinfo["iss"] == nodes.issuer
     # these tests call their machine localhost, and nothing else is to be said
@@ -55,6 +56,15 @@ async def _traced(nodes: Nodes) -> None:
         traced = {"traceparent": f"00-{FROM_OUTSIDE}-00f067aa0ba902b7-01"}
         answer = await rp.http.get(nodes.issuer + metadata.DISCOVERY_PATH, headers=traced)
     assert answer.status_code == 200
+
+
+async def _unread(nodes: Nodes) -> None:
+    """Bodies that a node does not read, and other requests between them on the proxy's kept connections (Spec 4.4)."""
+    async with outside(nodes) as (rp, _):
+        for size in (1, 4_000, 70_000, 120_000) * 10:
+            answer = await rp.http.post(f"{nodes.issuer}/userinfo", content=b"x" * size)
+            assert (answer.status_code, answer.content) == (401, b""), size
+            assert (await rp.http.get(nodes.issuer + metadata.DISCOVERY_PATH)).status_code == 200
 
 
 async def _pushed(nodes: Nodes, done: asyncio.Event) -> int:
