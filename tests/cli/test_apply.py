@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from corpid import settings
 from corpid.app import open_registry
+from corpid.cli.apply import DIRECTORY_BYTES
 from corpid.directory.records import Assignment, Credentials, Entity, Membership, User
 from corpid.ports import AuditEvent, Session, Upsert
 
@@ -159,6 +161,39 @@ def test_what_was_applied_is_in_the_audit_table_with_the_digest_of_the_file(term
 
 def test_a_file_that_cannot_be_read_is_one_sentence(terminal: Terminal) -> None:
     assert "missing.yaml cannot be read" in terminal.refused("apply", "missing.yaml")
+
+
+def test_what_is_no_regular_file_is_refused_at_once(terminal: Terminal) -> None:
+    """A device has no end, and a pipe without a writer holds whoever opens it; a link is what it leads to."""
+    os.mkfifo(terminal.folder / "pipe")
+    (terminal.folder / "link").symlink_to("/dev/zero")
+    (terminal.folder / "loop").symlink_to("loop")
+    for file in ("/dev/zero", "link", "pipe"):
+        assert f"{file} is a pipe, a socket or a device: name a regular file" in terminal.refused("apply", file)
+    assert f"{terminal.folder} is a directory: name a regular file" in terminal.refused("apply", str(terminal.folder))
+    assert "loop cannot be read: Too many levels of symbolic links" in terminal.refused("apply", "loop")
+    assert terminal.look(entities) == []
+
+
+def test_a_link_to_a_file_is_applied(terminal: Terminal) -> None:
+    """So configuration is handed to containers."""
+    terminal.file(SMALL, "there.yaml")
+    (terminal.folder / "here.yaml").symlink_to("there.yaml")
+    assert "+ user rina" in terminal.done("apply", "here.yaml")
+
+
+def test_a_file_beyond_the_limit_is_one_sentence(terminal: Terminal) -> None:
+    """256 MiB, also where the content comes from standard input; nothing after that is read."""
+    file = terminal.folder / "large.yaml"
+    with file.open("wb") as opened:
+        opened.truncate(DIRECTORY_BYTES + 1)
+    sentence = "is larger than 256 MiB: apply it in parts"
+    assert f"large.yaml {sentence}" in terminal.refused("apply", str(file))
+    with file.open("rb") as opened:
+        command = [sys.executable, "-c", "from corpid.cli import main; main()", "apply", "-"]
+        ended = subprocess.run(command, stdin=opened, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert f"standard input {sentence}" in ended.stderr
 
 
 @pytest.mark.full

@@ -185,6 +185,19 @@ def test_what_this_generation_does_not_serve_is_404(shared: World, path: str) ->
 
 
 @pytest.mark.parametrize(
+    "path", ["/.well-known/keys", "/.well-known/openid-configuration", "/mga/sps/oauth/oauth20/token", "/language/en"]
+)
+@pytest.mark.parametrize("slash", ["%2f", "%2F"])
+def test_a_path_with_an_encoded_slash_is_another_path(shared: World, path: str, slash: str) -> None:
+    """RFC 3986 §2.2: a proxy that keeps a path to itself does not know it by this spelling; D32."""
+    head, _, last = path.rpartition("/")
+    assert shared.run(shared.http.get(f"{ISSUER}{path}")).status_code != 404
+    for method in ("GET", "HEAD", "POST", "OPTIONS"):
+        answer = shared.run(shared.http.request(method, f"{ISSUER}{head}{slash}{last}"))
+        assert (answer.status_code, "set-cookie" in answer.headers) == (404, False)
+
+
+@pytest.mark.parametrize(
     ("generation", "path"),
     [
         ("legacy", "/request"),

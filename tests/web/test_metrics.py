@@ -23,6 +23,7 @@ from corpid.directory.access import OPERATOR
 from corpid.flows import key_rotation
 from corpid.web import metrics as told
 from corpid.web import server
+from corpid.web.addresses import OwnHosts
 from corpid.web.metrics import Metrics, Watched
 from corpid.web.trace_context import trace_id
 from tests.protocol.deployment import rp_keys
@@ -153,6 +154,50 @@ def test_the_provider_itself_serves_no_metrics_and_their_address_nothing_else(tm
             assert (await made.scraper.head("/metrics")).content == b""
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+@pytest.mark.parametrize("host", ["rebound.example", "rebound.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost", "10.0.0.1:{port}",
+                                  "127.0.0.1:{port}.rebound.example", "", "[::1]:{port}"])  # fmt: skip
+def test_under_another_host_name_there_are_no_metrics(tmp_path: Path, host: str, method: str) -> None:
+    """D35: a page whose name is made to resolve to this machine reads them otherwise (DNS rebinding)."""
+
+    async def story() -> None:
+        async with running(tmp_path) as made:
+            named = host.format(port=made.scraper.base_url.port)
+            answer = await made.scraper.request(method, "/metrics", headers={"Host": named})
+            assert answer.status_code == 421
+            assert "corpid_" not in answer.text
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed", "host", "reached", "fine"),
+    [
+        ("", (), "10.0.0.11:9464", ("10.0.0.11", 9464), True),
+        ("0.0.0.0:9464", (), "10.0.0.11:9464", ("10.0.0.11", 9464), True),
+        ("0.0.0.0:9464", (), "node1.internal:9464", ("10.0.0.11", 9464), False),
+        ("0.0.0.0:9464", ("node1.internal",), "Node1.Internal:9464", ("10.0.0.11", 9464), True),
+        ("0.0.0.0:9464", ("node1.internal:9464",), "node1.internal:9465", ("10.0.0.11", 9464), False),
+        ("node1.internal:9464", (), "node1.internal:9464", ("10.0.0.11", 9464), True),
+        ("node1.internal:9464", (), "node1.internal", ("10.0.0.11", 9464), False),
+        ("node1.internal:80", (), "node1.internal", ("10.0.0.11", 80), True),
+        ("127.0.0.1:9464", (), "localhost:9464", ("127.0.0.1", 9464), True),
+        ("10.0.0.11:9464", (), "localhost:9464", ("10.0.0.11", 9464), False),
+        ("[::1]:9464", (), "[::1]:9464", ("::1", 9464), True),
+        ("::1:9464", (), "localhost:9464", ("::1", 9464), True),
+        ("[2001:db8::1]:80", (), "[2001:DB8::1]", ("2001:db8::1", 80), True),
+        ("127.0.0.1:9464", (), "127.0.0.1:9464", None, True),
+        ("", (), "", None, False),
+        ("", (), "\xff" * 300, ("127.0.0.1", 9464), False),
+    ],
+)
+def test_an_address_of_its_own_answers_to_its_own_names(
+    address: str, allowed: tuple[str, ...], host: str, reached: tuple[str, int] | None, fine: bool
+) -> None:
+    """D35: as configured, as connected to, or as allowed; in any case of letters."""
+    assert OwnHosts(address, allowed).allows(host.encode("latin-1"), reached) is fine
 
 
 def test_fetches_of_relying_parties_keys_are_counted_by_outcome() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
@@ -18,6 +20,10 @@ from corpid.settings.presets import client_rules
 
 if TYPE_CHECKING:
     from corpid.flows.administration.applying import Applied
+
+DIRECTORY_BYTES: Final = 256 << 20
+"""of a file, which is about a million people; what it says takes many times as much memory"""
+_READ_BYTES: Final = 1 << 20
 
 
 def apply(
@@ -57,11 +63,32 @@ def export(
 
 def _read(file: Path) -> tuple[bytes, str]:
     if str(file) == "-":
-        return sys.stdin.buffer.read(), "standard input"
+        return _bounded(sys.stdin.buffer, "standard input"), "standard input"
     try:
-        return file.read_bytes(), str(file)
+        _refuse_another_kind(file, file.stat())  # a device may do something when it is opened
+        # Should it be another file by now: a FIFO without a writer would hold whoever opens it.
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+            _refuse_another_kind(file, os.fstat(opened.fileno()))
+            return _bounded(opened, str(file)), str(file)
     except OSError as error:
         output.fail(f"{file} cannot be read: {error.strerror}")
+
+
+def _refuse_another_kind(file: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        what = "a directory" if stat.S_ISDIR(found.st_mode) else "a pipe, a socket or a device"
+        output.fail(f"{file} is {what}: name a regular file, or write - and send the directory to standard input")
+
+
+def _bounded(opened: BinaryIO, name: str) -> bytes:
+    content = bytearray()
+    while piece := opened.read(_READ_BYTES):
+        content += piece
+        if len(content) > DIRECTORY_BYTES:
+            output.fail(
+                f"{name} is larger than {DIRECTORY_BYTES >> 20} MiB: apply it in parts, a section or some people each"
+            )
+    return bytes(content)
 
 
 async def _apply(content: bytes, name: str, *, dry_run: bool, prune: bool, development: bool) -> Applied:

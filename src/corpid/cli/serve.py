@@ -16,7 +16,7 @@ from corpid import app, engines, settings
 from corpid.cli import metrics_folder, output
 from corpid.cli.workers import REFUSED, supervise
 from corpid.web import access_log, server, tls, tracing
-from corpid.web.addresses import ClientAddresses
+from corpid.web.addresses import ClientAddresses, OwnHosts
 from corpid.web.connection_limits import Limits
 from corpid.web.crowd import files_for
 
@@ -119,6 +119,7 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
             from corpid.web import metrics  # noqa: PLC0415 - reads the folder's name when it is loaded
 
             measured = metrics.Metrics(os.environ.get(metrics_folder.VARIABLE))
+            measured.hosts = OwnHosts(chosen.metrics_address, chosen.allowed_hosts)
             await stack.enter_async_context(metrics.served(measured, listening.metrics))
         spans = await stack.enter_async_context(tracing.opened())
         application = await stack.enter_async_context(app.create(chosen, metrics=measured, spans=spans))

@@ -224,7 +224,7 @@ class Settings(BaseSettings):
     )
     metrics_address: Annotated[str, AfterValidator(checks.metrics_address)] = Field(
         default="",
-        description="HOST:PORT on which Prometheus metrics are told, apart from everything else; empty: nowhere. Keep it private.",
+        description="HOST:PORT where Prometheus asks, under this HOST, its address or one of allowed_hosts; empty: nowhere. Keep it private.",
     )
     audit_days: int = Field(
         default=0, ge=0, description="Days that `corpid maintenance prune` keeps audit entries; 0: for ever."

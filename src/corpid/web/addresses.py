@@ -93,6 +93,42 @@ class Hosts:
         return host.lower().removesuffix(f":{self._default_port}")
 
 
+class OwnHosts:
+    """The Host headers of an address that stands apart from the provider's, such as that of the metrics.
+
+    A page of another site can make a browser connect to it under a name of that site's own (DNS rebinding).
+    """
+
+    def __init__(self, address: str = "", allowed_hosts: Iterable[str] = ()) -> None:
+        """`address` is HOST:PORT as it was configured; empty: only what was connected to counts."""
+        host, _, port = address.rpartition(":")
+        self._named = Hosts(f"http://{_bracketed(host)}:{port}", allowed_hosts) if address else None
+
+    def allows(self, host: bytes, reached: tuple[str, int | None] | None) -> bool:
+        """Whether a Host header names the configured address, the one connected to, or an allowed host (D35)."""
+        if self._named is not None and self._named.allows(host):
+            return True
+        return reached is not None and host.decode("latin-1").lower() in _written(*reached)
+
+
+def _written(address: str, port: int | None) -> set[str]:
+    """How callers may write the address that they are connected to."""
+    names = {_bracketed(address)}
+    if _is_loopback(address):
+        names.add("localhost")
+    default = DEFAULT_PORTS["http"]
+    return {f"{name}:{port}" for name in names} | (names if port == default else set())
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def _is_loopback(text: str) -> bool:
+    address = _address(text) if ":" not in text else _address(f"[{text}]")
+    return address is not None and address.is_loopback
+
+
 def _port(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return port if (colon and not name.startswith("[")) or name.endswith("]") else ""

@@ -24,8 +24,9 @@ from corpid import __version__
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import StoreUnavailable
 from corpid.web import access_log
+from corpid.web.addresses import OwnHosts
 from corpid.web.connection_limits import Limits
-from corpid.web.middleware import NO_ENDPOINT
+from corpid.web.middleware import NO_ENDPOINT, named_hosts
 from corpid.web.server import Server
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ _CONNECTIONS: Final = 32
 """of whoever asks for metrics"""
 _REASONS: Final = 64
 """reasons that are told apart; what a mistake of ours adds beyond them counts as one"""
+_FOUND: Final = 200
+_REFUSALS: Final = {
+    400: b"A request must have exactly one Host header\n",
+    404: b"GET /metrics\n",
+    421: b"This host name is not served here: use the one in metrics_address, or name it in allowed_hosts\n",
+}
 
 
 def _nothing() -> int:
@@ -76,6 +83,7 @@ class Metrics:
 
     def __init__(self, shared: str | None = None) -> None:
         self.watched: Watched | None = None
+        self.hosts = OwnHosts()
         self.crowd: Crowd | None = None
         """the connections of the provider's own address"""
         self.shared: Final = shared
@@ -194,12 +202,20 @@ class Metrics:
         """The application of the address of its own: GET /metrics, and nothing else."""
         if scope["type"] != "http":
             raise NotImplementedError
-        found = scope["path"] == PATH and scope["method"] in {"GET", "HEAD"}
-        body = await self.text() if found else b"GET /metrics\n"
-        kind = CONTENT_TYPE_LATEST if found else "text/plain; charset=utf-8"
+        status = self._judge(scope)
+        body = await self.text() if status == _FOUND else _REFUSALS[status]
+        kind = CONTENT_TYPE_LATEST if status == _FOUND else "text/plain; charset=utf-8"
         headers = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": 200 if found else 404, "headers": headers})
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    def _judge(self, scope: Scope) -> int:
+        hosts = named_hosts(scope)
+        if len(hosts) != 1:
+            return 400
+        if not self.hosts.allows(hosts[0], scope["server"]):
+            return 421
+        return _FOUND if scope["path"] == PATH and scope["method"] in {"GET", "HEAD"} else 404
 
 
 @asynccontextmanager

@@ -50,6 +50,11 @@ CANCELLED: Final = 499
 """logged where no answer was sent: the process stopped, or the caller was gone"""
 
 
+def named_hosts(scope: Scope) -> list[bytes]:
+    """Every Host header of a request; a request must have exactly one (RFC 9112 §3.2, D35)."""
+    return [value for name, value in scope["headers"] if name == b"host"]
+
+
 class Shell:
     """Wraps the application. `ready` raises NotReady while the deployment cannot answer.
 
@@ -134,7 +139,7 @@ class Shell:
         if health is not None:
             await health(scope, exchange)
             return
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        hosts = named_hosts(scope)
         if len(hosts) == 1 and self._hosts.allows(hosts[0]):
             await self._app(scope, receive, exchange.send)
         elif len(hosts) == 1:

@@ -150,6 +150,14 @@ async def _turn_away(request: Request) -> NoReturn:
     raise TemporarilyUnavailable("too many requests are being answered at the moment: try again in a moment")
 
 
+def _hides_a_slash(scope: Scope) -> bool:
+    """A path with %2F is another path than the one with a slash there (RFC 3986 §2.2); ASGI's `path` is decoded.
+
+    A proxy decides by the path as it was sent, so that what it keeps to itself must not be served under another spelling.
+    """
+    return b"%2f" in scope.get("raw_path", b"").lower()
+
+
 class Router:
     """The ASGI application below the shell: finds the route, calls its endpoint, and renders what it raised."""
 
@@ -164,7 +172,7 @@ class Router:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (Spec 2.1, D32)."""
         request = Request(scope, receive)
-        route = self._exact.get(scope["path"]) or self._longer(scope)
+        route = None if _hides_a_slash(scope) else self._exact.get(scope["path"]) or self._longer(scope)
         if route is None:
             answer = await pages.not_found(request, self._desk)
         else:
