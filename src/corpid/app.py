@@ -10,7 +10,6 @@ import time
 import uuid
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -19,12 +18,13 @@ from corpid.adapters.client_keys import FetchedClientKeys
 from corpid.adapters.egress import DEVELOPER, INTERNET, Egress
 from corpid.adapters.passwords import Argon2Passwords
 from corpid.engines import StartError
-from corpid.flows import rates, readiness
+from corpid.flows import rates
 from corpid.flows.errands import Errands
 from corpid.flows.live import LiveState
 from corpid.flows.own_keys import OwnKeys
 from corpid.flows.provider import Policy, Provider
 from corpid.flows.rates import Rate, Rates
+from corpid.flows.readiness import Readiness
 from corpid.flows.usage import UsageLog
 from corpid.jose import algorithms
 from corpid.jose.encoding import base64url
@@ -152,6 +152,7 @@ def _rates(settings: Settings, transient: TransientStore) -> Rates:
         rates.TOKEN: Rate(per_client=settings.token_per_client, per_address=settings.token_per_address),
         rates.SIGN_IN: Rate(per_address=settings.sign_in_per_address),
         rates.ACCOUNT: Rate(per_address=settings.account_per_address),
+        rates.ARRIVALS: Rate(per_network=settings.arrivals_per_network, in_all=settings.arrivals_in_all),
     }
     return Rates(transient, settings.base_url, limits, spare_loopback=settings.developer_mode)
 
@@ -246,7 +247,7 @@ def _asgi(settings: Settings, provider: Provider, spans: Spans | None) -> Shell:
     return Shell(
         router,
         base_url=settings.base_url,
-        ready=partial(readiness.check, provider),
+        ready=Readiness(provider).check,
         allowed_hosts=settings.allowed_hosts,
         trusted_proxies=settings.trusted_proxies,
         forwarded_header=settings.forwarded_header,

@@ -76,3 +76,15 @@ def test_a_look_outside_a_unit_spends_nothing(run: Run) -> None:
         assert await store.get("code", OTHER, now=NOW) is None
 
     run(scenario)
+
+
+def test_a_store_that_takes_writes_is_ready_as_often_as_it_is_asked(run: Run) -> None:
+    """D49: asking leaves what is kept as it is."""
+
+    async def scenario(store: TransientStore) -> None:
+        await put(store, b"grant")
+        for _ in range(3):
+            await store.ready(now=NOW)
+        assert await take(store) == b"grant"
+
+    run(scenario)

@@ -266,3 +266,19 @@ def test_a_node_that_comes_back_with_a_snapshot_brings_nothing_back(program: str
 
     with RedisCluster("--save", "3600 1", program=program) as cluster:
         asyncio.run(scenario(cluster))
+
+
+def test_a_cluster_of_which_one_node_is_full_is_not_ready(cluster: RedisCluster) -> None:
+    """D49: at its maxmemory a node can still be read."""
+
+    async def scenario() -> None:
+        async with opened(cluster.url) as store:
+            await recovered(lambda: store.ready(now=NOW))
+            for node in cluster.primaries:
+                node.command("CONFIG", "SET", "maxmemory", "1")
+                with pytest.raises(StoreUnavailable, match="maxmemory"):
+                    await store.ready(now=NOW)
+                node.command("CONFIG", "SET", "maxmemory", "0")
+                await store.ready(now=NOW)
+
+    asyncio.run(scenario())

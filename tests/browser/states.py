@@ -175,6 +175,9 @@ STATES: Final[Mapping[str, View]] = {
         action="/callback",
         fields=(("code", "c0de"), ("state", "s")),
     ),
+    "arrive": views.Arrive(
+        frame=Frame(client_name="Harbour Board", under_way=True), action="/sign-in/x/arrive", fields=(("arrive", "x"),)
+    ),
     "wait": views.Wait(frame=replace(GONE, entity=CHOICES[0].name, under_way=True), url="/wait"),
     "expired": EXPIRED,
     "expired-crowded": replace(

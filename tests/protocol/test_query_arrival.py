@@ -19,6 +19,7 @@ from tests.protocol.refusals import error_page, told, told_error
 if TYPE_CHECKING:
     import httpx
 
+    from corpid.sandbox.browser import Browser
     from tests.protocol.provider import World, Worlds
 
 FORM = "application/x-www-form-urlencoded"
@@ -54,19 +55,28 @@ def entered(answer: httpx.Response) -> str:
     return where
 
 
+def shown(world: World, url: str, browser: Browser | None = None) -> str:
+    """The page that an arrival is sent to, once its browser has been there."""
+    where = entered(world.get(url, browser))
+    assert world.get(f"{ISSUER}{where}", browser).status_code == 200
+    return where
+
+
 def test_the_first_arrival_gets_a_page_of_its_own_and_a_cookie(world: World) -> None:
-    """D34."""
+    """D34; nothing is stored before the browser has shown its cookie."""
     answer = world.get(begin(world))
     where = entered(answer)
-    assert len(answer.headers.get_list("set-cookie")) == 1
+    names = [cookie.partition("=")[0] for cookie in answer.headers.get_list("set-cookie")]
+    assert names == ["__Host-corpid", "__Host-corpid_arrival"]
+    assert world.kinds() == []
     assert world.get(f"{ISSUER}{where}").status_code == 200
-    assert world.kinds() == ["arrival", "browser", "interaction"]
+    assert world.kinds() == ["arrival", "interaction", "unfinished"]
 
 
 def test_reload_and_back_come_to_the_same_page_until_its_ten_minutes_end(world: World) -> None:
     """D15: looking again spends nothing; a sign-in that has ended is begun anew."""
     url, start = begin(world), world.clock.now
-    where = entered(world.get(url))
+    where = shown(world, url)
     for later in (0, 61, 599.9):
         world.clock.now = start + later
         with world.nothing_spent():
@@ -101,7 +111,7 @@ def test_each_query_of_one_browser_is_a_tab_of_its_own(world: World) -> None:
 def test_each_browser_has_its_own_page_and_cannot_open_anothers(world: World) -> None:
     """D15: interactions are bound to the browser."""
     url, other = begin(world), world.new_browser()
-    mine, theirs = entered(world.get(url)), entered(world.get(url, other))
+    mine, theirs = shown(world, url), shown(world, url, other)
     assert mine != theirs
     assert world.get(f"{ISSUER}{mine}", other).status_code == 403
 

@@ -52,6 +52,9 @@ class MemoryTransientStore:
     async def engine_time(self) -> None:
         """See ports.TransientStore. Dictionaries have no clock."""
 
+    async def ready(self, *, now: float) -> None:
+        """See ports.TransientStore. Dictionaries always take writes."""
+
     async def sweep(self, *, now: float) -> int:
         """See ports.TransientStore."""
         moment = milliseconds(now)

@@ -40,6 +40,10 @@ class SinceRestore:
         """See ports.TransientStore."""
         return await self._store.engine_time()
 
+    async def ready(self, *, now: float) -> None:
+        """See ports.TransientStore."""
+        await self._store.ready(now=now)
+
     async def sweep(self, *, now: float) -> int:
         """See ports.TransientStore."""
         return await self._store.sweep(now=now)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
-    from corpid.ports import TransientUnit
     from corpid.protocol.authorization_response import ReturnAddress
 
 
@@ -42,6 +41,10 @@ class Entered(msgspec.Struct, frozen=True, kw_only=True):
 
     interaction_id: str
     cookie: str | None
+    held: str = ""
+    """the interaction, encrypted: nothing is stored of it until its browser has shown the cookie, together with this"""
+    asker: Asker | None = None
+    """None: the provider's own pages"""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +77,8 @@ class Prospect(msgspec.Struct, frozen=True, kw_only=True):
     obstacle: OAuthError | None
     session: Session | None = None
     """of single sign-on, where it signs the interaction in"""
+    cookie: str | None = None
+    """a new value for a browser that is new"""
 
 
 async def answered(
@@ -117,16 +122,17 @@ async def before(
 async def prospect(provider: Provider, arrival: Arrival, now: float) -> Prospect:
     """What single sign-on makes of an arrival (D30)."""
     session = await browsers.session_of(provider, arrival.browser, now=now)
+    browser, cookie = (arrival.browser, None) if arrival.browser else await browsers.welcome(provider, now=now)
     interaction = Interaction(
         interaction_id=provider.new_id(),
-        browser_id=arrival.browser.browser_id if arrival.browser else provider.new_id(),
+        browser_id=browser.browser_id,
         reference=arrival.reference,
         request=arrival.request,
         expires_at=interactions.fresh_expiry(now),
     )
     if session is None or not browsers.suffices(provider, session, arrival.request, now=now):
         refusal = LoginRequired("nobody is signed in, or the sign-in does not suffice, and prompt is none")
-        return Prospect(interaction=interaction, obstacle=refusal)
+        return Prospect(interaction=interaction, obstacle=refusal, cookie=cookie)
     only = await choices.unasked(provider, session.user_id, arrival.client, arrival.request, now=now)
     known = msgspec.structs.replace(
         interaction,
@@ -178,17 +184,9 @@ async def complete_at_once(provider: Provider, caller: Caller, client: Client, p
     )
 
 
-async def welcome(provider: Provider, unit: TransientUnit, arrival: Arrival, interaction: Interaction) -> Entered:
-    """Keep a new interaction, and give a browser that is new a cookie (D15, D34).
-
-    Its pages say who is signed in.
-    """
-    cookie = None
-    if interaction.session_id:
-        user = await provider.registry.directory.user(interaction.user_id)
-        user_name = names.user_name(user.user_name) if user is not None else ""
-        interaction = msgspec.structs.replace(interaction, user_name=user_name)
-    if arrival.browser is None:
-        cookie = await browsers.welcome(provider, unit, Browser(browser_id=interaction.browser_id))
-    await interactions.keep(provider, unit, interaction)
-    return Entered(interaction_id=interaction.interaction_id, cookie=cookie)
+async def named(provider: Provider, interaction: Interaction) -> Interaction:
+    """A new interaction, with the name of whoever single sign-on has signed in, for its pages (D30)."""
+    if not interaction.session_id:
+        return interaction
+    user = await provider.registry.directory.user(interaction.user_id)
+    return msgspec.structs.replace(interaction, user_name=names.user_name(user.user_name) if user is not None else "")

@@ -21,8 +21,8 @@ from corpid.protocol.records import Asker, PushedRequest
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
+    from corpid.flows.arrival import Prospect
     from corpid.flows.caller import Caller
-    from corpid.flows.interactions import Interaction
     from corpid.flows.provider import Provider
     from corpid.protocol.records import Client
 
@@ -33,9 +33,17 @@ _NOT_FOUND: Final = (
 
 
 async def arrive(
-    provider: Provider, caller: Caller, query: bytes, *, cookie: str | None, may_complete: bool
+    provider: Provider,
+    caller: Caller,
+    query: bytes,
+    *,
+    cookie: str | None,
+    held: str | None = None,
+    may_complete: bool,
 ) -> Entered | Answered:
     """Answer an authorization request; `may_complete` is false for a prefetch and for HEAD (D30).
+
+    `held` is the sign-in that the browser holds, if it holds one (`held_arrivals`).
 
     A request_uri of ours leads to the pushed request, whatever else the query holds. Without one, a client that
     is registered for it is answered on what the query holds. Raises InvalidRequest and InvalidRequestURI, which
@@ -50,7 +58,9 @@ async def arrive(
             sentence=phrase("The service that you came from is not known here."),
         )
     try:
-        return await _of_client(provider, caller, client, query, sent=sent, cookie=cookie, may_complete=may_complete)
+        return await _of_client(
+            provider, caller, client, query, sent=sent, cookie=cookie, held=held, may_complete=may_complete
+        )
     except OAuthError as error:
         raise error.of(Asker(client=client))  # noqa: B904 - it is the same
 
@@ -63,6 +73,7 @@ async def _of_client(
     *,
     sent: dict[str, str],
     cookie: str | None,
+    held: str | None,
     may_complete: bool,
 ) -> Entered | Answered:
     policy = provider.policy
@@ -70,7 +81,14 @@ async def _of_client(
     if policy.query is not None and not ours:
         if policy.serves(client, policy.query, caller.now):
             return await front_channel.arrive(
-                provider, caller, client, query, generation=policy.query, cookie=cookie, may_complete=may_complete
+                provider,
+                caller,
+                client,
+                query,
+                generation=policy.query,
+                cookie=cookie,
+                held=held,
+                may_complete=may_complete,
             )
         if "request_uri" not in sent:
             way_on = ": push the request" if policy.pushed is not None else ""
@@ -129,11 +147,12 @@ async def _enter(provider: Provider, caller: Caller, arriving: Arrival, *, in_ti
     if not in_time:
         raise InvalidRequestURI(f"request_uri has expired: it is valid for {REQUEST_URI_SECONDS} seconds")
     arrival.refuse_silence(arriving.request, prospect.obstacle)
-    return await _open(provider, caller, arriving, prospect.interaction)
+    return await _open(provider, caller, arriving, prospect)
 
 
-async def _open(provider: Provider, caller: Caller, arriving: Arrival, interaction: Interaction) -> Entered:
+async def _open(provider: Provider, caller: Caller, arriving: Arrival, prospect: Prospect) -> Entered:
     client_id, reference = arriving.client.client_id, arriving.reference
+    interaction = await arrival.named(provider, prospect.interaction)
     count = interactions.request_key(provider, kinds.INTERACTION_COUNT, client_id, reference)
     here = interactions.request_key(provider, kinds.ARRIVAL, client_id, arriving.mark, interaction.browser_id)
     async with provider.transient.unit(caller.now) as unit:
@@ -143,4 +162,5 @@ async def _open(provider: Provider, caller: Caller, arriving: Arrival, interacti
         if not await unit.add(kinds.ARRIVAL.name, here, kinds.ARRIVAL.seconds, interaction.interaction_id.encode()):
             first = await unit.get(kinds.ARRIVAL.name, here)
             return Entered(interaction_id=(first or b"").decode(), cookie=None)
-        return await arrival.welcome(provider, unit, arriving, interaction)
+        await interactions.keep(provider, unit, interaction)
+    return Entered(interaction_id=interaction.interaction_id, cookie=prospect.cookie)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.directory.access import ANONYMOUS
-from corpid.flows import kinds
+from corpid.flows import kinds, new_browsers
 from corpid.flows.interactions import StaleStep
 from corpid.protocol import single_sign_on
 from corpid.protocol.limits import ACCOUNT_IDLE_SECONDS, REPEAT_MISSES
@@ -38,6 +38,11 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         """What it is known by to whoever has signed in here: it stays what it is when they sign out (D47)."""
         return self.kept_name or self.browser_id
 
+    @property
+    def known(self) -> bool:
+        """Whether somebody has signed in here, and may have signed out since."""
+        return bool(self.user_id or self.kept_name)
+
 
 class OtherForm(Exception):
     """A form came with a replaced cookie value, and it is not the one that replaced it (D34)."""
@@ -47,24 +52,30 @@ def _key(provider: Provider, cookie: str) -> bytes:
     return kinds.key(kinds.BROWSER, provider.policy.base_url, cookie)
 
 
+def _retired_key(provider: Provider, cookie: str) -> bytes:
+    return kinds.key(kinds.RETIRED_BROWSER, provider.policy.base_url, cookie)
+
+
 async def recognise(provider: Provider, cookie: str | None, *, now: float) -> Browser | None:
     """The browser of a cookie value, None for a value that we never gave or that was replaced (D34)."""
     if not cookie:
         return None
+    await provider.own_keys.ring(now)
+    if new_browsers.is_live(provider, cookie, now=now):
+        retired = await provider.transient.get(kinds.RETIRED_BROWSER.name, _retired_key(provider, cookie), now=now)
+        return None if retired is not None else Browser(browser_id=new_browsers.browser_id(provider, cookie))
     value = await provider.transient.get(kinds.BROWSER.name, _key(provider, cookie), now=now)
     return None if value is None else msgspec.msgpack.decode(value, type=Browser)
 
 
-async def welcome(
-    provider: Provider, unit: TransientUnit, browser: Browser, *, seconds: float = kinds.NEW_BROWSER_SECONDS
-) -> str:
-    """Give a browser a new cookie value, for so many seconds, and return it: 32 random bytes, base64url (D34).
+async def welcome(provider: Provider, *, now: float) -> tuple[Browser, str]:
+    """A new browser with the cookie value to give it, of 32 bytes, base64url; nothing is stored (D34).
 
-    Anybody can be a new browser, again and again; so what is kept of one ends soon, unless somebody signs in.
+    Anybody can be a new browser, again and again.
     """
-    cookie = provider.new_id()
-    await unit.put(kinds.BROWSER.name, _key(provider, cookie), msgspec.msgpack.encode(browser), seconds)
-    return cookie
+    await provider.own_keys.ring(now)
+    cookie = new_browsers.make(provider, now=now)
+    return Browser(browser_id=new_browsers.browser_id(provider, cookie)), cookie
 
 
 async def sign_out(provider: Provider, unit: TransientUnit, old_cookie: str, browser: Browser) -> str:
@@ -76,11 +87,16 @@ async def sign_out(provider: Provider, unit: TransientUnit, old_cookie: str, bro
     if not await retire(provider, unit, old_cookie):
         raise StaleStep
     another = Browser(browser_id=provider.new_id(), kept_name=browser.known_as)
-    return await welcome(provider, unit, another, seconds=kinds.BROWSER.seconds)
+    cookie = provider.new_id()
+    mapped = msgspec.msgpack.encode(another)
+    await unit.put(kinds.BROWSER.name, _key(provider, cookie), mapped, kinds.BROWSER.seconds)
+    return cookie
 
 
 async def retire(provider: Provider, unit: TransientUnit, cookie: str) -> bool:
     """Kill a cookie value, before another takes its place; False where somebody was quicker (D34)."""
+    if new_browsers.is_genuine(provider, cookie):
+        return await unit.add(kinds.RETIRED_BROWSER.name, _retired_key(provider, cookie), kinds.RETIRED_BROWSER.seconds)
     return await unit.take(kinds.BROWSER.name, _key(provider, cookie)) is not None
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from corpid.flows import arrival, browsers, interactions, kinds
+from corpid.flows import arrival, browsers, held_arrivals
 from corpid.flows.arrival import Arrival, Entered
 from corpid.flows.client_authentication import no_key_set
+from corpid.flows.held_arrivals import HeldArrival
 from corpid.flows.id_token_key import id_token_key
 from corpid.jose.encoding import base64url
 from corpid.ports import KeySetUnavailable
@@ -23,9 +24,8 @@ from corpid.protocol.parameters import required
 from corpid.protocol.records import Asker
 
 if TYPE_CHECKING:
-    from corpid.flows.arrival import Answered
+    from corpid.flows.arrival import Answered, Prospect
     from corpid.flows.caller import Caller
-    from corpid.flows.interactions import Interaction
     from corpid.flows.provider import Provider
     from corpid.protocol.generations import Generation
     from corpid.protocol.records import AuthorizationRequest, Client
@@ -39,11 +39,12 @@ async def arrive(
     *,
     generation: Generation,
     cookie: str | None,
+    held: str | None,
     may_complete: bool,
 ) -> Entered | Answered:
     """Answer the request that the query holds, in the response mode that it asks for.
 
-    Raises InvalidRequest, which becomes a page, until the redirect URI is proven. Source: R-10.2, D14, D16
+    `held` is the sign-in that the browser holds, if it holds one. Raises InvalidRequest, which becomes a page, until the redirect URI is proven. Source: R-10.2, D14, D16
     """
     redirect_uri = required(parameters.parse(query, {"redirect_uri"}), "redirect_uri")
     if redirect_uri not in client.redirect_uris:
@@ -57,7 +58,9 @@ async def arrive(
     )
     wished = parameters.lone(query, "ui_locales", longest=UI_LOCALES_CHARACTERS) or ""
     asker = Asker(client=client, ui_locales=tuple(wished.split()))
-    entering = _enter(provider, caller, client, query, generation=generation, cookie=cookie, visible=may_complete)
+    entering = _enter(
+        provider, caller, client, query, generation=generation, cookie=cookie, held=held, visible=may_complete
+    )
     return await arrival.answered(caller, asker, address, entering)
 
 
@@ -69,6 +72,7 @@ async def _enter(
     *,
     generation: Generation,
     cookie: str | None,
+    held: str | None,
     visible: bool,
 ) -> Entered | Answered:
     await provider.live.refuse_maintenance(caller.now)
@@ -90,7 +94,7 @@ async def _enter(
     if before is not None and before.outcome is None and caller.now < before.expires_at:
         return Entered(interaction_id=before.interaction_id, cookie=None)
     arrival.refuse_silence(request, prospect.obstacle)
-    return await _open(provider, caller, arriving, prospect.interaction)
+    return await _open(provider, caller, arriving, prospect, held)
 
 
 def _validated(
@@ -115,11 +119,18 @@ async def _key_at_hand(provider: Provider, caller: Caller, client: Client, gener
     await id_token_key(provider, client, generation, keys, refusal=InvalidRequest, now=caller.now)
 
 
-async def _open(provider: Provider, caller: Caller, arriving: Arrival, interaction: Interaction) -> Entered:
-    mark = interactions.request_key(
-        provider, kinds.ARRIVAL, arriving.client.client_id, arriving.mark, interaction.browser_id
-    )
-    async with provider.transient.unit(caller.now) as unit:
-        # The same query may come again after its sign-in has ended, and begins another one then.
-        await unit.put(kinds.ARRIVAL.name, mark, interaction.interaction_id.encode(), kinds.ARRIVAL.seconds)
-        return await arrival.welcome(provider, unit, arriving, interaction)
+async def _open(provider: Provider, caller: Caller, arriving: Arrival, prospect: Prospect, held: str | None) -> Entered:
+    """Begin a sign-in, or store the one that this browser was given for the same query and holds still (D15)."""
+    begun = HeldArrival(interaction=await arrival.named(provider, prospect.interaction), mark=arriving.mark)
+    if arriving.browser is None:
+        return Entered(
+            interaction_id=begun.interaction.interaction_id,
+            cookie=prospect.cookie,
+            held=held_arrivals.seal(provider, begun),
+            asker=Asker(client=arriving.client, ui_locales=arriving.request.ui_locales),
+        )
+    before = await held_arrivals.waiting(provider, caller, arriving.browser, held)
+    if before is not None and (before.mark, before.interaction.request) == (arriving.mark, arriving.request):
+        begun = before
+    await held_arrivals.store(provider, caller, arriving.browser, begun)
+    return Entered(interaction_id=begun.interaction.interaction_id, cookie=None)

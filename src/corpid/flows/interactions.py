@@ -143,13 +143,23 @@ async def load(provider: Provider, interaction_id: str, *, now: float) -> Intera
 
 
 async def keep(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
-    """Write an interaction; it outlives its end, so that a page can say what happened (D15)."""
-    await unit.put(
-        kinds.INTERACTION.name,
-        key(provider, interaction.interaction_id),
-        msgspec.msgpack.encode(interaction),
-        kinds.INTERACTION.seconds,
-    )
+    """Write an interaction; it outlives its end, so that a page can say what happened (D15).
+
+    One in which nobody has shown a first factor ends soon, as often as it is written, since any stranger can begin one.
+    """
+    await unit.put(kinds.INTERACTION.name, *_entry(provider, interaction))
+
+
+async def begin(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
+    """Write an interaction unless it is there, as `keep` does; whether this was the first time (D15)."""
+    where, value, seconds = _entry(provider, interaction)
+    return await unit.add(kinds.INTERACTION.name, where, seconds, value)
+
+
+def _entry(provider: Provider, interaction: Interaction) -> tuple[bytes, bytes, float]:
+    """Where an interaction is stored, what is, and for how many seconds."""
+    seconds = kinds.INTERACTION.seconds if interaction.user_id else kinds.UNTOUCHED_SECONDS
+    return key(provider, interaction.interaction_id), msgspec.msgpack.encode(interaction), seconds
 
 
 async def claim_step(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:

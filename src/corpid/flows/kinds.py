@@ -28,6 +28,10 @@ PUSHED_REQUEST: Final = Kind("pushed_request", limits.PUSHED_REQUEST_KEPT_SECOND
 ARRIVAL: Final = Kind("arrival", limits.COMPLETION_KEPT_SECONDS)
 INTERACTION_COUNT: Final = Kind("interaction_count", limits.PUSHED_REQUEST_KEPT_SECONDS)
 INTERACTION: Final = Kind("interaction", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
+UNTOUCHED_SECONDS: Final = limits.PUSHED_REQUEST_KEPT_SECONDS
+"""how long an interaction is kept in which nobody has shown anything: no longer than a request that was pushed"""
+UNFINISHED: Final = Kind("unfinished", UNTOUCHED_SECONDS)
+"""the sign-ins that a browser has begun without a pushed request"""
 CLAIM: Final = Kind("claim", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
 COMPLETED: Final = Kind("completed", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
 RATE: Final = Kind("rate", 120)
@@ -39,7 +43,9 @@ PROOF: Final = Kind("proof", 0)
 ASSERTION: Final = Kind("assertion", 0)
 BROWSER: Final = Kind("browser", 90 * DAY)
 NEW_BROWSER_SECONDS: Final = DAY
-"""how long a browser is known in which nobody has signed in yet"""
+"""how long a browser is known in which nobody has signed in yet; nothing is stored of it"""
+RETIRED_BROWSER: Final = Kind("retired_browser", NEW_BROWSER_SECONDS + limits.SPENT_MARGIN_SECONDS)
+"""outlives the cookie value that a sign-in has ended"""
 REPEATED_FORM: Final = Kind("repeated_form", 60)
 REPEAT_MISSES: Final = Kind("repeat_misses", 60)
 """other forms that came with a cookie value which a form has replaced; as long as that is remembered"""

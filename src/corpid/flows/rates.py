@@ -1,4 +1,4 @@
-"""How many requests a minute one client, and one address, may send to an endpoint (D47).
+"""How many requests a minute one client, one address or one network may send to an endpoint (D47).
 
 A process counts by itself and tells the store once in a while: of a limit's twentieth part a time. So a
 request hardly ever touches the store for this, and several processes together pass a limit by at most a
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import kinds
-from corpid.flows.networks import site
+from corpid.flows.networks import neighbourhood, site
 from corpid.protocol.errors import TooManyRequests
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ TOKEN: Final = "token"
 SIGN_IN: Final = "sign_in"
 ACCOUNT: Final = "account"
 """the account, and a forgotten password: anybody can begin there without a client, and it is kept for hours"""
+ARRIVALS: Final = "arrivals"
+"""sign-ins that are stored for a browser in which nobody has signed in, and which no client has pushed"""
 WINDOW_SECONDS: Final = 60
 _PARTS: Final = 20
 _ENTRIES: Final = 20_000
@@ -33,15 +35,26 @@ _LATE: Final = 2
 """minutes by which a request that took long may lag; beyond them it is the clock that was set back"""
 
 
+_TOO_MANY: Final = {
+    "address": "too many requests by one address: at most {limit} a minute",
+    "client": "too many requests by one client: at most {limit} a minute",
+    "network": "too many sign-ins begun by one network: at most {limit} a minute",
+    "everybody": "too many sign-ins begun: at most {limit} a minute",
+}
+"""by whom they are counted"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """Requests a minute that one client, and one address, may send to an endpoint; 0: any number.
+    """Requests a minute that one client, one address, one network, or all callers may send; 0: any number.
 
     A client is counted once it has proven who it is, so that nobody can use up another one's share.
     """
 
     per_client: int = 0
     per_address: int = 0
+    per_network: int = 0
+    in_all: int = 0
 
 
 class _Counters:
@@ -77,7 +90,7 @@ class Rates:
         self._issuer = issuer
         self._limits = limits
         self._spare_loopback = spare_loopback
-        self._counters: Final = {"address": _Counters(), "client": _Counters()}
+        self._counters: Final = {who: _Counters() for who in ("address", "client", "network", "everybody")}
 
     async def address(self, endpoint: str, address: str, now: float) -> None:
         """Count a request by where it comes from. Raises TooManyRequests, StoreUnavailable. D47"""
@@ -90,6 +103,19 @@ class Rates:
         limit = self._limits[endpoint].per_client
         if limit and not (self._spare_loopback and _is_loopback(address)):
             await self._count(limit, ("client", endpoint, client_id), now)
+
+    async def arrival(self, address: str, now: float) -> None:
+        """Count a sign-in that is about to be stored for a stranger: for its network, then for all callers.
+
+        A network that has had enough uses up nothing of the others' share. Raises TooManyRequests, StoreUnavailable. D47
+        """
+        if self._spare_loopback and _is_loopback(address):
+            return
+        limits = self._limits[ARRIVALS]
+        if limits.per_network:
+            await self._count(limits.per_network, ("network", ARRIVALS, neighbourhood(address)), now)
+        if limits.in_all:
+            await self._count(limits.in_all, ("everybody", ARRIVALS), now)
 
     async def _count(self, limit: int, who: tuple[str, ...], now: float) -> None:
         counters = self._counters[who[0]]
@@ -104,7 +130,7 @@ class Rates:
             counters.exceeded.add(who)
         if over:
             raise TooManyRequests(
-                f"too many requests by one {who[0]}: at most {limit} a minute",
+                _TOO_MANY[who[0]].format(limit=limit),
                 retry_after=WINDOW_SECONDS - int(now % WINDOW_SECONDS),
             )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 from corpid.ports import StoreUnavailable
 from corpid.protocol.limits import CLOCKS_APART_SECONDS
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.flows.provider import Provider
+
+ASKED_EVERY_SECONDS: Final = 1
 
 
 class NotReady(Exception):
@@ -21,8 +24,35 @@ class NotReady(Exception):
         self.part = part
 
 
-async def check(provider: Provider) -> None:
-    """Ask everything that a request needs. Raises NotReady for the first that does not answer as it has to. D49"""
+class Readiness:
+    """Asks everything that a request needs, once a second at most; probes in between share the answer.
+
+    A store can be read while it takes no writes, since it is full or a copy; so each gets a small write.
+    """
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider: Final = provider
+        self._asked: asyncio.Task[None] | None = None
+        self._asked_at = float("-inf")
+
+    async def check(self) -> None:
+        """Return if everything answers as it has to. Raises NotReady for the first part that does not (D49)."""
+        now = self._provider.clock()
+        asked = self._asked
+        if asked is None or (asked.done() and not 0 <= now - self._asked_at < ASKED_EVERY_SECONDS):
+            asked = self._asked = asyncio.create_task(_ask(self._provider))
+            asked.add_done_callback(_note)
+            self._asked_at = now
+        await asyncio.shield(asked)
+
+
+def _note(asked: asyncio.Task[None]) -> None:
+    """Whoever asked may have gone away meanwhile."""
+    if not asked.cancelled():
+        asked.exception()
+
+
+async def _ask(provider: Provider) -> None:
     parts: tuple[tuple[str, Callable[[Provider], Awaitable[None]]], ...] = (
         ("database", _database),
         ("short-lived state", _transient),
@@ -43,14 +73,14 @@ async def _database(provider: Provider) -> None:
 
 async def _transient(provider: Provider) -> None:
     engine_time = await provider.transient.engine_time()
-    if engine_time is None:
-        return
-    apart = provider.clock() - engine_time
-    if abs(apart) > CLOCKS_APART_SECONDS:
-        raise NotReady(
-            "clock",
-            f"{abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} the engine's; set the time of this machine",
-        )
+    if engine_time is not None:
+        apart = provider.clock() - engine_time
+        if abs(apart) > CLOCKS_APART_SECONDS:
+            raise NotReady(
+                "clock",
+                f"{abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} the engine's; set the time of this machine",
+            )
+    await provider.transient.ready(now=provider.clock())
 
 
 async def _keys(provider: Provider) -> None:

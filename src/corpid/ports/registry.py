@@ -189,7 +189,7 @@ class Deployment(Protocol):
     """Switches that all processes see."""
 
     async def ready(self) -> None:
-        """Raise StoreUnavailable unless the store answers."""
+        """Write something small. Raises StoreUnavailable where the store takes no writes (D49)."""
 
     async def maintenance(self) -> bool: ...
     async def set_maintenance(self, on: bool, event: AuditEvent) -> None: ...

@@ -41,6 +41,9 @@ class TransientStore(Protocol):
         """Epoch seconds by the clock that decides expiry; None where that is the `now` of each call (D49).
         Raises StoreUnavailable."""
 
+    async def ready(self, *, now: float) -> None:
+        """Write something small that ends soon, on every node. Raises StoreUnavailable where one takes no writes (D49)."""
+
     async def sweep(self, *, now: float) -> int:
         """Remove some expired entries; how many went. Called again and again, it finds them all;
         correctness never depends on it."""

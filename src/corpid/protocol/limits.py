@@ -17,6 +17,8 @@ PUSHED_REQUEST_KEPT_SECONDS: Final = 720  # D15
 INTERACTION_SECONDS: Final = 600  # D15
 INTERACTION_EXTENSIONS: Final = 10  # D15
 INTERACTIONS_PER_REQUEST: Final = 10  # D15
+ARRIVALS_PER_BROWSER: Final = 10
+"""sign-ins that a browser has begun without a pushed request, and has not finished"""
 COMPLETION_KEPT_SECONDS: Final = 7200  # D15
 REDIRECT_REPEATED_SECONDS: Final = 60  # D15
 DENY_ENTRY_SECONDS: Final = 660  # D18

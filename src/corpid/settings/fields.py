@@ -212,6 +212,13 @@ class Settings(BaseSettings):
         ge=0,
         description=f"Browsers arriving at the account or with a forgotten password from one address{_MINUTE}",
     )
+    arrivals_per_network: int = Field(
+        default=1200,
+        ge=0,
+        description="Sign-ins that browsers of one network (IPv4 /24, IPv6 /48) begin without a pushed request, where nobody "
+        f"has signed in before{_MINUTE}",
+    )
+    arrivals_in_all: int = Field(default=12_000, ge=0, description=f"The same from all networks together{_MINUTE}")
     drain_delay_seconds: float = Field(
         default=0,
         ge=0,

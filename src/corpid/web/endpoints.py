@@ -15,21 +15,31 @@ from corpid.protocol import metadata, parameters
 from corpid.protocol.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS
 from corpid.protocol.errors import InvalidRequest
 from corpid.protocol.grant import TOKEN_PARAMETERS
-from corpid.protocol.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
+from corpid.protocol.limits import HEAD_BYTES, INTERACTION_SECONDS, METADATA_CACHE_SECONDS
 from corpid.web import errors
 from corpid.web.answers import see_other
 from corpid.web.frame import BARE, Frame
 from corpid.web.languages import LANGUAGES
 from corpid.web.middleware import FORM_POST_POLICY
-from corpid.web.requests import caller, cookie, cookie_name, form_bytes, headers, may_complete
+from corpid.web.requests import (
+    arrival_cookie,
+    arrival_cookie_name,
+    caller,
+    cookie,
+    cookie_name,
+    form_bytes,
+    headers,
+    may_complete,
+)
 from corpid.web.showing import show
-from corpid.web.signin.place import place
+from corpid.web.signin.place import ARRIVE, place
 from corpid.web.signin.surroundings import asker
-from corpid.web.views import FormPost
+from corpid.web.views import Arrive, FormPost
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from corpid.flows.arrival import Entered
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.protocol.authorization_response import AuthorizationResponse
@@ -41,6 +51,8 @@ _PUBLIC: Final = {
     "Access-Control-Allow-Origin": "*",
 }
 _COOKIE_SECONDS: Final = 90 * 86400
+_HELD_CHARACTERS: Final = 2048
+"""of a sign-in that a browser holds in a cookie: browsers keep 4096, but proxies take as much for all headers of an answer"""
 _NO_STORE: Final = (b"cache-control", b"no-store")
 _JSON: Final = (_NO_STORE, (b"pragma", b"no-cache"), (b"content-type", b"application/json"))
 _JWT: Final = (_NO_STORE, (b"pragma", b"no-cache"), (b"content-type", b"application/jwt"))
@@ -166,6 +178,7 @@ async def authorization(request: Request, desk: Desk) -> Response:
         who,
         request.scope["query_string"],
         cookie=cookie(request, provider),
+        held=arrival_cookie(request, provider),
         may_complete=may_complete(request),
     )
     if isinstance(arrived, Answered):
@@ -173,9 +186,25 @@ async def authorization(request: Request, desk: Desk) -> Response:
             errors.record(request, errors.as_oauth_error(arrived.failure))
         around = await _around(desk, who, arrived) if arrived.response.posted else BARE
         return leave(request, desk, arrived.response, around)
-    answer = see_other(place(desk, arrived.interaction_id))
-    if arrived.cookie is not None:
-        set_cookie(answer, provider, arrived.cookie)
+    return enter(request, desk, arrived)
+
+
+def enter(request: Request, desk: Desk, entered: Entered) -> Response:
+    """On to the page of a sign-in. What is not stored goes with the browser: in a cookie, else in a form (D15, D34)."""
+    provider, held = desk.provider, entered.held
+    where = place(desk, entered.interaction_id)
+    if len(held) <= _HELD_CHARACTERS:
+        answer = see_other(where)
+    else:
+        who = entered.asker
+        frame = Frame(client_name=who.client.name, ui_locales=who.ui_locales, under_way=True) if who else BARE
+        view = Arrive(frame=frame, action=f"{where}/{ARRIVE}", fields=((ARRIVE, held),))
+        answer = show(request, desk.renderer, view)
+        held = ""
+    if entered.cookie is not None:
+        set_cookie(answer, provider, entered.cookie)
+    if held:
+        add_cookie(answer, provider, arrival_cookie_name(provider), held, seconds=INTERACTION_SECONDS)
     return answer
 
 
@@ -210,8 +239,10 @@ def leave(request: Request, desk: Desk, response: AuthorizationResponse, around:
 
 def set_cookie(answer: Response, provider: Provider, value: str) -> None:
     """Our cookie, with the attributes of D34."""
+    add_cookie(answer, provider, cookie_name(provider), value, seconds=_COOKIE_SECONDS)
+
+
+def add_cookie(answer: Response, provider: Provider, name: str, value: str, *, seconds: int) -> None:
+    """A cookie with the attributes of D34; 0 seconds: the browser forgets it."""
     secure = "; Secure" if provider.policy.base_url.startswith("https:") else ""
-    answer.headers.append(
-        "Set-Cookie",
-        f"{cookie_name(provider)}={value}; Path=/; Max-Age={_COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}",
-    )
+    answer.headers.append("Set-Cookie", f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")

@@ -58,6 +58,17 @@ def cookie_name(provider: Provider) -> str:
     return "__Host-corpid" if provider.policy.base_url.startswith("https:") else "corpid"
 
 
+def arrival_cookie_name(provider: Provider) -> str:
+    """The name of the cookie in which a browser holds the sign-in that it began, of the same form as `cookie_name` (D34)."""
+    return f"{cookie_name(provider)}_arrival"
+
+
+def arrival_cookie(request: Request, provider: Provider) -> str | None:
+    """The sign-in that the browser holds, None unless it was sent exactly once (D34)."""
+    values = cookies(request, arrival_cookie_name(provider))
+    return values[0] if len(values) == 1 else None
+
+
 def cookie(request: Request, provider: Provider) -> str | None:
     """The value of our cookie, None unless it was sent exactly once (D34)."""
     values = cookies(request, cookie_name(provider))

@@ -147,6 +147,17 @@ class FormPost(PageView):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Arrive(PageView):
+    """The page that brings a sign-in, too long for a cookie, back to us; a script sends its form (D15, D34)."""
+
+    template: ClassVar[str] = "form_post.html"
+    heading: ClassVar[Phrase] = phrase("One moment")
+
+    action: str
+    fields: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wait(PageView):
     """A completion is being written elsewhere; asks again at `url` after a second (D15)."""
 

@@ -29,6 +29,7 @@ from corpid.web.factors.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.frame import Form, Frame, Link, TimeLimit
 from corpid.web.rendering import Renderer
 from corpid.web.views import (
+    Arrive,
     Choice,
     ChooseEntity,
     Confirm,
@@ -103,6 +104,9 @@ VIEWS: dict[str, View] = {
         frame=Frame(client_name=HOSTILE),
         action='https://rp.example/cb?a=1&b="',
         fields=(("code", "c0de"), ("state", HOSTILE), ("iss", "https://op.example")),
+    ),
+    "arrive": Arrive(
+        frame=Frame(client_name=HOSTILE), action='/sign-in/x/arrive?a=1&b="', fields=(("arrive", HOSTILE),)
     ),
     "wait": Wait(frame=Frame(client_name=HOSTILE), url="/wait"),
     "problem": Problem(
@@ -194,7 +198,7 @@ VIEWS |= {
     "language": account_views.ChooseLanguage(frame=FRAME, action="/language", chosen="", errors=(("language", SAID),)),
 }
 every_page = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
-OWN_FORMS = {name: view for name, view in VIEWS.items() if not isinstance(view, FormPost)}
+OWN_FORMS = {name: view for name, view in VIEWS.items() if not isinstance(view, FormPost | Arrive)}
 
 
 @cache

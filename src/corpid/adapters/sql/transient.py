@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import sqlalchemy as sa
 
-from corpid.adapters import milliseconds
+from corpid.adapters import READINESS, READINESS_SECONDS, milliseconds
 from corpid.adapters.sql.statements import insert, parameters
 from corpid.adapters.sql.tables import transient
 
@@ -120,6 +120,11 @@ class SqlTransientStore:
             return None
         row = await self.database.row(self._time, {})
         return None if row is None else float(row[0]) / _MILLISECONDS_PER_SECOND
+
+    async def ready(self, *, now: float) -> None:
+        """See ports.TransientStore."""
+        async with self.unit(now) as unit:
+            await unit.put(READINESS, b"", b"", READINESS_SECONDS)
 
     async def sweep(self, *, now: float) -> int:
         """See ports.TransientStore. Walks the table at twice the pace at which it grows."""

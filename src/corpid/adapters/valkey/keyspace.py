@@ -108,6 +108,17 @@ class Keyspace:
         told = await asyncio.gather(*(link.time() for link in epoch.links()))
         return max(told, key=lambda moment: abs(self._clock() - moment))
 
+    async def write_everywhere(self, name: bytes, seconds: float) -> None:
+        """Write an empty entry of this name on every node, for so long. Raises StoreUnavailable for one that refuses."""
+        epoch = await self.epoch()
+        epoch.links()
+        parts = {link: part for part, link in enumerate(epoch.serving)}
+        writes = (
+            epoch.ask(part, ("SET", b"%b:%b" % (epochs.marker(part), name), b"", "PX", milliseconds(seconds)))
+            for part in parts.values()
+        )
+        await asyncio.gather(*writes)
+
     async def close(self) -> None:
         """Let go of the engine."""
         await self._topology.close()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Self
 
-from corpid.adapters import milliseconds
+from corpid.adapters import READINESS, READINESS_SECONDS, milliseconds
 from corpid.adapters.valkey import epochs
 from corpid.adapters.valkey.addresses import addresses
 from corpid.adapters.valkey.keyspace import Keyspace
@@ -70,6 +70,10 @@ class ValkeyTransientStore:
     async def engine_time(self) -> float:
         """See ports.TransientStore. Every node has to answer."""
         return await self.keyspace.engine_time()
+
+    async def ready(self, *, now: float) -> None:  # noqa: ARG002 - as in `unit`
+        """See ports.TransientStore. An engine at its `maxmemory` can still be read (Redis, `noeviction`)."""
+        await self.keyspace.write_everywhere(READINESS.encode(), READINESS_SECONDS)
 
     async def sweep(self, *, now: float) -> int:  # noqa: ARG002 - as in `unit`
         """See ports.TransientStore. The engine removes what expired."""

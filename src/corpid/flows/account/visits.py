@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from corpid.directory.access import Person
-from corpid.flows import browsers, interactions, sessions
+from corpid.flows import browsers, held_arrivals, interactions, sessions
 from corpid.flows.account import own_client
 from corpid.flows.arrival import Entered
-from corpid.flows.browsers import Browser
+from corpid.flows.held_arrivals import HeldArrival
 from corpid.flows.interactions import Interaction
 from corpid.protocol.limits import ACCOUNT_FRESH_SECONDS
 
 if TYPE_CHECKING:
     from corpid.directory.records import User
     from corpid.flows.account.openings import Opening
+    from corpid.flows.browsers import Browser
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.ports import AuditEvent, Session
@@ -84,20 +85,23 @@ def event(caller: Caller, visit: AccountVisit, action: str) -> AuditEvent:
 async def enter(
     provider: Provider, caller: Caller, browser: Browser | None, *, page: str, anew: bool = False
 ) -> Entered:
-    """Begin a sign-in that leads to a page of the account; a browser that is new gets a cookie.
+    """Begin a sign-in that leads to a page of the account; a browser that is new gets a cookie, and holds the sign-in.
 
-    `anew`: the person is signed in, but not lately enough for that page. Source: D15, D34
+    `anew`: the person is signed in, but not lately enough for that page. Raises TooManyRequests. Source: D15, D34
     """
-    interaction = Interaction(
-        interaction_id=provider.new_id(),
-        browser_id=browser.browser_id if browser else provider.new_id(),
-        reference=provider.new_id(),
-        request=own_client.request(provider, page, anew=anew),
-        expires_at=interactions.fresh_expiry(caller.now),
+    at, cookie = (browser, None) if browser else await browsers.welcome(provider, now=caller.now)
+    begun = HeldArrival(
+        interaction=Interaction(
+            interaction_id=provider.new_id(),
+            browser_id=at.browser_id,
+            reference=provider.new_id(),
+            request=own_client.request(provider, page, anew=anew),
+            expires_at=interactions.fresh_expiry(caller.now),
+        )
     )
-    async with provider.transient.unit(caller.now) as unit:
-        cookie = None
-        if browser is None:
-            cookie = await browsers.welcome(provider, unit, Browser(browser_id=interaction.browser_id))
-        await interactions.keep(provider, unit, interaction)
-    return Entered(interaction_id=interaction.interaction_id, cookie=cookie)
+    held = ""
+    if browser is None:
+        held = held_arrivals.seal(provider, begun)
+    else:
+        await held_arrivals.store(provider, caller, browser, begun)
+    return Entered(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)

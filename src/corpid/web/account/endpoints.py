@@ -23,12 +23,11 @@ from corpid.protocol.errors import InvalidRequest
 from corpid.web.account import table
 from corpid.web.account.turns import EXTEND, Gone, Turn, place
 from corpid.web.answers import see_other, throttled
-from corpid.web.endpoints import set_cookie
+from corpid.web.endpoints import enter
 from corpid.web.languages import LANGUAGES, Pick, lookup
 from corpid.web.pages import not_found, remember_language
 from corpid.web.requests import caller, cookie, form_bytes
 from corpid.web.showing import show
-from corpid.web.signin.place import place as place_of_sign_in
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -62,7 +61,7 @@ async def account(request: Request, desk: Desk) -> Response:
     visit = await visits.visit(provider, who, browser)
     posted = request.method == "POST"
     if visit is None:
-        return await _enter(desk, who, browser, shown, anew=posted and page.fresh)
+        return await _enter(request, desk, who, browser, shown, anew=posted and page.fresh)
     said = request.query_params
     turn = Turn(desk=desk, who=who, visit=visit, page=shown, saved=_SAVED in said, again=AGAIN in said)
     try:
@@ -70,21 +69,19 @@ async def account(request: Request, desk: Desk) -> Response:
             return await _extend(request, turn, page)
         return await (_post if posted else _get)(request, turn, page)
     except TooOld:
-        return await _enter(desk, who, browser, shown, anew=True)
+        return await _enter(request, desk, who, browser, shown, anew=True)
     except StaleStep:
         return _to(desk, page.leads_to)
     except Gone:
         return await not_found(request, desk)
 
 
-async def _enter(desk: Desk, who: Caller, browser: Browser | None, page: str, *, anew: bool) -> Response:
+async def _enter(
+    request: Request, desk: Desk, who: Caller, browser: Browser | None, page: str, *, anew: bool
+) -> Response:
     await desk.provider.rates.address(rates.ACCOUNT, who.address, who.now)
     entered = await visits.enter(desk.provider, who, browser, page=page, anew=anew)
-    where = place_of_sign_in(desk, entered.interaction_id)
-    answer = see_other(where)
-    if entered.cookie is not None:
-        set_cookie(answer, desk.provider, entered.cookie)
-    return answer
+    return enter(request, desk, entered)
 
 
 def _to(desk: Desk, page: str, query: str = "") -> Response:

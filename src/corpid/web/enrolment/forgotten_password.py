@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from corpid.flows.browsers import Browser
     from corpid.flows.caller import Caller
     from corpid.web.endpoints import Desk
     from corpid.web.frame import FieldError
@@ -63,11 +64,10 @@ async def forgotten_password(request: Request, desk: Desk) -> Response:
 async def _asks(request: Request, desk: Desk, who: Caller, known: Browser | None) -> Response:
     """The question; a browser that is new gets a cookie, which its form is bound to (D34, D35)."""
     provider = desk.provider
-    browser = known or Browser(browser_id=provider.new_id())
+    browser, value = (known, None) if known else await browsers.welcome(provider, now=who.now)
     answer = show(request, desk.renderer, _question(desk, browser.browser_id))
-    if known is None:
-        async with provider.transient.unit(who.now) as unit:
-            set_cookie(answer, provider, await browsers.welcome(provider, unit, browser))
+    if value is not None:
+        set_cookie(answer, provider, value)
     return answer
 
 

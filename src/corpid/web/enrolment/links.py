@@ -6,11 +6,9 @@ is ever part of an address that is asked for, so no log holds one. Looking at ei
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import browsers, interactions, rates
-from corpid.flows.browsers import Browser
 from corpid.flows.enrolment import enrolments, opened_links
 from corpid.flows.enrolment.enrolments import NotHere, OpenElsewhere, Stopped
 from corpid.flows.enrolment.opened_links import NotOpened
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from corpid.flows.browsers import Browser
     from corpid.flows.caller import Caller
     from corpid.web.endpoints import Desk
     from corpid.web.frame import FieldError
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 OPENED_PATH: Final = "/link/"
 _FORM: Final = "link code"
 """what its form is bound to in addition to the browser (D35)"""
-_COOKIE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
-"""a value as we give it, which a browser keeps although we do not know it: another tab's form may be bound to it"""
 _FIELDS: Final = frozenset({"form_token", "step", "code", "followed"})
 _TYPED_CHARACTERS: Final = 500
 """of what was typed, which the page shows again"""
@@ -55,26 +52,22 @@ async def link(request: Request, desk: Desk) -> Response:
     await provider.rates.address(rates.SIGN_IN, who.address, who.now)
     await provider.live.refuse_maintenance(who.now)
     await provider.own_keys.ring(who.now)
-    sent = cookie(request, provider)
-    browser = await browsers.recognise(provider, sent, now=who.now)
+    known = await browsers.recognise(provider, cookie(request, provider), now=who.now)
     if request.method == "POST":
-        return await _open(request, desk, who, browser)
-    if browser is not None:
-        return show(request, desk.renderer, _question(desk, browser.browser_id))
-    value = sent if sent and _COOKIE.fullmatch(sent) else provider.new_id()
-    answer = show(request, desk.renderer, _question(desk, value))
-    set_cookie(answer, provider, value)
+        return await _open(request, desk, who, known)
+    browser, value = (known, None) if known else await browsers.welcome(provider, now=who.now)
+    answer = show(request, desk.renderer, _question(desk, browser.browser_id))
+    if value is not None:
+        set_cookie(answer, provider, value)
     return answer
 
 
-async def _open(request: Request, desk: Desk, who: Caller, known: Browser | None) -> Response:
-    """A browser that nobody knows is kept once it has opened a link; until then its form is bound to its cookie's value."""
-    provider, form = desk.provider, parameters.parse(await form_bytes(request), _FIELDS)
-    bound_to = known.browser_id if known else cookie(request, provider)
-    if not bound_to:
+async def _open(request: Request, desk: Desk, who: Caller, browser: Browser | None) -> Response:
+    if browser is None:
         return ended(request, desk, OpenElsewhere())
+    provider, form = desk.provider, parameters.parse(await form_bytes(request), _FIELDS)
+    bound_to, typed = browser.browser_id, form.get("code", "")[:_TYPED_CHARACTERS]
     require_own_form(provider, form, bound_to, _FORM)
-    browser, typed = known or Browser(browser_id=provider.new_id()), form.get("code", "")[:_TYPED_CHARACTERS]
     try:
         opened_id = await opened_links.open_link(provider, who, browser, typed)
     except Throttled as slowed:
@@ -85,11 +78,7 @@ async def _open(request: Request, desk: Desk, who: Caller, known: Browser | None
         if form.get("followed"):
             return ended(request, desk, gone)
         return _again(request, desk, bound_to, typed, ("code", _OPENS_NOTHING))
-    answer = see_other(f"{desk.base_path}{OPENED_PATH}{opened_id}")
-    if known is None:
-        async with provider.transient.unit(who.now) as unit:
-            set_cookie(answer, provider, await browsers.welcome(provider, unit, browser))
-    return answer
+    return see_other(f"{desk.base_path}{OPENED_PATH}{opened_id}")
 
 
 def _again(request: Request, desk: Desk, bound_to: str, typed: str, error: FieldError) -> Response:

@@ -122,6 +122,18 @@ def other_browser(client: Client | None, interaction: Interaction) -> View:
     )
 
 
+def without_cookie() -> View:
+    """Nothing is known of this sign-in, and the browser has sent no cookie with which there would be something (D34)."""
+    return views.Problem(
+        frame=Frame(),
+        heading=phrase("Cookies are needed to sign in"),
+        paragraphs=(
+            phrase("This browser does not keep cookies, or the address was opened in another browser."),
+            phrase("Allow cookies for this site, go back to the service you came from and start again."),
+        ),
+    )
+
+
 def unknown() -> View:
     """There is no such sign-in any more."""
     return views.Problem(

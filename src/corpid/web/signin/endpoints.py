@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows import browsers, completion, sign_in, signed_in, visits
+from corpid.flows import browsers, completion, held_arrivals, sign_in, signed_in, visits
 from corpid.flows.account import own_client
 from corpid.flows.choices import QUERY_CHARACTERS
 from corpid.flows.completion import AlreadyCompleted, OtherBrowser
@@ -24,15 +24,15 @@ from corpid.protocol.errors import InvalidRequest
 from corpid.texts import phrase
 from corpid.web import errors
 from corpid.web.answers import require_own_form, see_other, throttled
-from corpid.web.endpoints import leave, set_cookie
+from corpid.web.endpoints import add_cookie, leave, set_cookie
 from corpid.web.errors import Met
 from corpid.web.frame import Frame, Link
-from corpid.web.requests import caller, cookie, form_bytes
+from corpid.web.requests import arrival_cookie, arrival_cookie_name, caller, cookie, form_bytes
 from corpid.web.showing import show
 from corpid.web.signin import dead_ends, pages
 from corpid.web.signin.dead_ends import Ending
 from corpid.web.signin.pages import Again
-from corpid.web.signin.place import place
+from corpid.web.signin.place import ARRIVE, place
 from corpid.web.signin.steps import FIELDS, STEPS
 from corpid.web.signin.surroundings import asker, asker_alone, step_name
 
@@ -84,6 +84,8 @@ async def interaction(request: Request, desk: Desk) -> Response:
     except Exception as error:  # noqa: BLE001 - rendered here, since the cookie goes with it
         # The address of the page itself leads back to the sign-in from each of its actions.
         answer = errors.as_page(request, error, desk.renderer, _met("", Frame(under_way=True)))
+    if "landed" in state:
+        add_cookie(answer, desk.provider, arrival_cookie_name(desk.provider), "", seconds=0)
     if "cookie" in state:
         # Also where something failed after the sign-in: the old value is dead.
         set_cookie(answer, desk.provider, state["cookie"])
@@ -93,10 +95,15 @@ async def interaction(request: Request, desk: Desk) -> Response:
 async def _answer(request: Request, desk: Desk, interaction_id: str, action: str) -> Response:
     provider, sent = desk.provider, cookie(request, desk.provider)
     who = caller(request, provider)
+    await _land(request, desk, who, interaction_id, action)
+    if action == ARRIVE and request.method == "POST":
+        return _to(desk, interaction_id)
     try:
         visit = await visits.visit(provider, who, interaction_id, sent)
         return await _at(request, desk, who, visit, action)
     except visits.NoInteraction:
+        if sent is None:
+            return show(request, desk.renderer, dead_ends.without_cookie(), status=403)
         return show(request, desk.renderer, dead_ends.unknown(), status=404)
     except visits.ForeignBrowser as stranger:
         await provider.live.refuse_maintenance(who.now)
@@ -104,6 +111,19 @@ async def _answer(request: Request, desk: Desk, interaction_id: str, action: str
             return await _old_form(request, desk, who, interaction_id, sent)
         client = await own_client.asker(provider, stranger.interaction.request.client_id, now=who.now)
         return show(request, desk.renderer, dead_ends.other_browser(client, stranger.interaction), status=403)
+
+
+async def _land(request: Request, desk: Desk, who: Caller, interaction_id: str, action: str) -> None:
+    """Store a sign-in that its browser holds, and brings in a cookie, or in a form if it is too long for one (D15, D34)."""
+    provider = desk.provider
+    held = arrival_cookie(request, provider)
+    if action == ARRIVE and request.method == "POST":
+        held = parameters.parse(await form_bytes(request), {ARRIVE}).get(ARRIVE)
+    if held is None or not held_arrivals.is_of(held, interaction_id):
+        return
+    await provider.live.refuse_maintenance(who.now)
+    await held_arrivals.land(provider, who, interaction_id, cookie=cookie(request, provider), held=held)
+    request.scope["state"]["landed"] = True
 
 
 async def _at(request: Request, desk: Desk, who: Caller, visit: Visit, action: str) -> Response:

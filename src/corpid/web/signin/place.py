@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 SIGN_IN_PATH: Final = "/sign-in/"
 """under base_url; what follows names the sign-in, then what is done there"""
 
+ARRIVE: Final = "arrive"
+"""the action, and the field, of a browser that brings the sign-in that it holds"""
+
 
 def place(desk: Desk, interaction_id: str, action: str = "") -> str:
     """The address path of a sign-in's page, or of one of its actions."""

@@ -1,0 +1,55 @@
+"""Pages that any stranger can open leave nothing in the store (D34)."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from tests.enrolment import newcomer
+from tests.postbox import Postbox
+from tests.sign_in.world import run
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+
+def kept(made: World) -> list[str]:
+    """The kinds of the rows of the short-lived table."""
+    with closing(sqlite3.connect(made.directory / "corpid.sqlite")) as database:
+        return sorted(kind for (kind,) in database.execute("SELECT kind FROM transient"))
+
+
+def test_a_forgotten_password_a_link_the_account_and_signing_out_keep_nothing_of_who_looks() -> None:
+    """Issue 10.15: each gives a new browser a cookie, which proves itself."""
+
+    async def test(made: World) -> None:
+        await newcomer.nina(made)
+        link = await newcomer.link(made)
+        for url in (f"{made.base}/recover", f"{made.base}/account", f"{made.base}/sign-out", f"{made.base}/", link):
+            for method in ("GET", "HEAD"):
+                browser = await made.browser()
+                answer = await browser.http.request(method, url)
+                assert answer.status_code in {200, 303}, url
+        assert kept(made) == []
+
+    run(test, postbox=Postbox())
+
+
+def test_a_form_of_such_a_page_still_needs_the_cookie_that_came_with_it() -> None:
+    """D35: bound to the browser, of which nothing is stored."""
+
+    async def test(made: World) -> None:
+        browser, other = await made.browser(), await made.browser()
+        for each in (browser, other):
+            await each.open(f"{made.base}/recover")
+        assert kept(made) == []
+        other.http.cookies.clear()
+        for cookie in browser.http.cookies.jar:
+            other.http.cookies.jar.set_cookie(cookie)
+        await other.fill_and_submit(user_name="nina")
+        assert other.page.heading == "This sign-in cannot go on"
+        await browser.fill_and_submit(user_name="nina")
+        assert browser.page.heading == "Look at your e-mail"
+
+    run(test, postbox=Postbox())
