@@ -175,10 +175,10 @@ async def _miss(
         if guesses is not None and guesses.paused_until:
             entry = event(caller, visit, user, "sign_in.pause_codes", "refused")
             await provider.registry.audit.write(code_guesses.pause_event(entry, guesses), now=caller.now)
-    if misses == TOTP_MISSES:
-        letters.tell(provider, user, letters.WRONG_CODES)
     if guesses is not None and guesses.paused_until and guesses.told_at == int(caller.now):
         letters.tell(provider, user, _paused(provider, guesses))
+    elif misses == TOTP_MISSES:
+        letters.tell(provider, user, letters.WRONG_CODES)
     if too_many:
         refusal = AccessDenied("the second factor was wrong too often")
         await completion.refuse(provider, caller, visit.interaction, refusal)
