@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,30 @@ def test_whatever_is_answered_becomes_a_line_and_does_nothing_to_the_terminal(
     assert all(each.isprintable() for each in result.stdout.replace("\n", ""))
     assert not [line for line in result.stdout.splitlines() if line.startswith("problem:")]
     assert "problem" in result.stdout.splitlines()[-1]
+
+
+def test_interim_answers_without_end_are_not_read_on(terminal: Terminal) -> None:
+    """RFC 9110 §15.2: http.client passes over any number of 100s, hundreds of megabytes in ten seconds."""
+    sent = 0
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def flood() -> None:
+            nonlocal sent
+            with suppress(OSError):
+                while True:
+                    connected, _ = listening.accept()
+                    with connected, suppress(OSError):
+                        for _ in range(4000):
+                            connected.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
+                            sent += 25_000
+
+        thread = threading.Thread(target=flood)
+        thread.start()
+        said = terminal.run("doctor", f"http://127.0.0.1:{listening.getsockname()[1]}").stdout
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join()
+    assert "more than 2 MiB came" in said
+    assert sent < 60 << 20
 
 
 def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(

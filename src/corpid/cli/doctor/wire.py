@@ -6,6 +6,7 @@ Nothing but the origin that was named is connected to, one request a connection,
 from __future__ import annotations
 
 import http.client
+import io
 import re
 import socket
 import ssl
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 ANSWER_SECONDS: Final = 10.0
 MOST_BYTES: Final = 1 << 20
 """of an answer; the rest is not read"""
+_RECEIVED_BYTES: Final = 2 * MOST_BYTES
+"""of everything that comes with it"""
 FORM: Final = ("Content-Type", "application/x-www-form-urlencoded")
 _REFERENCE: Final = re.compile(r"\(reference ([0-9a-f]{16})\)")
 _SERVERS: Final = ("Server", "Via")
@@ -108,10 +111,14 @@ class Origin:
 
     def connection(self, trusting: ssl.SSLContext | None = None) -> http.client.HTTPConnection:
         """A connection that is not yet open."""
-        if not self.secure:
-            return http.client.HTTPConnection(self.host, self.port, timeout=ANSWER_SECONDS)
-        context = trusting or self.trusting
-        return http.client.HTTPSConnection(self.host, self.port, timeout=ANSWER_SECONDS, context=context)
+        made: http.client.HTTPConnection
+        if self.secure:
+            context = trusting or self.trusting
+            made = http.client.HTTPSConnection(self.host, self.port, timeout=ANSWER_SECONDS, context=context)
+        else:
+            made = http.client.HTTPConnection(self.host, self.port, timeout=ANSWER_SECONDS)
+        made.response_class = _BoundedResponse
+        return made
 
     def offer(self, path: str, fields: Fields, body: bytes = b"x=y") -> Answer:
         """`ask`, for a POST that may be too large for whoever gets it: they may hang up and say nothing."""
@@ -138,6 +145,37 @@ class Origin:
             raise NoAnswer(_why(error)) from error
         finally:
             connection.close()
+
+
+class _BoundedResponse(http.client.HTTPResponse):
+    """An answer of which no more is read than that: http.client reads any number of interim answers before it."""
+
+    def __init__(self, connected: socket.socket, *rest: Any, **named: Any) -> None:  # noqa: ANN401
+        super().__init__(connected, *rest, **named)
+        received: Any = self.fp
+        self.fp = io.BufferedReader(_Bounded(received.detach()))
+
+
+class _Bounded(io.RawIOBase):
+    """What a socket receives. Reading raises HTTPException once it was too much."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
+        self._received = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:  # noqa: ANN401
+        count: int | None = self._raw.readinto(buffer)
+        self._received += count or 0
+        if self._received > _RECEIVED_BYTES:
+            raise http.client.HTTPException(f"more than {_RECEIVED_BYTES >> 20} MiB came, with no end in sight")
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 @contextmanager
