@@ -17,8 +17,8 @@ from tests.sign_in.world import entity
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.flows.links import NewLink
     from corpid.ports import LinkPurpose
+    from corpid.protocol.link_codes import NewLink
     from corpid.sandbox.browser import Browser
     from tests.postbox import Postbox
     from tests.sign_in.world import World

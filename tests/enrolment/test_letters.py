@@ -98,7 +98,14 @@ def test_a_letter_with_a_link_says_how_long_it_works(purpose: LinkPurpose, lasts
         await made.person("nina", email=MAILBOX)
         user = await made.provider.registry.directory.user(newcomer.NINA)
         link = await newcomer.new_link(made, purpose)
-        letters.link(made.provider.mail, user, links.PURPOSES[purpose], link, provider_name="CorpID")
+        letters.link(
+            made.provider.mail,
+            user,
+            link,
+            heading=links.PURPOSES[purpose].heading,
+            lead=links.PURPOSES[purpose].lead,
+            provider_name="CorpID",
+        )
         assert newcomer.link_in(postbox) == link.url
         assert f"within {lasts}" in postbox.letters[0].text
         # the code has a line of its own, for who cannot follow the link

@@ -15,9 +15,9 @@ from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
     from corpid.directory.records import User
-    from corpid.flows.links import NewLink, Purpose
     from corpid.flows.provider import Provider
     from corpid.ports import Mail
+    from corpid.protocol.link_codes import NewLink
     from corpid.texts import Phrase
 
 _MINUTE: Final = 60
@@ -159,7 +159,7 @@ def tell(provider: Provider, user: User, notice: Notice) -> None:
     _post(provider.mail, user, notice.subject, text)
 
 
-def link(mail: Mail, user: User, purpose: Purpose, made: NewLink, *, provider_name: str) -> None:
+def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase, provider_name: str) -> None:
     """Send a person the link that was made for them, and the code to type instead. Source: DESIGN, Security"""
     text = phrase(
         "Hello {name},\n\n{lead}\n\n{url}\n\n"
@@ -167,14 +167,14 @@ def link(mail: Mail, user: User, purpose: Purpose, made: NewLink, *, provider_na
         "If you did not expect this, do not open it, and tell the person who manages {provider} in your "
         "organisation.\n\nYour user name is {user_name}.",
         name=user.name,
-        lead=purpose.lead,
+        lead=lead,
         url=made.url,
         page=made.page,
         code=made.code,
         provider=provider_name,
         user_name=user.user_name,
     )
-    _post(mail, user, purpose.heading, text)
+    _post(mail, user, heading, text)
 
 
 def mailed_code(provider: Provider, user: User, code: str, *, why: Phrase) -> None:

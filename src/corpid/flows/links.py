@@ -16,6 +16,7 @@ from corpid.jose.encoding import base64url
 from corpid.ports import AuditEvent, Link
 from corpid.protocol import link_codes
 from corpid.protocol.limits import INVITATION_SECONDS, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS
+from corpid.protocol.link_codes import NewLink
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -107,21 +108,6 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         notice=None,
     ),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewLink:
-    """A link as its person gets it."""
-
-    page: str
-    """the URL of the page that opens links"""
-    code: str
-    """secret; to be typed on that page if it cannot be followed"""
-
-    @property
-    def url(self) -> str:
-        """What a person follows: browsers send no fragment, so no log holds the code (RFC 9110 §4.2.5)."""
-        return f"{self.page}#{self.code}"
 
 
 async def make(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from math import ceil
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from corpid.directory import names
 from corpid.directory.access import ANONYMOUS
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
 
-PATH: Final = "/recover"
 """under base_url"""
 
 
@@ -64,7 +63,9 @@ async def answer(provider: Provider, caller: Caller, user_name: str, *, known_as
             spared=await enrolments.under_way(provider, caller, user, "password"),
         )
         purpose = links.PURPOSES["password"]
-        letters.link(provider.mail, user, purpose, link, provider_name=provider.policy.name)
+        letters.link(
+            provider.mail, user, link, heading=purpose.heading, lead=purpose.lead, provider_name=provider.policy.name
+        )
 
 
 async def _named(provider: Provider, user_name: str) -> User | None:

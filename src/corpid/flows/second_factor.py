@@ -15,12 +15,12 @@ from corpid.flows import (
     interactions,
     kinds,
     letters,
-    recovery,
     second_factor_codes,
     signed_in,
     throttle,
     ways,
 )
+from corpid.flows.account import own_client
 from corpid.flows.interactions import StaleStep
 from corpid.flows.sign_in import Rejected, event, without_second_factor
 from corpid.flows.ways import Way
@@ -190,5 +190,5 @@ def _paused(provider: Provider, guesses: CodeGuesses) -> Notice:
         guesses.guesses,
         duration=code_guesses.duration(pause_after(guesses.guesses)),
         known=guesses.browser != code_guesses.UNKNOWN,
-        recover=provider.policy.base_url + recovery.PATH,
+        recover=provider.policy.base_url + own_client.RECOVERY_PATH,
     )

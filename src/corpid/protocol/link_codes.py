@@ -6,6 +6,7 @@ A fragment is never part of a request (RFC 9110 §4.2.5), so no log of a proxy o
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
@@ -49,3 +50,18 @@ def hashed(code: str) -> str:
     100 random bits need no slow hash. Source: DESIGN, Security
     """
     return sha256(tuple_bytes("link-code", canonical(code))).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewLink:
+    """A link as its person gets it."""
+
+    page: str
+    """the URL of the page that opens links"""
+    code: str
+    """secret; to be typed on that page if it cannot be followed"""
+
+    @property
+    def url(self) -> str:
+        """What a person follows: browsers send no fragment, so no log holds the code (RFC 9110 §4.2.5)."""
+        return f"{self.page}#{self.code}"

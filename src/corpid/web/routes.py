@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from corpid.flows.account.own_client import PATH as ACCOUNT_PATH
+from corpid.flows.account.own_client import RECOVERY_PATH
 from corpid.flows.links import PATH as LINK_PATH
-from corpid.flows.recovery import PATH as RECOVER_PATH
 from corpid.protocol import credentials, metadata, parameters
 from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.protocol.limits import STATE_CHARACTERS
@@ -89,7 +89,7 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{LINK_PATH}/{{rest}}": opening_links.link_of_before,
     f"{OPENED_PATH}{{rest}}": opening_links.opened,
     f"{ENROLMENT_PATH}{{rest}}": enrolling.enrolment,
-    RECOVER_PATH: forgotten_password,
+    RECOVERY_PATH: forgotten_password,
     ACCOUNT_PATH: account,
     f"{ACCOUNT_PATH}/{{rest}}": account,
     SIGN_OUT_PATH: sign_out,

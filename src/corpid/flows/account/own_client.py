@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from corpid.ports import SessionPurpose
 
 PATH: Final = "/account"
+RECOVERY_PATH: Final = "/recover"
+"""where a link for a forgotten password is asked for"""
 AGAIN: Final = "again"
 """in the query of a page to which a sign-in leads that its change of factors asked for"""
 _CLIENT_ID: Final = ""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.directory.held_factors import HeldFactors
-    from corpid.flows.links import NewLink
     from corpid.ports import LinkPurpose, Mail, Passwords, Registry
+    from corpid.protocol.link_codes import NewLink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,5 +117,6 @@ def send(mail: Mail, given: Given, *, provider_name: str) -> bool:
     """Send a link to the person it was made for; whether there is an address, and mail. Source: DESIGN, Security"""
     if not mail.works or not given.user.email:
         return False
-    letters.link(mail, given.user, links.PURPOSES[given.purpose], given.link, provider_name=provider_name)
+    purpose = links.PURPOSES[given.purpose]
+    letters.link(mail, given.user, given.link, heading=purpose.heading, lead=purpose.lead, provider_name=provider_name)
     return True

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import browsers, interactions, rates, recovery
+from corpid.flows.account import own_client
 from corpid.flows.browsers import Browser
 from corpid.flows.networks import neighbourhood
 from corpid.flows.throttle import Throttled
@@ -74,7 +75,7 @@ async def _asks(request: Request, desk: Desk, who: Caller, known: Browser | None
 def _question(desk: Desk, browser_id: str, *wrong: FieldError) -> views.ForgottenPassword:
     return views.ForgottenPassword(
         frame=Frame(form_token=interactions.form_token(desk.provider, browser_id, _FORM)),
-        action=desk.base_path + recovery.PATH,
+        action=desk.base_path + own_client.RECOVERY_PATH,
         errors=wrong,
     )
 

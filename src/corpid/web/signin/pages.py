@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from corpid.directory.choice import STATUSES
 from corpid.directory.parties import what_is_told
 from corpid.flows import choices, passkey_sign_in, sign_in
-from corpid.flows.recovery import PATH as RECOVER_PATH
+from corpid.flows.account.own_client import RECOVERY_PATH
 from corpid.flows.ways import AskSecondFactor, Way
 from corpid.protocol import assurance
 from corpid.protocol.generations import GENERATIONS
@@ -114,7 +114,7 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
         action=look.at("password"),
         user_name=look.again.typed,
         passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
-        recover=look.desk.base_path + RECOVER_PATH if provider.mail.works else "",
+        recover=look.desk.base_path + RECOVERY_PATH if provider.mail.works else "",
         errors=look.again.errors or stranded,
     )
 
