@@ -11,20 +11,20 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from benchmarks import people
-from corpid.adapters.sql import tables
-from corpid.adapters.sql.codecs import record_codec
-from corpid.adapters.sql.kinds import kinds
-from corpid.directory.records import Assignment, Credentials, Entity, Membership, Service, User
 from corpid.ports import AuditEvent, Session
-from corpid.protocol.records import Client
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
+from corpid.rules.oauth.records import Client
+from corpid.stores.sql import tables
+from corpid.stores.sql.mappers import record_codec, record_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import msgspec
 
-    from corpid.adapters.sql.codecs import Codec
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.mappers import Codec
+    from corpid.stores.sql.open import SqlStores
 
 USERS, ENTITIES, CLIENTS, SERVICES = 1_000_000, 200_000, 10_000, 300
 ASSIGNMENTS_EACH = 5
@@ -95,7 +95,7 @@ def entity_id(number: int) -> str:
 
 async def fill(stores: SqlStores, dsn: str, size: Size, password_hash: str, jwks: str) -> None:
     """Write all of it into an empty database with the current schema, and let the planner count it."""
-    known = kinds(stores.database, stores.sealer)
+    known = record_types(stores.database, stores.cipher)
     connection = await asyncpg.connect(dsn)
     try:
         # What refers to what is right by construction: 15 million look-ups less.

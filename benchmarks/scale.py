@@ -21,8 +21,8 @@ from benchmarks.http_client import Jar
 from benchmarks.relying_party import Keys, generate_key, registration
 from benchmarks.scale_report import LARGE, LEAST, SMALL
 from benchmarks.stage import opened
-from corpid.adapters.sealing import Sealer, key_from_file
-from corpid.adapters.sql.stores import open_postgresql
+from corpid.stores.encryption_at_rest import SecretCipher, key_from_file
+from corpid.stores.sql.open import open_postgresql
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -132,9 +132,9 @@ async def _filled(
     migrated = await asyncio.to_thread(lambda: server.migrated)
     database = stack.enter_context(server.database(migrated))
     settings = stack.enter_context(engines.settings(server, database))
-    sealer = Sealer(key_from_file(Path(settings["CORPID_KEY_ENCRYPTION_KEY_FILE"])))
+    cipher = SecretCipher(key_from_file(Path(settings["CORPID_KEY_ENCRYPTION_KEY_FILE"])))
     begun = time.monotonic()
-    stores = await open_postgresql(server.dsn(database), sealer, time.time)
+    stores = await open_postgresql(server.dsn(database), cipher, time.time)
     try:
         await fill.fill(stores, server.dsn(database), size, argon2.PasswordHasher().hash(people.PASSWORD), _jwks())
     finally:

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from corpid.directory.records import Passkey
 from corpid.jose.encoding import base64url, from_base64url
+from corpid.rules.authentication.records import Passkey
 
 PRESENT: Final = 0x01
 VERIFIED: Final = 0x04

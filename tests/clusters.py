@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import redis
 from redis.crc import key_slot
 
-from corpid.adapters.valkey import epochs
+from corpid.stores.valkey import epochs
 from tests import engines
 from tests.engines import RedisServer
 from tests.machine import free_port

@@ -187,7 +187,7 @@ class PostgresServer(_Server):
     @functools.cached_property
     def migrated(self) -> str:
         """The name of a database with the current schema, to make others from; nobody connects to it."""
-        from corpid.adapters.sql import schema
+        from corpid.stores.sql import schema
 
         name = f"corpid_migrated_{secrets.token_hex(3)}"
         self.sql(f"CREATE DATABASE {name}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from corpid.web import access_log
+from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,11 +23,11 @@ import httpx
 from argon2.profiles import CHEAPEST
 
 from corpid import app, settings
-from corpid.adapters.passwords import Argon2Passwords
-from corpid.directory.access import Operator
-from corpid.flows.administration.applying import apply
-from corpid.protocol.scopes import SCOPES
-from corpid.sandbox import example_directory, walk
+from corpid.flows.directory.apply import apply
+from corpid.outbound.passwords import Argon2Passwords
+from corpid.rules.directory.access import Operator
+from corpid.rules.oauth.scopes import SCOPES
+from corpid.sandbox import example_directory, people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, Interface
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.app import Application
-    from corpid.sandbox.callback import Callback
-    from corpid.sandbox.person import Person
+    from corpid.sandbox.people import Person
+    from corpid.sandbox.verification import Callback
 
 ISSUER = "https://op.example"
 PROXY = "192.0.2.250"
@@ -121,7 +121,7 @@ class OpenedProvider:
         """Begin, and sign a person of the example directory in with a new browser; the callback."""
         url = await rp.begin()
         async with self.browser() as browser:
-            return await walk.sign_in(browser, url, self.persons[person], entity, now=self.clock)
+            return await people.sign_in(browser, url, self.persons[person], entity, now=self.clock)
 
 
 @asynccontextmanager

@@ -14,29 +14,30 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from corpid import engines
-from corpid.adapters.client_keys import FetchedClientKeys
-from corpid.adapters.egress import DEVELOPER, INTERNET, Egress
-from corpid.adapters.passwords import Argon2Passwords
+from corpid.cleanup import cleaning_up
 from corpid.engines import StartError
-from corpid.flows import rates
-from corpid.flows.errands import Errands
-from corpid.flows.live import LiveState
-from corpid.flows.own_keys import OwnKeys
+from corpid.flows.background_tasks import BackgroundTasks
+from corpid.flows.oauth import rate_limits
+from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
+from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
+from corpid.flows.operations.readiness import Readiness
+from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.provider import Policy, Provider
-from corpid.flows.rates import Rate, Rates
-from corpid.flows.readiness import Readiness
-from corpid.flows.usage import UsageLog
+from corpid.flows.registry_cache import RegistryCache
+from corpid.instrumentation import traced, watched
 from corpid.jose import algorithms
 from corpid.jose.encoding import base64url
-from corpid.protocol.generations import GENERATIONS
-from corpid.sweeping import sweeping
-from corpid.watching import traced, watched
-from corpid.web import access_log, theme
-from corpid.web.addresses import ClientAddresses
-from corpid.web.endpoints import Desk
-from corpid.web.middleware import Shell
-from corpid.web.rendering import Renderer
+from corpid.outbound.client_keys import FetchedClientKeys
+from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
+from corpid.outbound.passwords import Argon2Passwords
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.web.context import WebContext
+from corpid.web.http.addresses import ClientAddresses
+from corpid.web.http.middleware import Middleware
+from corpid.web.pages import theme
+from corpid.web.pages.rendering import Renderer
 from corpid.web.routes import Router, bodiless
+from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -45,11 +46,11 @@ if TYPE_CHECKING:
 
     from corpid.engines import Engines
     from corpid.ports import AuditEvent, Mail, Passwords, Registry, TransientStore
-    from corpid.protocol.generations import Generation
+    from corpid.rules.oauth.generations import Generation
     from corpid.settings import Settings
-    from corpid.web.metrics import Metrics
-    from corpid.web.spans import Spans
-    from corpid.web.theme import Theme
+    from corpid.web.pages.theme import Theme
+    from corpid.web.telemetry.metrics import Metrics
+    from corpid.web.telemetry.spans import Spans
 
 OWN_ALGORITHM: Final = "ES256"
 """what the provider itself signs with (D20, D21)"""
@@ -73,7 +74,7 @@ class Stores:
 class Application:
     """A provider, ready to be served."""
 
-    asgi: Shell
+    asgi: Middleware
     provider: Provider
     bodiless: frozenset[str]
     """the paths at which a request's body is not read (Spec 4.4)"""
@@ -146,15 +147,15 @@ def _policy(settings: Settings) -> Policy:
     )
 
 
-def _rates(settings: Settings, transient: TransientStore) -> Rates:
+def _rates(settings: Settings, transient: TransientStore) -> RateLimits:
     limits = {
-        rates.PAR: Rate(per_client=settings.par_per_client, per_address=settings.par_per_address),
-        rates.TOKEN: Rate(per_client=settings.token_per_client, per_address=settings.token_per_address),
-        rates.SIGN_IN: Rate(per_address=settings.sign_in_per_address),
-        rates.ACCOUNT: Rate(per_address=settings.account_per_address),
-        rates.ARRIVALS: Rate(per_network=settings.arrivals_per_network, in_all=settings.arrivals_in_all),
+        rate_limits.PAR: RateLimit(per_client=settings.par_per_client, per_address=settings.par_per_address),
+        rate_limits.TOKEN: RateLimit(per_client=settings.token_per_client, per_address=settings.token_per_address),
+        rate_limits.SIGN_IN: RateLimit(per_address=settings.sign_in_per_address),
+        rate_limits.ACCOUNT: RateLimit(per_address=settings.account_per_address),
+        rate_limits.ARRIVALS: RateLimit(per_network=settings.arrivals_per_network, in_all=settings.arrivals_in_all),
     }
-    return Rates(transient, settings.base_url, limits, spare_loopback=settings.developer_mode)
+    return RateLimits(transient, settings.base_url, limits, spare_loopback=settings.developer_mode)
 
 
 def _provider(
@@ -173,11 +174,11 @@ def _provider(
         client_keys=client_keys,
         passwords=passwords,
         mail=mail,
-        own_keys=OwnKeys(stores.registry, certificates=any(each.certificates for each in policy.served)),
-        live=LiveState(stores.registry),
-        usage=UsageLog(),
-        rates=_rates(settings, stores.transient),
-        errands=Errands(_warn),
+        signing_keys=SigningKeys(stores.registry, certificates=any(each.certificates for each in policy.served)),
+        registry_cache=RegistryCache(stores.registry),
+        usage=DeprecatedUsage(),
+        rate_limits=_rates(settings, stores.transient),
+        background_tasks=BackgroundTasks(_warn),
         clock=clock,
         new_id=new_id,
     )
@@ -199,7 +200,7 @@ async def create(
     told what happens.
     """
     hashing = passwords or Argon2Passwords(threads=settings.hashing_threads, waiting=settings.hashing_queue)
-    egress = Egress(own_url=settings.base_url, rules=DEVELOPER if settings.developer_mode else INTERNET)
+    egress = HttpClient(own_url=settings.base_url, rules=DEVELOPER if settings.developer_mode else INTERNET)
     async with engines.opened(settings, clock) as opened, engines.open_mail(settings, clock=clock) as own_mail:
         stores, checking, fetch = traced(spans, settings, opened, hashing, egress.fetch)
         client_keys = FetchedClientKeys(stores.registry.clients, metrics.counting(fetch) if metrics else fetch)
@@ -209,10 +210,10 @@ async def create(
             metrics.watched = watched(settings, provider, hashing, stores)
             asgi.observe(metrics.request)
         try:
-            async with sweeping(provider):
+            async with cleaning_up(provider):
                 yield Application(asgi=asgi, provider=provider, bodiless=_bodiless(settings, provider))
         finally:
-            await provider.errands.settle()
+            await provider.background_tasks.settle()
             await client_keys.close()
             hashing.close()
 
@@ -235,16 +236,16 @@ def _theme(settings: Settings) -> Theme:
     return found
 
 
-def _asgi(settings: Settings, provider: Provider, spans: Spans | None) -> Shell:
+def _asgi(settings: Settings, provider: Provider, spans: Spans | None) -> Middleware:
     base_path = urlsplit(settings.base_url).path
     renderer = Renderer(
         name=settings.name, base_path=base_path, developer_mode=settings.developer_mode, theme=_theme(settings)
     )
-    router: ASGIApp = Router(Desk(provider=provider, renderer=renderer, base_path=base_path))
+    router: ASGIApp = Router(WebContext(provider=provider, renderer=renderer, base_path=base_path))
     if spans is not None:
         trusts = ClientAddresses(settings.trusted_proxies).trusts
         router = spans.requests(router, base_url=settings.base_url, trusts=trusts)
-    return Shell(
+    return Middleware(
         router,
         base_url=settings.base_url,
         ready=Readiness(provider).check,

@@ -10,27 +10,27 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from corpid.adapters import sealing
-from corpid.adapters.mail import NoMail
-from corpid.adapters.mail_server import mail_server
-from corpid.adapters.since_restore import SinceRestore
-from corpid.adapters.sql import restores, retention, schema, store_in_use
-from corpid.adapters.sql.backup import BackupRefused, in_use
-from corpid.adapters.sql.schema import SchemaError
-from corpid.adapters.sql.stores import open_postgresql, open_sqlite
-from corpid.flows.key_rotation import ensure_first_keys
+from corpid.flows.operations.signing_keys import ensure_first_keys
+from corpid.outbound.mail_server import mail_server
+from corpid.outbound.no_mail import NoMail
 from corpid.ports import StoreUnavailable
-from corpid.protocol.limits import CLOCKS_APART_SECONDS
-from corpid.web.catalogues import voice
-from corpid.web.languages import ENGLISH, LANGUAGES, lookup
+from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.stores import encryption_at_rest
+from corpid.stores.data_loss import database, restores
+from corpid.stores.data_loss.database import SinceRestore
+from corpid.stores.sql import audit, schema
+from corpid.stores.sql.backup import BackupRefused, in_use
+from corpid.stores.sql.open import open_postgresql, open_sqlite
+from corpid.stores.sql.schema import SchemaError
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from corpid.adapters.sql.schema import Plan
-    from corpid.adapters.sql.stores import SqlStores
     from corpid.ports import AuditEvent, Clock, Mail, Registry, TransientStore
     from corpid.settings import Settings
+    from corpid.stores.sql.open import SqlStores
+    from corpid.stores.sql.schema import Plan
     from corpid.texts import Phrase
 
 _LAST_LETTERS_SECONDS: Final = 5.0
@@ -99,10 +99,10 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             stores = await _database(settings, clock)
             stack.push_async_callback(stores.close)
             if not await stores.registry.keys.all():
-                await store_in_use.none_yet(stores.database)
+                await database.none_yet(stores.database)
             await ensure_first_keys(stores.registry, now=clock())
             transient = await _transient(settings, stores, clock, stack)
-        except (SchemaError, sealing.SealingError, StoreUnavailable, BackupRefused) as error:
+        except (SchemaError, encryption_at_rest.EncryptionError, StoreUnavailable, BackupRefused) as error:
             raise StartError(str(error)) from error
         except OSError as error:
             raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error
@@ -111,13 +111,13 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             transient=transient,
             connections_in_use=lambda: stores.database.connections_in_use,
             rewrap=stores.rewrap,
-            prune=partial(retention.prune, stores.database, stores.registry.audit),
+            prune=partial(audit.prune, stores.database, stores.registry.audit),
             after_restore=partial(restores.after_restore, stores.database, stores.transient, stores.registry.audit),
         )
 
 
 async def _database(settings: Settings, clock: Clock) -> SqlStores:
-    sealing_with = sealer(settings)
+    sealing_with = secret_cipher(settings)
     if settings.sqlite_path is not None:
         return await open_sqlite(settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded)
     return await open_postgresql(
@@ -131,10 +131,10 @@ async def _database(settings: Settings, clock: Clock) -> SqlStores:
 
 async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack: AsyncExitStack) -> TransientStore:
     if not settings.transient_url:
-        stores.transient.use_since(await _used_since(stores, stores.transient, store_in_use.DATABASE, clock))
+        stores.transient.use_since(await _used_since(stores, stores.transient, database.DATABASE, clock))
         return stores.transient
     # The driver is loaded by those who use it.
-    from corpid.adapters.valkey.transient import open_valkey  # noqa: PLC0415
+    from corpid.stores.valkey.transient import open_valkey  # noqa: PLC0415
 
     valkey = await open_valkey(settings.transient_url, clock=clock)
     stack.push_async_callback(valkey.close)
@@ -147,7 +147,7 @@ async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack:
 async def _used_since(stores: SqlStores, transient: TransientStore, name: str, clock: Clock) -> float:
     """Nodes write their own time into what they issue, so the moment lies as far ahead as they may be."""
     moment = max(clock(), await transient.engine_time() or 0.0) + CLOCKS_APART_SECONDS
-    return await store_in_use.use(stores.database, name, moment=moment)
+    return await database.use(stores.database, name, moment=moment)
 
 
 @asynccontextmanager
@@ -157,7 +157,7 @@ async def open_mail(settings: Settings, *, clock: Clock) -> AsyncIterator[Mail]:
         yield NoMail()
         return
     # Most commands send no letters, and start sooner without this.
-    from corpid.adapters.smtp import SmtpMail  # noqa: PLC0415
+    from corpid.outbound.smtp import SmtpMail  # noqa: PLC0415
 
     server = mail_server(settings.mail_url)
     mail = SmtpMail(server, sender=settings.mail_from, name=settings.name, say=said, clock=clock)
@@ -170,23 +170,25 @@ async def open_mail(settings: Settings, *, clock: Clock) -> AsyncIterator[Mail]:
 def said(phrase: Phrase, tag: str) -> tuple[str, str]:
     """A phrase in the language of a tag, else in English; with the tag of what it became."""
     language = lookup((tag,), LANGUAGES) or ENGLISH
-    return voice(language).say(phrase), language.tag
+    return translator(language).say(phrase), language.tag
 
 
-def sealer(settings: Settings) -> sealing.Sealer:
+def secret_cipher(settings: Settings) -> encryption_at_rest.SecretCipher:
     """What seals secrets at rest. Raises StartError, sealing.SealingError (D43)."""
-    older = [sealing.key_from_file(path) for path in settings.old_key_encryption_key_files]
-    return sealing.Sealer(_current_key(settings), older)
+    older = [encryption_at_rest.key_from_file(path) for path in settings.old_key_encryption_key_files]
+    return encryption_at_rest.SecretCipher(_current_key(settings), older)
 
 
 def _current_key(settings: Settings) -> bytes:
     if settings.key_encryption_key is not None:
-        return sealing.key_from_text(settings.key_encryption_key.get_secret_value(), "CORPID_KEY_ENCRYPTION_KEY")
+        return encryption_at_rest.key_from_text(
+            settings.key_encryption_key.get_secret_value(), "CORPID_KEY_ENCRYPTION_KEY"
+        )
     if settings.key_encryption_key_file is not None:
-        return sealing.key_from_file(settings.key_encryption_key_file)
+        return encryption_at_rest.key_from_file(settings.key_encryption_key_file)
     if not settings.is_embedded:
         raise StartError(
             "CORPID_KEY_ENCRYPTION_KEY_FILE is not set: with a database of your own, name a file (mode 0600) "
             "that holds the base64 of 32 random bytes"
         )
-    return sealing.embedded_key(settings.data_dir)
+    return encryption_at_rest.embedded_key(settings.data_dir)

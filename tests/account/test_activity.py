@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from corpid import app, settings
-from corpid.directory.records import Entity, Membership
-from corpid.flows import browsers
+from corpid.flows.authentication import browsers
 from corpid.ports import AuditEvent, Delete
-from corpid.protocol.limits import ACCOUNT_IDLE_SECONDS
+from corpid.rules.directory.records import Entity, Membership
+from corpid.rules.limits import ACCOUNT_IDLE_SECONDS
 from tests.account.scene import AGENT, account, at_account, go, hidden, send, sessions
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, recovery

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.directory.access import OPERATOR
-from corpid.flows.administration import users
+from corpid.flows.directory import people
 from corpid.ports import COMMAND_LINE
+from corpid.rules.directory.access import OPERATOR
 from tests.account.scene import at_account, go, hidden, send
 from tests.sign_in.factors import ALICE
 from tests.sign_in.world import PASSWORD, SECRET, run
@@ -30,7 +30,7 @@ async def sign_out_everywhere_else(made: World, owner: Browser) -> None:
 
 
 async def reset_by_the_operator(made: World, _owner: Browser) -> None:
-    await users.reset_factors(made.provider.registry, "alice", SECRET, actor=OPERATOR)
+    await people.reset_factors(made.provider.registry, "alice", SECRET, actor=OPERATOR)
 
 
 @pytest.mark.parametrize("end", [sign_out_everywhere_else, reset_by_the_operator])

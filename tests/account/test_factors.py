@@ -10,9 +10,9 @@ import pyotp
 import pytest
 from msgspec.structs import replace
 
-from corpid.directory.records import Credentials
 from corpid.jose.encoding import base64url
-from corpid.protocol.limits import PASSKEYS_PER_PERSON
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.limits import PASSKEYS_PER_PERSON
 from tests.account.scene import account, at_account, go, hidden, send, sessions
 from tests.authenticator import Authenticator
 from tests.enrolment import newcomer

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pyotp
 import pytest
 
-from corpid.flows import browsers
-from corpid.flows.account import openings, visits
+from corpid.flows.account import account_sessions
+from corpid.flows.authentication import browsers
+from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.caller import Caller
-from corpid.flows.interactions import StaleStep
-from corpid.protocol.limits import (
+from corpid.rules.limits import (
     ACCOUNT_FRESH_SECONDS,
     ACCOUNT_IDLE_SECONDS,
     ACCOUNT_PAGE_EXTENSIONS,
@@ -196,12 +196,12 @@ def test_more_time_that_is_asked_for_beside_a_change_opens_nothing_again() -> No
         provider, browser = made.provider, await at_account(made, "password")
         who = Caller(request_id="r", address="127.0.0.1", now=made.clock())
         known = await browsers.recognise(provider, cookies_of(browser)["corpid"], now=who.now)
-        here = await visits.visit(provider, who, known)
+        here = await account_sessions.visit(provider, who, known)
         assert here is not None
-        here = await openings.still_open(provider, who, here, "password")
-        await openings.close(provider, who, here)
+        here = await account_sessions.still_open(provider, who, here, "password")
+        await account_sessions.close(provider, who, here)
         with pytest.raises(StaleStep):
-            await openings.extend(provider, who, here)
+            await account_sessions.extend(provider, who, here)
         made.clock.pass_(ACCOUNT_FRESH_SECONDS)
         assert await go(made, browser, "password") == "Sign in"
 

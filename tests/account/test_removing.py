@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.directory.records import Credentials
+from corpid.rules.authentication.records import Credentials
 from tests.account.scene import at_account, go, hidden, send
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, change, passkey, recovery

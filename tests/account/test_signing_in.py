@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.protocol.limits import (
+from corpid.rules.limits import (
     ACCOUNT_FRESH_SECONDS,
     ACCOUNT_IDLE_SECONDS,
     ACCOUNT_SESSION_SECONDS,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.protocol.limits import FACTOR_CHANGES
+from corpid.rules.limits import FACTOR_CHANGES
 from tests.account.scene import at_account, go, hidden, send
 from tests.enrolment import newcomer
 from tests.postbox import Postbox

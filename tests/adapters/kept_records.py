@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.directory.records import (
+from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.records import (
     Assignment,
-    Credentials,
     Entity,
     Membership,
     Parameter,
@@ -16,13 +17,12 @@ from corpid.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.ports import AuditEvent, Delete, Upsert
-from corpid.protocol.records import Client
+from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.stores import SqlStores
-    from corpid.directory.records import Record
+    from corpid.rules.directory.records import Record
+    from corpid.stores.sql.open import SqlStores
 
 TAN = User(
     user_id="u1",

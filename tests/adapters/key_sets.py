@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.adapters.egress import EgressError
 from corpid.jose.encoding import base64url
+from corpid.outbound.http_client import HttpClientError
 from corpid.ports import AuditEvent, FetchedKeySet, StoreUnavailable
-from corpid.protocol.records import Client
+from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
     from corpid.jose.keys import ClientKeySet
@@ -89,7 +89,7 @@ class RelyingParty:
         if self.gate is not None:
             await self.gate.wait()
         if self.down:
-            raise EgressError("no connection to rp.example")
+            raise HttpClientError("no connection to rp.example")
         return self.body
 
 

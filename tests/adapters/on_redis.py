@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from corpid.adapters.valkey.transient import ValkeyTransientStore, open_valkey
 from corpid.ports import StoreUnavailable
+from corpid.stores.valkey.transient import ValkeyTransientStore, open_valkey
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

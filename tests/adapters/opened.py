@@ -7,10 +7,10 @@ import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from corpid.adapters.memory import MemoryTransientStore
-from corpid.adapters.sealing import Sealer
-from corpid.adapters.sql.stores import SqlStores, open_postgresql, open_sqlite
 from corpid.ports import AuditEvent
+from corpid.stores.encryption_at_rest import SecretCipher
+from corpid.stores.memory import MemoryTransientStore
+from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
 from tests import engines
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def go():
 
 
 @asynccontextmanager
-async def sqlite(path: Path, *, sealer: Sealer | None = None, now: float = NOW) -> AsyncIterator[SqlStores]:
+async def sqlite(path: Path, *, cipher: SecretCipher | None = None, now: float = NOW) -> AsyncIterator[SqlStores]:
     """A migrated database file."""
-    stores = await open_sqlite(path / "corpid.db", sealer or Sealer(KEY), lambda: now, migrate=True)
+    stores = await open_sqlite(path / "corpid.db", cipher or SecretCipher(KEY), lambda: now, migrate=True)
     try:
         yield stores
     finally:
@@ -65,7 +65,7 @@ async def sqlite_transient(path: Path) -> AsyncIterator[TransientStore]:
 @asynccontextmanager
 async def postgresql_transient(path: Path) -> AsyncIterator[TransientStore]:
     with engines.postgresql(migrated=True) as dsn:
-        stores = await open_postgresql(dsn, Sealer(KEY), lambda: NOW)
+        stores = await open_postgresql(dsn, SecretCipher(KEY), lambda: NOW)
         try:
             yield stores.transient
         finally:

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from corpid.adapters.sealing import Sealer
-from corpid.adapters.sql.stores import SqlStores, open_postgresql, open_sqlite
+from corpid.stores.encryption_at_rest import SecretCipher
+from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
 from tests import engines
 from tests.adapters.opened import KEY, NOW
 
@@ -26,12 +26,12 @@ class Place:
     address: Path | str
 
     @asynccontextmanager
-    async def opened(self, *, sealer: Sealer | None = None, now: float = NOW) -> AsyncIterator[SqlStores]:
+    async def opened(self, *, cipher: SecretCipher | None = None, now: float = NOW) -> AsyncIterator[SqlStores]:
         """Its stores."""
         if isinstance(self.address, str):
-            stores = await open_postgresql(self.address, sealer or Sealer(KEY), lambda: now)
+            stores = await open_postgresql(self.address, cipher or SecretCipher(KEY), lambda: now)
         else:
-            stores = await open_sqlite(self.address, sealer or Sealer(KEY), lambda: now, migrate=True)
+            stores = await open_sqlite(self.address, cipher or SecretCipher(KEY), lambda: now, migrate=True)
         try:
             yield stores
         finally:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from corpid.adapters.sql import statements
+from corpid.stores.sql import statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import sqlalchemy as sa
 
-    from corpid.adapters.sql.statements import Prepared
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
+    from corpid.stores.sql.statements import Prepared
 
 _NUMBERS = (1, 3)
 """of services or words, for which a statement is made when it is first needed"""

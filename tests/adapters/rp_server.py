@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.adapters.egress import INTERNET, Egress
+from corpid.outbound.http_client import INTERNET, HttpClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -176,10 +176,10 @@ def egress_to(
     seconds: float = 20.0,
     fetches: int = 16,
     look_ups: int = 32,
-) -> Egress:
+) -> HttpClient:
     """The rules of the internet, with 127.0.0.0/8 in the place of the public addresses and these ports for 443."""
     rules = replace(INTERNET, ports=ports, permits=LOOPBACK.__contains__)
-    return Egress(
+    return HttpClient(
         own_url="https://id.example", rules=rules, resolve=resolve, ssl_context=client_context(),
         seconds=seconds, fetches=fetches, look_ups=look_ups,
     )  # fmt: skip

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.directory.records import User
 from corpid.ports import FactorChange, Link, Session, SignOut, Upsert
+from corpid.rules.directory.records import User
 from tests.adapters.kept_records import LIM, TAN, write
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.test_factors import KEY, NOBODY, add
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
     from tests.adapters.places import Place
 
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.adapters.sql import postgresql_locks
 from corpid.ports import StoreUnavailable
 from tests.adapters.opened import EVENT, NOW
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.stores import SqlStores
     from corpid.ports import AuditEntry
+    from corpid.stores.sql.open import SqlStores
     from tests.adapters.places import Place
 
 WRITERS = 16
@@ -48,7 +47,7 @@ def test_an_entry_that_becomes_visible_late_is_waited_for(postgresql: Place) -> 
 
 
 def test_a_writer_that_does_not_end_is_told_of(postgresql: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgresql_locks, "_ATTEMPTS", 3)
+    monkeypatch.setattr(postgresql, "_ATTEMPTS", 3)
 
     async def scenario(stores: SqlStores) -> None:
         written, end = asyncio.Event(), asyncio.Event()

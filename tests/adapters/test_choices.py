@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 import pytest
 
-from corpid.adapters.sql.sqlite import SqliteDatabase
-from corpid.directory.choice import FORMS, accepted, search_text, search_words, usable
-from corpid.directory.records import Entity, EntityStatus, EntityType, Membership, Service, User
 from corpid.ports import Upsert
+from corpid.rules.directory.entity_choice import FORMS, accepted, search_text, search_words, usable
+from corpid.rules.directory.records import Entity, EntityStatus, EntityType, Membership, Service, User
+from corpid.stores.sql.sqlite import SqliteDatabase
 from tests.adapters.opened import EVENT
 from tests.adapters.places import Place
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from corpid.adapters.sql.stores import SqlStores
-    from corpid.directory.records import Record
+    from corpid.rules.directory.records import Record
+    from corpid.stores.sql.open import SqlStores
 
 ANYTHING = accepted([])
 TAN = User(user_id="u1", user_name="tan", name="Tan")

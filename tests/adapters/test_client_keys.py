@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from corpid.adapters.client_keys import FetchedClientKeys
+from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.ports import FetchedKeySet, KeySetUnavailable
 from tests.adapters.key_sets import DAY, HOUR, URL, Kept, RelyingParty, T, client, jwks, kids, settled
 from tests.adapters.rp_server import answer, egress_to, relying_party

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from corpid.adapters.client_keys import FetchedClientKeys
+from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.ports import AuditEvent, FetchedKeySet, KeySetUnavailable, StoreUnavailable
 from tests.adapters.key_sets import DAY, HOUR, URL, Kept, RelyingParty, T, client, jwks, kids, settled
 

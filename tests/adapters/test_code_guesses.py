@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.protocol.code_guesses import CodeGuesses, CodesPaused, one_more
-from corpid.protocol.limits import CODE_GUESSES
+from corpid.rules.authentication.code_guesses import CodeGuesses, CodesPaused, one_more
+from corpid.rules.limits import CODE_GUESSES
 from tests.adapters.kept_records import LIM, TAN, remove, write
 from tests.adapters.opened import EVENT, NOW
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
     from tests.adapters.places import Place
 
 NONE = CodeGuesses(user_id=TAN.user_id)

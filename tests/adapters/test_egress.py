@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.adapters.egress import DEVELOPER, Egress, EgressError
+from corpid.outbound.http_client import DEVELOPER, HttpClient, HttpClientError
 from tests.adapters.rp_server import (
     NAME,
     answer,
@@ -29,7 +29,7 @@ def against(behave: Answer, seconds: float = 20.0) -> str:
 
     async def fetch() -> str:
         async with relying_party(behave) as server:
-            with pytest.raises(EgressError) as refused:
+            with pytest.raises(HttpClientError) as refused:
                 await egress_to(server.port, seconds=seconds).fetch(server.url)
             return refused.value.detail
 
@@ -77,7 +77,7 @@ def test_no_connection_is_refused_with_the_addresses_that_were_tried() -> None:
     async def fetch() -> str:
         async with relying_party(answer()) as server:
             egress = egress_to(server.port, resolve=lambda _n, _p: ["127.0.0.9", "127.0.0.8"])
-            with pytest.raises(EgressError) as refused:
+            with pytest.raises(HttpClientError) as refused:
                 await egress.fetch(server.url)
             return refused.value.detail
 
@@ -89,7 +89,7 @@ def test_no_connection_is_refused_with_the_addresses_that_were_tried() -> None:
 def test_a_certificate_of_another_name_is_refused() -> None:
     async def fetch() -> tuple[str, list[str]]:
         async with relying_party(answer(), name="other.example") as server:
-            with pytest.raises(EgressError) as refused:
+            with pytest.raises(HttpClientError) as refused:
                 await egress_to(server.port).fetch(server.url)
             return refused.value.detail, server.requests
 
@@ -101,8 +101,8 @@ def test_a_certificate_of_another_name_is_refused() -> None:
 def test_a_certificate_of_an_unknown_authority_is_refused() -> None:
     async def fetch() -> str:
         async with relying_party(answer()) as server:
-            egress = Egress(own_url="https://id.example", rules=DEVELOPER, resolve=lambda _n, _p: ["127.0.0.1"])
-            with pytest.raises(EgressError) as refused:
+            egress = HttpClient(own_url="https://id.example", rules=DEVELOPER, resolve=lambda _n, _p: ["127.0.0.1"])
+            with pytest.raises(HttpClientError) as refused:
                 await egress.fetch(server.url)
             return refused.value.detail
 
@@ -112,7 +112,7 @@ def test_a_certificate_of_an_unknown_authority_is_refused() -> None:
 def test_a_server_without_tls_is_refused() -> None:
     async def fetch() -> list[str]:
         async with relying_party(answer(), tls=False) as server:
-            with pytest.raises(EgressError):
+            with pytest.raises(HttpClientError):
                 await egress_to(server.port, seconds=1.0).fetch(server.url)
             return server.requests
 
@@ -128,7 +128,7 @@ def test_another_status_than_200_is_refused(status: str) -> None:
 def test_a_redirect_is_not_followed(status: str) -> None:
     async def fetch() -> tuple[str, int]:
         async with relying_party(answer(b"", status, "Location: /elsewhere")) as server:
-            with pytest.raises(EgressError) as refused:
+            with pytest.raises(HttpClientError) as refused:
                 await egress_to(server.port).fetch(server.url)
             return refused.value.detail, len(server.requests)
 
@@ -269,10 +269,10 @@ def test_threads_of_look_ups_that_ended_are_free_again() -> None:
             egress = egress_to(server.port, resolve=hanging_at_first, look_ups=1, seconds=5)
             slow = asyncio.create_task(egress.fetch(f"https://slow.example:{server.port}/"))
             await asyncio.sleep(0)
-            with pytest.raises(EgressError, match="look-ups hang"):
+            with pytest.raises(HttpClientError, match="look-ups hang"):
                 await egress.fetch(server.url)
             release.set()
-            with pytest.raises(EgressError, match="mismatch"):
+            with pytest.raises(HttpClientError, match="mismatch"):
                 await slow
             return await egress.fetch(server.url)
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.adapters.bounded_http import ANSWER_BYTES, INTERIM_ANSWERS, WIRE_BYTES
-from corpid.adapters.egress import EgressError
+from corpid.outbound.http_client import ANSWER_BYTES, INTERIM_ANSWERS, WIRE_BYTES, HttpClientError
 from tests.adapters import rp_server
 from tests.adapters.rp_server import answer, egress_to, relying_party
 
@@ -53,7 +52,7 @@ def refusal_of(behave: Answer) -> tuple[str, float]:
     async def fetch() -> tuple[str, float]:
         async with relying_party(behave) as server:
             started = time.perf_counter()
-            with pytest.raises(EgressError) as refused:
+            with pytest.raises(HttpClientError) as refused:
                 await egress_to(server.port).fetch(server.url)
             return refused.value.detail, time.perf_counter() - started
 
@@ -121,7 +120,7 @@ def test_an_answer_of_64_kib_in_all_is_taken_and_one_byte_more_is_not() -> None:
             return await egress_to(server.port).fetch(server.url)
 
     assert len(asyncio.run(fetch(ANSWER_BYTES))) > ANSWER_BYTES - 100
-    with pytest.raises(EgressError, match="larger than 65536 bytes"):
+    with pytest.raises(HttpClientError, match="larger than 65536 bytes"):
         asyncio.run(fetch(ANSWER_BYTES + 1))
 
 

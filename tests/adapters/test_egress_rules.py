@@ -8,7 +8,7 @@ from ipaddress import ip_address
 import pytest
 from structlog.testing import capture_logs
 
-from corpid.adapters.egress import DEVELOPER, INTERNET, Egress, EgressError, is_public, system_addresses
+from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient, HttpClientError, is_public, system_addresses
 from tests.adapters.rp_server import (
     answer,
     client_context,
@@ -43,15 +43,15 @@ def no_look_up(name: str, port: int) -> list[str]:
     raise AssertionError(f"{name}:{port} was looked up")
 
 
-def strict(resolve: object = no_look_up) -> Egress:
-    return Egress(own_url="https://id.example/op", resolve=resolve, ssl_context=client_context())  # type: ignore[arg-type]
+def strict(resolve: object = no_look_up) -> HttpClient:
+    return HttpClient(own_url="https://id.example/op", resolve=resolve, ssl_context=client_context())  # type: ignore[arg-type]
 
 
-def detail_of(egress: Egress, url: str) -> str:
+def detail_of(egress: HttpClient, url: str) -> str:
     async def fetch() -> None:
         await egress.fetch(url)
 
-    with pytest.raises(EgressError) as refused:
+    with pytest.raises(HttpClientError) as refused:
         asyncio.run(fetch())
     return refused.value.detail
 
@@ -127,7 +127,7 @@ def test_developer_mode_lifts_https_port_and_address_rules_visibly() -> None:
     async def fetch() -> bytes:
         async with relying_party(answer(b"local"), tls=False) as server:
             with capture_logs() as logged:
-                egress = Egress(own_url="http://localhost:8000", rules=DEVELOPER, ssl_context=client_context())
+                egress = HttpClient(own_url="http://localhost:8000", rules=DEVELOPER, ssl_context=client_context())
             assert [(line["event"], line["log_level"]) for line in logged] == [("egress_rules_lifted", "warning")]
             assert egress.rules is DEVELOPER
             return await egress.fetch(f"http://127.0.0.1:{server.port}/jwks")
@@ -136,7 +136,9 @@ def test_developer_mode_lifts_https_port_and_address_rules_visibly() -> None:
 
 
 def test_developer_mode_still_refuses_the_providers_own_address() -> None:
-    egress = Egress(own_url="http://localhost:8000", rules=DEVELOPER, resolve=no_look_up, ssl_context=client_context())
+    egress = HttpClient(
+        own_url="http://localhost:8000", rules=DEVELOPER, resolve=no_look_up, ssl_context=client_context()
+    )
     assert "not one of this provider" in detail_of(egress, "http://localhost:8000/.well-known/keys")
 
 

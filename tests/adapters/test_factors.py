@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.directory.records import Credentials, Passkey
 from corpid.ports import FactorChange
+from corpid.rules.authentication.records import Credentials, Passkey
 from tests.adapters.kept_records import FACTORS, LIM, TAN, remove, write
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
     from tests.adapters.places import Place
 
 KEY = Passkey(

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.adapters.fair_queue import FairQueue, HashingQueue
-from corpid.adapters.hashing_threads import HashingThreads
+from corpid.outbound.hashing_queue import FairQueue, HashingQueue, HashingThreads
 from corpid.ports import COMMAND_LINE, HashingSource, PasswordsBusy
 
 if TYPE_CHECKING:

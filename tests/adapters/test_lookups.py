@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.adapters.sql import lookups
-from corpid.directory.records import Acting, Membership, ThirdPartyRow
+from corpid.rules.directory.records import Acting, Membership, ThirdPartyRow
+from corpid.stores.sql import directory
 from tests.adapters.kept_records import (
     ACME,
     ASSIGNED,
@@ -23,7 +23,7 @@ from tests.adapters.kept_records import (
 )
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
     from tests.adapters.places import Place
 
 
@@ -106,7 +106,7 @@ def test_third_party_rows_come_with_client_entity_and_every_grant_for_the_servic
 
 def test_a_statement_by_number_of_services_is_prepared_once(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
-        prepared = lookups.by_count(stores.database, lookups.services_of)
+        prepared = directory.by_count(stores.database, directory.services_of)
         assert prepared(2) is prepared(2)
         assert prepared(2).text != prepared(3).text
 

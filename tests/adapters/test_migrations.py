@@ -13,9 +13,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
-from corpid.adapters.sql import schema, steps
-from corpid.adapters.sql.schema import DatabaseUnreachable, SchemaNewer, SchemaOlder
-from corpid.adapters.sql.tables import METADATA
+from corpid.stores.sql import migration_plan, schema
+from corpid.stores.sql.schema import DatabaseUnreachable, SchemaNewer, SchemaOlder
+from corpid.stores.sql.tables import METADATA
 from tests.adapters.opened import EVENT, race, sqlite
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def first_release(path: Path) -> None:
         context = MigrationContext.configure(connection)
         with Operations.context(context):
             import_module("corpid.adapters.sql.migrations.versions.initial").upgrade()
-        context.stamp(steps.scripts(), "0001")
+        context.stamp(migration_plan.scripts(), "0001")
     engine.dispose()
     changed(path, "INSERT INTO clients VALUES ('rp', 'RP', 1, '{}')")
     changed(path, "INSERT INTO keys VALUES ('a', 'sig', 'sealed', 1, 2, 3, NULL)")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from corpid.protocol.errors import InvalidGrant
+from corpid.rules.oauth.errors import InvalidGrant
 from tests.adapters.kept_records import CLIENT_EVENT
 from tests.adapters.opened import NOW
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
     from tests.adapters.places import Place
 
 

@@ -12,10 +12,9 @@ import pytest
 from argon2.profiles import CHEAPEST, RFC_9106_LOW_MEMORY
 from structlog.testing import capture_logs
 
-from corpid.adapters.blocklist import guessable_passwords
-from corpid.adapters.passwords import Argon2Passwords
-from corpid.directory.password_rules import LONGEST, SHORTEST
+from corpid.outbound.passwords import Argon2Passwords, guessable_passwords
 from corpid.ports import COMMAND_LINE, PasswordsBusy
+from corpid.rules.authentication.password_rules import LONGEST, SHORTEST
 
 if TYPE_CHECKING:
     from corpid.ports import Passwords

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks import plans
-from corpid.adapters.sql import schema
-from corpid.adapters.sql.tables import METADATA
+from corpid.stores.sql import schema
+from corpid.stores.sql.tables import METADATA
 from tests import engines
 from tests.adapters.places import Place
 from tests.adapters.prepared import make_the_rest, noted
@@ -21,7 +21,7 @@ from tests.adapters.prepared import make_the_rest, noted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
 
 ROWS = 20_000
 SHARED = 4

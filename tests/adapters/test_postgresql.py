@@ -9,18 +9,17 @@ import asyncpg
 import pytest
 import sqlalchemy as sa
 
-from corpid.adapters.sealing import Sealer
-from corpid.adapters.sql.postgresql import open_database
-from corpid.adapters.sql.postgresql_address import address
-from corpid.adapters.sql.postgresql_errors import translated
-from corpid.adapters.sql.stores import open_postgresql
-from corpid.directory.records import User
 from corpid.ports import Conflict, MissingReference, NameTaken, Session, StoreUnavailable, Upsert
-from corpid.protocol.errors import InvalidGrant
+from corpid.rules.directory.records import User
+from corpid.rules.oauth.errors import InvalidGrant
+from corpid.stores.encryption_at_rest import SecretCipher
+from corpid.stores.sql.open import open_postgresql
+from corpid.stores.sql.postgresql import open_database, translated
+from corpid.stores.sql.postgresql_address import address
 from tests.adapters.opened import EVENT, KEY, NOW, SPENDER, race
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
     from tests.adapters.places import Place
 
 ORPHAN = Session(
@@ -131,7 +130,7 @@ def test_sweeps_of_several_processes_wait_for_nobody(postgresql: Place) -> None:
 
 def test_who_gets_no_connection_is_refused(postgresql: Place) -> None:
     async def scenario() -> None:
-        stores = await open_postgresql(str(postgresql.address), Sealer(KEY), lambda: NOW, pool_size=1)
+        stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=1)
         async with stores.transient.unit(NOW):
             with pytest.raises(StoreUnavailable, match="does not answer in time"):
                 await asyncio.create_task(stores.registry.deployment.maintenance())
@@ -145,7 +144,7 @@ def test_many_tasks_share_few_connections_and_each_gets_its_turn(postgresql: Pla
     """Reads and units of 64 tasks on two connections; nobody is forgotten, also after some were cancelled."""
 
     async def scenario() -> None:
-        stores = await open_postgresql(str(postgresql.address), Sealer(KEY), lambda: NOW, pool_size=2)
+        stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=2)
 
         async def ask(number: int) -> bool:
             assert await stores.registry.clients.get("rp") is None
@@ -178,7 +177,7 @@ def test_a_statement_that_takes_too_long_is_refused(postgresql: Place) -> None:
 
 def test_a_cancelled_statement_leaves_its_connection_usable_and_its_transaction_undone(postgresql: Place) -> None:
     async def scenario() -> None:
-        stores = await open_postgresql(str(postgresql.address), Sealer(KEY), lambda: NOW, pool_size=1)
+        stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=1)
         slow = stores.database.prepare(sa.select(sa.func.pg_sleep(4)))
 
         async def spending() -> None:

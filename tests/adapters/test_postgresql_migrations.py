@@ -9,9 +9,9 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
-from corpid.adapters.sql import postgresql_schema, schema
-from corpid.adapters.sql.schema import DatabaseForgetful, DatabaseUnreachable, SchemaNewer, SchemaOlder
-from corpid.adapters.sql.tables import METADATA
+from corpid.stores.sql import postgresql_schema, schema
+from corpid.stores.sql.schema import DatabaseForgetful, DatabaseUnreachable, SchemaNewer, SchemaOlder
+from corpid.stores.sql.tables import METADATA
 from tests import engines
 from tests.adapters.opened import EVENT, race
 from tests.adapters.places import Place

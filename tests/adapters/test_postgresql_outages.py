@@ -17,7 +17,7 @@ from tests.engines import PostgresServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
 
 REPORTER = """
 async def main():

@@ -12,7 +12,7 @@ from tests.adapters.kept_records import CLIENT, CLIENT_EVENT, LIM, TAN, remove, 
 from tests.adapters.opened import EVENT, NOW
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
     from tests.adapters.places import Place
 
 

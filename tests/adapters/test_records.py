@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.directory.records import Entity, User
 from corpid.ports import Delete, Upsert
+from corpid.rules.directory.records import Entity, User
 from tests.adapters.kept_records import (
     ACME,
     ASSIGNED,
@@ -30,8 +30,8 @@ from tests.adapters.kept_records import (
 from tests.adapters.opened import EVENT, NOW
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.stores import SqlStores
-    from corpid.directory.records import Record
+    from corpid.rules.directory.records import Record
+    from corpid.stores.sql.open import SqlStores
     from tests.adapters.places import Place
 
 

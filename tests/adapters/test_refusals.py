@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.directory.records import User
 from corpid.ports import MissingReference, NameRefused, NameTaken
+from corpid.rules.directory.records import User
 from tests.adapters.kept_records import (
     ACME,
     ASSIGNED,
@@ -23,8 +23,8 @@ from tests.adapters.kept_records import (
 )
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.stores import SqlStores
-    from corpid.directory.records import Record
+    from corpid.rules.directory.records import Record
+    from corpid.stores.sql.open import SqlStores
     from tests.adapters.places import Place
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from corpid.adapters.sealing import Sealer
-from corpid.adapters.sql.retention import prune
-from corpid.adapters.sql.stores import open_postgresql
 from corpid.ports import AuditEvent
+from corpid.stores.encryption_at_rest import SecretCipher
+from corpid.stores.sql.audit import prune
+from corpid.stores.sql.open import open_postgresql
 from tests import engines
 from tests.adapters.opened import EVENT, KEY, NOW, sqlite
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
 
 DAY = 86_400
 PRUNED = AuditEvent(actor="operator", action="audit.prune")
@@ -31,7 +31,7 @@ PRUNED = AuditEvent(actor="operator", action="audit.prune")
 @asynccontextmanager
 async def postgresql(_: Path) -> AsyncIterator[SqlStores]:
     with engines.postgresql(migrated=True) as dsn:
-        stores = await open_postgresql(dsn, Sealer(KEY), lambda: NOW)
+        stores = await open_postgresql(dsn, SecretCipher(KEY), lambda: NOW)
         try:
             yield stores
         finally:

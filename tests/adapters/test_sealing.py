@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.adapters.sealing import Sealer, SealingError, embedded_key, key_from_file, key_from_text, key_id
-from corpid.adapters.sql.rewrap import rewrap
-from corpid.directory.records import Credentials, User
 from corpid.ports import AuditEvent, SealedKey, Upsert
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.records import User
+from corpid.stores.encryption_at_rest import (
+    EncryptionError,
+    SecretCipher,
+    embedded_key,
+    key_from_file,
+    key_from_text,
+    key_id,
+)
+from corpid.stores.sql.keys import rewrap
 from tests.adapters.opened import EVENT, KEY, sqlite
 
 if TYPE_CHECKING:
@@ -29,28 +37,28 @@ SIGNING = SealedKey(kid="k1", use="sig", secret='{"d":"private"}', created_at=1,
 
 
 def test_what_is_sealed_opens_at_its_own_place() -> None:
-    sealer = Sealer(KEY)
-    assert sealer.open(*PLACE, sealer.seal(*PLACE, "sécret")) == "sécret"
+    cipher = SecretCipher(KEY)
+    assert cipher.open(*PLACE, cipher.seal(*PLACE, "sécret")) == "sécret"
 
 
 @pytest.mark.parametrize("place", [("credentials", "k1", "secret"), ("keys", "k2", "secret"), ("keys", "k1", "use")])
 def test_a_sealed_text_copied_elsewhere_does_not_open(place: tuple[str, str, str]) -> None:
     """AAD = table, row, column."""
-    sealer = Sealer(KEY)
-    with pytest.raises(SealingError, match="belongs to another row"):
-        sealer.open(*place, sealer.seal(*PLACE, "secret"))
+    cipher = SecretCipher(KEY)
+    with pytest.raises(EncryptionError, match="belongs to another row"):
+        cipher.open(*place, cipher.seal(*PLACE, "secret"))
 
 
 def test_places_are_told_apart_by_more_than_their_text_run_together() -> None:
-    sealer = Sealer(KEY)
-    with pytest.raises(SealingError):
-        sealer.open("key", "sk1", "secret", sealer.seal("keys", "k1", "secret", "secret"))
+    cipher = SecretCipher(KEY)
+    with pytest.raises(EncryptionError):
+        cipher.open("key", "sk1", "secret", cipher.seal("keys", "k1", "secret", "secret"))
 
 
 def test_sealing_twice_gives_two_texts_with_the_key_id_in_front() -> None:
     """Fresh nonce; key id in front."""
-    sealer = Sealer(KEY)
-    one, two = (sealer.seal(*PLACE, "secret") for _ in range(2))
+    cipher = SecretCipher(KEY)
+    one, two = (cipher.seal(*PLACE, "secret") for _ in range(2))
     assert one != two
     assert one.startswith(f"{key_id(KEY)}.")
     assert "secret" not in one
@@ -60,19 +68,19 @@ def test_sealing_twice_gives_two_texts_with_the_key_id_in_front() -> None:
     "damage", [lambda text: text[:-2], lambda text: text[:20] + "AAAA" + text[24:], lambda t: t[:12]]
 )
 def test_a_changed_text_does_not_open(damage: object) -> None:
-    sealer = Sealer(KEY)
-    with pytest.raises(SealingError, match=r"keys\.secret of 'k1'"):
-        sealer.open(*PLACE, damage(sealer.seal(*PLACE, "secret")))  # type: ignore[operator]
+    cipher = SecretCipher(KEY)
+    with pytest.raises(EncryptionError, match=r"keys\.secret of 'k1'"):
+        cipher.open(*PLACE, damage(cipher.seal(*PLACE, "secret")))  # type: ignore[operator]
 
 
 def test_another_key_is_named_by_its_id_in_the_error() -> None:
-    with pytest.raises(SealingError, match=key_id(KEY)):
-        Sealer(NEW_KEY).open(*PLACE, Sealer(KEY).seal(*PLACE, "secret"))
+    with pytest.raises(EncryptionError, match=key_id(KEY)):
+        SecretCipher(NEW_KEY).open(*PLACE, SecretCipher(KEY).seal(*PLACE, "secret"))
 
 
 def test_an_older_key_opens_and_the_current_one_seals() -> None:
-    both = Sealer(NEW_KEY, older=[KEY])
-    old = Sealer(KEY).seal(*PLACE, "secret")
+    both = SecretCipher(NEW_KEY, older=[KEY])
+    old = SecretCipher(KEY).seal(*PLACE, "secret")
     assert both.open(*PLACE, old) == "secret"
     assert not both.is_current(old)
     assert both.is_current(both.seal(*PLACE, "secret"))
@@ -93,25 +101,25 @@ def test_a_key_is_read_from_base64_text_of_either_alphabet(text: str) -> None:
     ],
 )
 def test_a_bad_key_text_is_refused_with_its_source_and_what_is_wrong(text: str, complaint: str) -> None:
-    with pytest.raises(SealingError, match=complaint):
+    with pytest.raises(EncryptionError, match=complaint):
         key_from_text(text, "CORPID_KEY")
 
 
 def test_a_key_file_must_be_there_and_its_owners_alone(tmp_path: Path) -> None:
     """A file (0600)."""
     path = tmp_path / "key"
-    with pytest.raises(SealingError, match="does not exist"):
+    with pytest.raises(EncryptionError, match="does not exist"):
         key_from_file(path)
     path.write_text(TEXT)
     path.chmod(0o640)
-    with pytest.raises(SealingError, match="chmod 600"):
+    with pytest.raises(EncryptionError, match="chmod 600"):
         key_from_file(path)
     path.chmod(0o600)
     assert key_from_file(path) == KEY
 
 
 def test_a_directory_is_no_key_file(tmp_path: Path) -> None:
-    with pytest.raises(SealingError, match="cannot be read"):
+    with pytest.raises(EncryptionError, match="cannot be read"):
         key_from_file(tmp_path)
 
 
@@ -125,7 +133,7 @@ def test_the_embedded_key_is_made_once_and_read_afterwards(tmp_path: Path) -> No
 
 
 def test_a_data_directory_that_cannot_hold_the_key_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SealingError, match="cannot be made"):
+    with pytest.raises(EncryptionError, match="cannot be made"):
         embedded_key(tmp_path / "missing")
 
 
@@ -147,8 +155,8 @@ def test_a_database_of_another_key_is_refused_at_start(place: Place) -> None:
     async def scenario() -> None:
         async with place.opened():
             pass
-        with pytest.raises(SealingError, match=f"sealed with the key-encryption key '{key_id(KEY)}'"):
-            async with place.opened(sealer=Sealer(NEW_KEY)):
+        with pytest.raises(EncryptionError, match=f"sealed with the key-encryption key '{key_id(KEY)}'"):
+            async with place.opened(cipher=SecretCipher(NEW_KEY)):
                 pass
         async with place.opened():
             pass
@@ -158,17 +166,17 @@ def test_a_database_of_another_key_is_refused_at_start(place: Place) -> None:
 
 def test_after_a_rewrap_the_older_key_is_not_needed(place: Place) -> None:
     """Rewrap command."""
-    both = Sealer(NEW_KEY, older=[KEY])
+    both = SecretCipher(NEW_KEY, older=[KEY])
     event = AuditEvent(actor="operator", action="key.rewrap")
 
     async def scenario() -> None:
         async with place.opened() as stores:
             await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
             await stores.registry.keys.add(SIGNING, EVENT)
-        async with place.opened(sealer=both) as stores:
+        async with place.opened(cipher=both) as stores:
             assert await rewrap(stores.database, both, stores.registry.audit, event) == 3
             assert await rewrap(stores.database, both, stores.registry.audit, event) == 0
-        async with place.opened(sealer=Sealer(NEW_KEY)) as stores:
+        async with place.opened(cipher=SecretCipher(NEW_KEY)) as stores:
             assert await stores.registry.keys.all() == [SIGNING]
             assert await stores.registry.factors.credentials("u1") == FACTORS
             assert [entry.action for entry in await stores.registry.audit.entries()][-1] == "key.rewrap"
@@ -177,13 +185,13 @@ def test_after_a_rewrap_the_older_key_is_not_needed(place: Place) -> None:
 
 
 def test_a_rewrap_that_meets_a_damaged_row_changes_nothing(place: Place) -> None:
-    both = Sealer(NEW_KEY, older=[KEY])
+    both = SecretCipher(NEW_KEY, older=[KEY])
     stored = "SELECT secret FROM keys ORDER BY kid"
 
     async def scenario() -> None:
-        async with place.opened(sealer=both) as stores:
+        async with place.opened(cipher=both) as stores:
             before = place.sql(stored)
-            with pytest.raises(SealingError, match="'k2'"):
+            with pytest.raises(EncryptionError, match="'k2'"):
                 await rewrap(stores.database, both, stores.registry.audit, EVENT)
             assert place.sql(stored) == before
 
@@ -203,7 +211,7 @@ def test_of_two_first_starts_with_different_keys_one_is_refused(place: Place) ->
     """Hosts that start at once must not leave a database that neither key opens."""
 
     async def start(key: bytes) -> bytes:
-        async with place.opened(sealer=Sealer(key)):
+        async with place.opened(cipher=SecretCipher(key)):
             return key
 
     async def scenario() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.directory.records import Credentials
 from corpid.ports import FactorChange, Link, Session, SignOut, Upsert
+from corpid.rules.authentication.records import Credentials
 from tests.adapters.kept_records import LIM, TAN, write
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.test_factors import KEY, NOBODY, WITH
@@ -17,7 +17,7 @@ from tests.adapters.test_factors import KEY, NOBODY, WITH
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
     from tests.adapters.places import Place
 
 ROUNDS = 12

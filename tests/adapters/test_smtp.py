@@ -16,12 +16,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from corpid.adapters.mail_server import MailServer, mail_server
-from corpid.adapters.smtp import SmtpMail
-from corpid.directory import values
-from corpid.directory.nodes import Scalar
 from corpid.engines import said
+from corpid.outbound.mail_server import MailServer, mail_server
+from corpid.outbound.smtp import SmtpMail
 from corpid.ports import Letter
+from corpid.rules.directory import values
+from corpid.rules.directory.nodes import Scalar
 from corpid.texts import phrase
 from tests.certificates import Authority
 

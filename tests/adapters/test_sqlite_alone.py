@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.adapters.sql.restarts import forgotten_at
 from corpid.ports import StoreUnavailable
+from corpid.stores.data_loss.database import reject_issued_before
 from tests.adapters.opened import EVENT, NOW, sqlite
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
 
 
 def run(path: Path, scenario: Callable[[SqlStores], Awaitable[object]]) -> None:
@@ -54,15 +54,15 @@ def test_after_the_machine_went_down_the_short_lived_table_is_empty_and_the_mome
     """DESIGN "What each engine promises": SQLite after a power loss fails closed."""
 
     async def scenario(stores: SqlStores) -> None:
-        assert stores.transient.forgotten_at == 0.0
+        assert stores.transient.reject_issued_before == 0.0
         async with stores.transient.unit(NOW) as unit:
             await unit.put("code", b"k", b"grant", 60)
-        same = await forgotten_at(stores.database, start="first", now=NOW + 1)
+        same = await reject_issued_before(stores.database, start="first", now=NOW + 1)
         assert same == NOW + 1
         assert await stores.transient.get("code", b"k", now=NOW) is None
         async with stores.transient.unit(NOW) as unit:
             await unit.put("code", b"k", b"grant", 60)
-        assert await forgotten_at(stores.database, start="first", now=NOW + 2) == NOW + 1
+        assert await reject_issued_before(stores.database, start="first", now=NOW + 2) == NOW + 1
         assert await stores.transient.get("code", b"k", now=NOW) == b"grant"
 
     run(tmp_path, scenario)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from corpid.adapters.sql.checkpoints import Checkpoints
-from corpid.adapters.sql.sqlite import BUSY_SECONDS
-from corpid.directory.records import Entity
 from corpid.ports import StoreUnavailable, Upsert
+from corpid.rules.directory.records import Entity
+from corpid.stores.sql.sqlite import BUSY_SECONDS, Checkpoints
 from tests.adapters.opened import EVENT, NOW, SPENDER, program, race, sqlite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
 
 TAKER = """
 async def main():

@@ -71,14 +71,14 @@ def started(options: dict[str, str], look: Look) -> Any:
 
 async def takes(opened: Engines, issued_at: float) -> bool:
     """Whether a proof of that moment is believed, and is the first."""
-    if issued_at < opened.transient.forgotten_at:
+    if issued_at < opened.transient.reject_issued_before:
         return False
     async with opened.transient.unit(time.time()) as unit:
         return await unit.add("proof", PROOF, 120)
 
 
-async def forgotten_at(opened: Engines) -> float:
-    return opened.transient.forgotten_at
+async def reject_issued_before(opened: Engines) -> float:
+    return opened.transient.reject_issued_before
 
 
 def taken(options: dict[str, str], issued_at: float) -> bool:
@@ -146,7 +146,7 @@ def test_a_worker_that_starts_right_after_redis_was_emptied_takes_nothing_again(
             server.command("FLUSHALL")
             async with engines.opened(options, time.time) as worker:
                 assert not await takes(worker, issued_at)
-                await until(lambda: one.transient.forgotten_at > issued_at)
+                await until(lambda: one.transient.reject_issued_before > issued_at)
 
     asyncio.run(scenario())
 
@@ -160,9 +160,9 @@ def test_a_worker_that_starts_long_after_redis_was_lost_refuses_no_more_than_the
     async def scenario() -> None:
         async with engines.opened(options, time.time) as one:
             server.command("FLUSHALL")
-            await until(lambda: one.transient.forgotten_at > 0.0)
+            await until(lambda: one.transient.reject_issued_before > 0.0)
             async with engines.opened(options, time.time) as worker:
-                assert worker.transient.forgotten_at == one.transient.forgotten_at
+                assert worker.transient.reject_issued_before == one.transient.reject_issued_before
 
     asyncio.run(scenario())
 
@@ -171,12 +171,12 @@ def test_a_first_start_refuses_nothing_and_later_ones_know_it(migrated: Place, t
     """Nothing was issued that could have been spent, however young the engine is."""
     with RedisServer(program=program) as young:
         for _ in range(2):
-            assert started(chosen(migrated, tmp_path, young.url), forgotten_at) == 0.0
+            assert started(chosen(migrated, tmp_path, young.url), reject_issued_before) == 0.0
 
 
 def test_a_first_start_without_redis_refuses_nothing_and_later_ones_know_it(migrated: Place, tmp_path: Path) -> None:
     for _ in range(2):
-        assert started(chosen(migrated, tmp_path), forgotten_at) == 0.0
+        assert started(chosen(migrated, tmp_path), reject_issued_before) == 0.0
 
 
 def test_a_deployment_that_does_not_say_what_it_used_refuses_what_was_issued_before(
@@ -184,10 +184,10 @@ def test_a_deployment_that_does_not_say_what_it_used_refuses_what_was_issued_bef
 ) -> None:
     """It is older than the note."""
     options = chosen(postgresql, tmp_path, server.url)
-    assert started(options, forgotten_at) == 0.0
+    assert started(options, reject_issued_before) == 0.0
     postgresql.sql("DELETE FROM deployment WHERE name = 'store_in_use'")
     before = time.time()
-    assert started(options, forgotten_at) > before
+    assert started(options, reject_issued_before) > before
 
 
 STARTING = """

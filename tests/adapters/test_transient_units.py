@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.protocol.errors import InvalidGrant, OAuthError
+from corpid.rules.oauth.errors import InvalidGrant, OAuthError
 from tests.adapters.opened import NOW, memory_transient
 from tests.adapters.transient_stores import KEY, add, count, put, take
 

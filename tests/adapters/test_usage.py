@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.ports import Delete, StoreUnavailable, Upsert, UseCount
-from corpid.protocol.records import Client
+from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT, program, race
 from tests.adapters.places import Place
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from corpid.adapters.sql.stores import SqlStores
+    from corpid.stores.sql.open import SqlStores
 
 RP = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), jwks='{"keys":[]}')
 OTHER = Client(client_id="other", name="Other", redirect_uris=("https://o.example/cb",), jwks='{"keys":[]}')

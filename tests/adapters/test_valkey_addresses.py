@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509 import DNSName, IPAddress, SubjectAlternativeName
 
-from corpid.adapters.valkey.transient import open_valkey
+from corpid.stores.valkey.transient import open_valkey
 from tests.adapters.on_redis import PASSWORD, RULES, refusal
 from tests.certificates import Authority
 from tests.clusters import RedisCluster

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.adapters.valkey.transient import open_valkey
+from corpid.stores.valkey.transient import open_valkey
 from tests.adapters.on_redis import PASSWORD, RULES, refusal
 from tests.clusters import ClusterNode, RedisCluster, until
 from tests.machine import free_port

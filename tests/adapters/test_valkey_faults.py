@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.ports import StoreUnavailable
-from corpid.protocol.errors import InvalidGrant
+from corpid.rules.oauth.errors import InvalidGrant
 from tests.adapters.on_redis import KEY, NOW, OTHER, add, opened, put, recovered, take
 from tests.engines import RedisServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.adapters.valkey.transient import ValkeyTransientStore
+    from corpid.stores.valkey.transient import ValkeyTransientStore
 
 
 @pytest.fixture
@@ -112,11 +112,11 @@ def test_a_lost_connection_to_the_same_run_loses_nothing(server: RedisServer) ->
         async with opened(server.url) as store:
             await put(store)
             assert await add(store)
-            before = store.forgotten_at
+            before = store.reject_issued_before
             for _ in range(5):
                 server.command("CLIENT", "KILL", "TYPE", "normal")
                 assert not await recovered(lambda: add(store))
-            assert store.forgotten_at == before
+            assert store.reject_issued_before == before
             assert await take(store) == b"grant"
 
     asyncio.run(scenario())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpid.adapters.valkey.transient import ValkeyTransientStore
+    from corpid.stores.valkey.transient import ValkeyTransientStore
 
 AS_DEBIAN_SHIPS_IT = ("--save", "3600 1 300 100 60 10000", "--appendonly", "no")
 
@@ -83,7 +83,7 @@ def test_whatever_was_issued_before_a_crash_is_refused_by_all_after_it(options: 
             server.start()
             assert await recovered(lambda: add(store)), "it has forgotten what was spent"
             assert store.keyspace.remembers_since > crashed_at
-            here = store.forgotten_at
+            here = store.reject_issued_before
         assert seen_by_another_process(server.url) == here
 
     with RedisServer(*options, program=program) as running:
@@ -130,7 +130,7 @@ def test_a_unit_that_began_before_a_crash_does_not_go_on_after_it(server: RedisS
 def test_a_second_process_agrees_since_when_the_engine_remembers(server: RedisServer) -> None:
     async def scenario() -> None:
         async with opened(server.url) as store:
-            assert seen_by_another_process(server.url) == store.forgotten_at
+            assert seen_by_another_process(server.url) == store.reject_issued_before
 
     asyncio.run(scenario())
 
@@ -152,12 +152,12 @@ def test_a_deployment_that_began_with_this_memory_refuses_nothing_until_it_is_lo
     async def scenario() -> None:
         async with opened(server.url) as store:
             store.use_since(store.line, 0.0)
-            assert store.forgotten_at == 0.0
+            assert store.reject_issued_before == 0.0
             crashed_at = time.time()
             server.crash()
             server.start()
             await recovered(store.engine_time)
-            assert store.forgotten_at > crashed_at
+            assert store.reject_issued_before > crashed_at
 
     asyncio.run(scenario())
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.texts import counted, phrase
 from corpid.web.account import views
-from corpid.web.factors.fields import AskPasskey
-from corpid.web.factors.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.frame import Form, Frame, Link, TimeLimit
+from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.pages.factor_fields import AskPasskey
+from corpid.web.pages.layout import Form, Frame, Link, TimeLimit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.views import View
+    from corpid.web.pages.views import View
 
 THEN: Final = datetime(2026, 3, 2, 9, 5, tzinfo=UTC)
 NOW: Final = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)

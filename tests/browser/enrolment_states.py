@@ -6,18 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from corpid.texts import phrase
-from corpid.web.enrolment import views as enrolment
-from corpid.web.enrolment.links import link_of_before_view
-from corpid.web.enrolment.pages import gone, other_browser, stopped
-from corpid.web.factors.fields import Asked
-from corpid.web.factors.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.frame import Frame
+from corpid.web.account import enrolment_pages as enrolment
+from corpid.web.account.enrolment_pages import gone, other_browser, stopped
+from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.account.links import link_of_before_view
+from corpid.web.pages.factor_fields import Asked
+from corpid.web.pages.layout import Frame
 from tests.browser.pieces import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.views import View
+    from corpid.web.pages.views import View
 
 OWN: Final = Frame(
     form_token="t0ken",

@@ -13,11 +13,11 @@ import segno
 from starlette.requests import Request
 from starlette.responses import Response
 
-from corpid.sandbox.free_ports import next_free
-from corpid.web.languages import ENGLISH, LANGUAGES, PSEUDO
-from corpid.web.middleware import Shell
-from corpid.web.rendering import Renderer
-from corpid.web.server import Server
+from corpid.sandbox.demo_environment import next_free
+from corpid.web.http.middleware import Middleware
+from corpid.web.http.server import Server
+from corpid.web.pages.rendering import Renderer
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
 from tests.browser.states import STATES
 from tests.house.source import ROOT
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
     from starlette.types import Receive, Scope, Send
 
-    from corpid.web.languages import Language
+    from corpid.web.pages.translations import Language
 
 AXE: Final = ROOT / "tests" / "browser" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 WARN_SECONDS: Final = 120
@@ -100,7 +100,7 @@ async def _serving(renderer: Renderer) -> AsyncIterator[str]:
 
     port, sockets = next_free("localhost", 0)
     address = f"http://localhost:{port}"
-    server = Server(Shell(_Gallery(renderer), base_url=address, ready=always), drain_seconds=1)
+    server = Server(Middleware(_Gallery(renderer), base_url=address, ready=always), drain_seconds=1)
     await server.start(sockets)
     try:
         yield address

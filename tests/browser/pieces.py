@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.texts import phrase
-from corpid.web.factors.fields import AskPasskey
-from corpid.web.frame import Form, TimeLimit
+from corpid.web.pages.factor_fields import AskPasskey
+from corpid.web.pages.layout import Form, TimeLimit
 
 if TYPE_CHECKING:
-    from corpid.web.frame import FieldError
+    from corpid.web.pages.layout import FieldError
 
 LIMIT: Final = TimeLimit(at=datetime(2026, 11, 20, 14, 32, tzinfo=UTC), seconds=600, extend=Form(action="/extend"))
 PASSKEY: Final = AskPasskey(action="/passkey", options='{"challenge": "AAAA", "rpId": "localhost"}')

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from playwright.sync_api import sync_playwright
 
-from corpid.web.languages import LANGUAGES, PSEUDO
+from corpid.web.pages.translations import LANGUAGES, PSEUDO
 from tests.browser.demo_tour import stops
 from tests.browser.gallery import Appearance, Beholder, served
 from tests.browser.stage import CHROMIUM, FLAGS

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from corpid.sandbox.free_ports import next_free
-from corpid.web.server import Server
+from corpid.sandbox.demo_environment import next_free
+from corpid.web.http.server import Server
 from tests.postbox import Postbox
 from tests.sign_in.world import EVERY_SCOPE, MESSAGE, PASSWORD, entity, world
 

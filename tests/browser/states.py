@@ -8,22 +8,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from corpid.directory.parties import what_is_told
-from corpid.protocol.errors import TemporarilyUnavailable, TooManyRequests
+from corpid.rules.directory.parties import consent_items
+from corpid.rules.oauth.errors import TemporarilyUnavailable, TooManyRequests
 from corpid.texts import phrase
-from corpid.web import errors, views
-from corpid.web.errors import Met
-from corpid.web.factors.fields import Asked
-from corpid.web.frame import Form, Frame, Link
-from corpid.web.signin import dead_ends
-from corpid.web.signin.dead_ends import Ending
+from corpid.web.authentication import terminal_pages
+from corpid.web.authentication.terminal_pages import Ending
+from corpid.web.pages import errors, views
+from corpid.web.pages.errors import ErrorContext
+from corpid.web.pages.factor_fields import Asked
+from corpid.web.pages.layout import Form, Frame, Link
 from tests.browser import account_states, enrolment_states
 from tests.browser.pieces import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.views import View
+    from corpid.web.pages.views import View
 
 LONG: Final = "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesellschaft mbH"
 FRAME: Final = Frame(
@@ -103,7 +103,7 @@ BY_PASSKEY: Final = Asked(
     ways_action="/way",
     ways=CODE.asked.ways[1:],
 )
-TOLD: Final = what_is_told(("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name"))
+TOLD: Final = consent_items(("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name"))
 SIGN_IN: Final = views.SignIn(
     frame=replace(FRAME, fewer_steps=True), action="/password", passkey=PASSKEY, recover="/recover"
 )
@@ -119,15 +119,19 @@ CONFIRM: Final = views.Confirm(
 EXPLAIN: Final = views.Explain(
     frame=replace(KNOWN, step=None, cancel=None), action="/cancel", choices=CHOICES[4:], total=1
 )
-EXPIRED: Final = dead_ends.page(Ending.EXPIRED, "Harbour Board", GONE, BACK)
+EXPIRED: Final = terminal_pages.page(Ending.EXPIRED, "Harbour Board", GONE, BACK)
 ELSEWHERE: Final = Link(url="https://harbour.example/", text=phrase("Go to {name}", name="Harbour Board"))
 BUSY: Final = errors.problem(
     TemporarilyUnavailable("the provider is busy or down: try again in a moment"),
-    Met(frame=replace(GONE, under_way=True), back=Link(url="", text=phrase("Open the page again")), goes_on=True),
+    ErrorContext(
+        frame=replace(GONE, under_way=True), back=Link(url="", text=phrase("Open the page again")), goes_on=True
+    ),
     "0123456789abcdef",
 )
 CROWD: Final = errors.problem(
-    TooManyRequests("too many requests by one address: at most 600 a minute", retry_after=42), Met(), "0123456789abcdef"
+    TooManyRequests("too many requests by one address: at most 600 a minute", retry_after=42),
+    ErrorContext(),
+    "0123456789abcdef",
 )
 
 STATES: Final[Mapping[str, View]] = {
@@ -186,8 +190,8 @@ STATES: Final[Mapping[str, View]] = {
         reference="0123456789abcdef0123456789abcdef",
         for_developers="redirect_uri is not registered",
     ),
-    "unknown": dead_ends.unknown(),
-    "claimed-elsewhere": dead_ends.page(Ending.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
+    "unknown": terminal_pages.unknown(),
+    "claimed-elsewhere": terminal_pages.page(Ending.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
     "busy": BUSY,
     "too-many": CROWD,
     "sign-out": views.SignOut(

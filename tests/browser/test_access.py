@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from playwright.sync_api import expect
 
-from corpid.web.languages import ENGLISH, LANGUAGES, PSEUDO
-from corpid.web.rendering import Renderer
+from corpid.web.pages.rendering import Renderer
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
 from tests.browser.gallery import WARN_SECONDS, Appearance, Beholder, served
 from tests.browser.states import STATES
 from tests.house.source import listed

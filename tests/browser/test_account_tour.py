@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from playwright.sync_api import expect
 
-from corpid.protocol import totp
+from corpid.rules.authentication import totp
 from tests.browser.stage import Visitor, shows
 from tests.enrolment.newcomer import NEW
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from playwright.sync_api import expect
 
-from corpid.web.languages import LANGUAGES
+from corpid.web.pages.translations import LANGUAGES
 from tests.browser.gallery import Appearance, Beholder, served
 
 if TYPE_CHECKING:

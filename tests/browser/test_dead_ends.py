@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from corpid.protocol.limits import INTERACTION_SECONDS
+from corpid.rules.limits import INTERACTION_SECONDS
 from tests.browser.gallery import WARN_SECONDS
 from tests.browser.stage import CHROMIUM, FLAGS, MESSAGE, shows
 

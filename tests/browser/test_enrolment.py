@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from corpid.protocol import totp
-from corpid.protocol.limits import ENROLMENT_SECONDS
+from corpid.rules.authentication import totp
+from corpid.rules.limits import ENROLMENT_SECONDS
 from tests.browser.stage import follow, shows
 from tests.browser.test_passkeys import NO_AUTOFILL, NO_PASSKEYS, WITHOUT_SCRIPT, Holder
 from tests.enrolment import newcomer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from corpid.web.languages import LANGUAGES, PSEUDO
+from corpid.web.pages.translations import LANGUAGES, PSEUDO
 
 if TYPE_CHECKING:
     from tests.browser.stage import Stage, Visitor

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import expect
 
-from corpid.protocol import link_codes
+from corpid.rules.authentication import link_codes
 from tests.browser.stage import shows
 from tests.browser.test_enrolment import invited
 from tests.enrolment import newcomer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from corpid.directory.records import Credentials
+from corpid.rules.authentication.records import Credentials
 from tests.browser.stage import heading
 from tests.sign_in import factors
 from tests.sign_in.world import PASSWORD, entity

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from playwright.sync_api import expect
 
-from corpid.protocol import totp
+from corpid.rules.authentication import totp
 from tests.browser.stage import follow, shows
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
@@ -36,7 +36,7 @@ def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visito
     asks.get_by_label("User name").fill(user_name)
     asks.get_by_role("button", name="Send the link").click()
     shows(asks, "Look at your e-mail")
-    stage.wait_for(stage.world.provider.errands.settle())
+    stage.wait_for(stage.world.provider.background_tasks.settle())
     follow(asks, newcomer.link_in(stage.postbox))
     asks.get_by_role("button", name="Continue").click()
     asks.get_by_label("Code", exact=True).fill(stage.code())

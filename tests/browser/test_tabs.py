@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from corpid.protocol.limits import INTERACTION_SECONDS
+from corpid.rules.limits import INTERACTION_SECONDS
 from tests.browser.stage import heading, shows
 
 if TYPE_CHECKING:

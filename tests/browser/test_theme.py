@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.web.rendering import Renderer
-from corpid.web.theme import read
+from corpid.web.pages.rendering import Renderer
+from corpid.web.pages.theme import read
 from tests.browser.gallery import Appearance, Beholder, served
 from tests.browser.test_access import complaints
 from tests.house.source import ROOT, listed

@@ -14,10 +14,10 @@ import pytest
 from argon2.profiles import CHEAPEST
 
 from corpid import app, engines, settings
-from corpid.adapters.passwords import Argon2Passwords
-from corpid.sandbox import walk
+from corpid.outbound.passwords import Argon2Passwords
+from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
-from corpid.sandbox.person import Person
+from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
 from tests.engines import POSTGRESQL, postgresql, redis
 from tests.protocol.deployment import WEEK, Clock, fill, rp_keys
@@ -62,7 +62,7 @@ class Visit:
     async def sign_in(self) -> tuple[RelyingParty, str]:
         rp = self.party()
         browser = Browser(self.browsing, frozenset({ISSUER}))
-        return rp, rp.callback(await walk.sign_in(browser, await rp.begin(), ALICE, now=self.clock))
+        return rp, rp.callback(await people.sign_in(browser, await rp.begin(), ALICE, now=self.clock))
 
     async def sign_in_again(self) -> tuple[RelyingParty, httpx.Response]:
         """By the session that the browser has, if the provider knows it."""
@@ -171,7 +171,7 @@ def test_what_redis_holds_of_before_a_restore_is_never_used_again(terminal: Term
                     await unit.put("code", key, b"value", 60)
                 found = await unit.get("code", key)
             assert found == await stores.transient.get("code", key, now=time.time())
-            return found, stores.transient.forgotten_at
+            return found, stores.transient.reject_issued_before
 
     with postgresql() as url, redis() as transient_url:
         options = chosen(terminal.folder, url, transient_url=transient_url)
@@ -183,7 +183,7 @@ def test_what_redis_holds_of_before_a_restore_is_never_used_again(terminal: Term
             assert asyncio.run(put_and_looked(options, put=True))[0] == b"value"
             for step in steps[engine]:
                 terminal.done(*step)
-        found, forgotten_at = asyncio.run(put_and_looked(options, put=False))
+        found, reject_issued_before = asyncio.run(put_and_looked(options, put=False))
         assert found is None
-        assert forgotten_at > restored_from
+        assert reject_issued_before > restored_from
         assert asyncio.run(put_and_looked(options, put=True))[0] == b"value"

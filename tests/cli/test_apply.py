@@ -16,11 +16,12 @@ import pytest
 from corpid import settings
 from corpid.app import open_registry
 from corpid.cli.apply import DIRECTORY_BYTES
-from corpid.directory.records import Assignment, Credentials, Entity, Membership, User
 from corpid.ports import AuditEvent, Session, Upsert
+from corpid.rules.directory.records import Assignment, Entity, Membership, User
 
 if TYPE_CHECKING:
     from corpid.app import Stores
+    from corpid.rules.authentication.records import Credentials
     from tests.cli.conftest import Terminal
 
 NEVER = 1 << 40

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.directory.access import Forbidden, Person
-from corpid.flows import key_rotation
-from corpid.flows.administration import applying, clients, entities, exporting, users
+from corpid.flows.directory import apply, clients, entities, export, people
+from corpid.flows.operations import signing_keys
+from corpid.rules.directory.access import Forbidden, Person
 from tests.cli.conftest import at
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ FILE = b"entities: {B2: {type: UEN, country: SG, name: Beta}}"
 
 
 async def exported(stores: Stores) -> list[str]:
-    return [piece async for piece in exporting.export(stores.registry, actor=SOMEBODY)]
+    return [piece async for piece in export.export(stores.registry, actor=SOMEBODY)]
 
 
 COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
-    "apply": lambda s: applying.apply(
+    "apply": lambda s: apply.apply(
         s.registry, s.passwords, FILE, file="f", actor=SOMEBODY, new_user_id=str, prune=True
     ),
     "export": exported,
@@ -40,16 +40,16 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "client show": lambda s: clients.client(s.registry, "rp", actor=SOMEBODY),
     "client disable": lambda s: clients.switch_client(s.registry, "rp", enabled=False, actor=SOMEBODY),
     "client drop-keys": lambda s: clients.drop_keys(s.registry, "rp", actor=SOMEBODY),
-    "key rewrap": lambda s: key_rotation.rewrap(s.rewrap, SOMEBODY),
+    "key rewrap": lambda s: signing_keys.rewrap(s.rewrap, SOMEBODY),
     "entity add": lambda s: entities.add_entity(s.registry, s.passwords, "B2", MEMBERS, actor=SOMEBODY),
     "entity disable": lambda s: entities.switch_entity(s.registry, "A1", enabled=False, actor=SOMEBODY),
-    "user add": lambda s: users.add_user(
+    "user add": lambda s: people.add_user(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
     ),
-    "user reset-password": lambda s: users.reset_password(s.registry, s.passwords, "rina", PASSWORD, actor=SOMEBODY),
-    "user reset-factors": lambda s: users.reset_factors(s.registry, "rina", "A" * 32, actor=SOMEBODY),
-    "user disable": lambda s: users.switch_user(s.registry, "rina", enabled=False, actor=SOMEBODY),
-    "user unlock": lambda s: users.unlock_user(s.registry, s.transient, "i", "rina", actor=SOMEBODY, now=s.clock()),
+    "user reset-password": lambda s: people.reset_password(s.registry, s.passwords, "rina", PASSWORD, actor=SOMEBODY),
+    "user reset-factors": lambda s: people.reset_factors(s.registry, "rina", "A" * 32, actor=SOMEBODY),
+    "user disable": lambda s: people.switch_user(s.registry, "rina", enabled=False, actor=SOMEBODY),
+    "user unlock": lambda s: people.unlock_user(s.registry, s.transient, "i", "rina", actor=SOMEBODY, now=s.clock()),
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.protocol.limits import CLOCK_AHEAD_SECONDS
+from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from tests.cli.conftest import at
 from tests.faults.serving import chosen, deployment, outside
 from tests.machine import key_file

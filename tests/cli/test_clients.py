@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from corpid.directory.sections import SECTIONS
-from corpid.protocol.records import Client
-from corpid.protocol.scopes import SCOPES
+from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.scopes import SCOPES
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Terminal

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid import settings
-from corpid.flows import kinds
+from corpid.flows import namespaces
 from corpid.ports import COMMAND_LINE
 
 if TYPE_CHECKING:
     from corpid.app import Stores
-    from corpid.directory.records import Credentials, User
     from corpid.ports import AuditEntry
+    from corpid.rules.authentication.records import Credentials
+    from corpid.rules.directory.records import User
     from tests.cli.conftest import Terminal
 
 ENTITY = "entities: {A1: {type: UEN, country: SG, name: Alpha, status: Registered}}"
@@ -117,14 +118,14 @@ def test_unlocking_ends_the_delay_of_an_account(terminal: Terminal) -> None:
     """D47."""
     terminal.done("user", "add", "test.person", "--name", "Test Person", "--with-factors")
 
-    key = kinds.key(kinds.ATTEMPTS, settings.load().base_url, "account", "test.person")
+    key = namespaces.key(namespaces.ATTEMPTS, settings.load().base_url, "account", "test.person")
 
     async def miss(stores: Stores) -> int:
         async with stores.transient.unit(stores.clock()) as unit:
-            return await unit.count(kinds.ATTEMPTS.name, key, kinds.ATTEMPTS.seconds)
+            return await unit.count(namespaces.ATTEMPTS.name, key, namespaces.ATTEMPTS.seconds)
 
     async def counted(stores: Stores) -> bytes | None:
-        return await stores.transient.get(kinds.ATTEMPTS.name, key, now=stores.clock())
+        return await stores.transient.get(namespaces.ATTEMPTS.name, key, now=stores.clock())
 
     assert [terminal.look(miss), terminal.look(miss)] == [1, 2]
     terminal.done("user", "unlock", "test.person")

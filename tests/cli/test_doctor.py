@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid import settings
-from corpid.cli.doctor import peers, proxy_file
+from corpid.cli.doctor import local_checks, proxy_configuration
 from tests import engines
 from tests.clusters import RedisCluster
 from tests.machine import free_port, key_file
@@ -188,7 +188,7 @@ def test_whoever_connects_has_to_be_a_trusted_proxy(tmp_path: Path, peer: str, v
     connected = f"   1: 0100007F:1F90 {peer}:D431 01 00000000:00000000 00:00000000 00000000     0\n" if peer else ""
     table.write_text(HEADING + LISTENING + connected)
     chosen = settings.load(base_url="https://login.example.org", trusted_proxies="10.0.0.10", data_dir=tmp_path)
-    assert peers.look(chosen, [table, tmp_path / "missing"]).verdict == verdict
+    assert local_checks.look_at_peers(chosen, [table, tmp_path / "missing"]).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -204,4 +204,4 @@ def test_whoever_connects_has_to_be_a_trusted_proxy(tmp_path: Path, peer: str, v
 )
 def test_a_proxy_must_not_send_a_post_again(text: str, verdict: str) -> None:
     """What it carries is spent by the first time (RFC 9449 §11.1, D8)."""
-    assert proxy_file.look(text).verdict == verdict
+    assert proxy_configuration.look_at_failover(text).verdict == verdict

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.cli.doctor import wire
+from corpid.cli.doctor import raw_http
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +111,7 @@ def test_interim_answers_without_end_are_not_read_on(terminal: Terminal) -> None
 def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(raw_http, "ANSWER_SECONDS", 0.5)
     pause = threading.Event()
     with answering(b"", pause) as url:
         try:

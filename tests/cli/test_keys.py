@@ -34,7 +34,7 @@ async def events(stores: Stores) -> list[AuditEntry]:
     return await stores.registry.audit.entries()
 
 
-async def own_keys(stores: Stores) -> list[SealedKey]:
+async def signing_keys(stores: Stores) -> list[SealedKey]:
     return await stores.registry.keys.all()
 
 
@@ -52,16 +52,16 @@ def test_a_key_is_rotated_and_revoked(terminal: Terminal) -> None:
 def test_rewrapping_moves_every_secret_to_the_present_key(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """D43: rewrap command."""
     terminal.done("user", "add", "test.person", "--name", "Test Person", "--with-factors")
-    before = terminal.look(own_keys)
+    before = terminal.look(signing_keys)
     embedded = terminal.folder / "data" / "sealing.key"
     monkeypatch.setenv("CORPID_KEY_ENCRYPTION_KEY_FILE", key_file(terminal.folder / "new.key"))
     assert "was sealed with the key-encryption key" in terminal.refused("key", "list")
     monkeypatch.setenv("CORPID_OLD_KEY_ENCRYPTION_KEY_FILES", str(embedded))
-    assert terminal.look(own_keys) == before
+    assert terminal.look(signing_keys) == before
     assert "Sealed anew: 4 secrets" in terminal.done("key", "rewrap")
     assert "Sealed anew: 0 secrets" in terminal.done("key", "rewrap")
     monkeypatch.delenv("CORPID_OLD_KEY_ENCRYPTION_KEY_FILES")
-    assert terminal.look(own_keys) == before
+    assert terminal.look(signing_keys) == before
     assert [event.action for event in terminal.look(events)][-2:] == ["key.rewrap"] * 2
 
 
@@ -96,7 +96,7 @@ def test_the_list_says_when_a_certificate_ends_soon(terminal: Terminal, seconds:
     leaf = Authority("Root").certify(public, begin=int(time.time()) - 3600, seconds=3600 + seconds)
 
     async def store(stores: Stores) -> None:
-        (key,) = [key for key in await own_keys(stores) if key.kid == kid]
+        (key,) = [key for key in await signing_keys(stores) if key.kid == kid]
         event = AuditEvent(actor="operator", action="test.change")
         await stores.registry.keys.update(msgspec.structs.replace(key, certificate_chain=pem([leaf])), event)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows import links
+from corpid.flows.account import links
 from corpid.ports import FactorChange
-from corpid.protocol import link_codes, recovery_codes
+from corpid.rules.authentication import link_codes, person_factors
 from tests.adapters.test_smtp import post_office
 from tests.authenticator import Authenticator
 from tests.cli.test_commands import events, person, value
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid.app import Stores
-    from corpid.directory.records import User
     from corpid.ports import Link
+    from corpid.rules.directory.records import User
     from tests.adapters.test_smtp import PostOffice
     from tests.cli.conftest import Terminal
 
@@ -50,7 +50,7 @@ async def _more_factors(stores: Stores) -> None:
         before=held,
         after=held,
         add_passkey=Authenticator(user_handle=found.user_id.encode()).record(found.user_id),
-        recovery_codes=(recovery_codes.hashed(found.user_id, "one"), recovery_codes.hashed(found.user_id, "two")),
+        recovery_codes=(person_factors.hashed(found.user_id, "one"), person_factors.hashed(found.user_id, "two")),
     )
     [event, *_] = await events(stores)
     assert await stores.registry.factors.change(change, event)

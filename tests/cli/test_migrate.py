@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from corpid.adapters.sql import steps
+from corpid.stores.sql import migration_plan
 from tests import engines
 from tests.upgrades.later import written
 
@@ -58,7 +58,7 @@ def test_a_plan_of_contract_is_of_what_that_would_do(terminal: Terminal, monkeyp
     folder = terminal.folder / "migrations"
     folder.mkdir()
     written(folder)
-    monkeypatch.setattr(steps, "LOCATIONS", [*steps.LOCATIONS, str(folder)])
+    monkeypatch.setattr(migration_plan, "LOCATIONS", [*migration_plan.LOCATIONS, str(folder)])
     usual, all_of_it = terminal.done("migrate", "--plan"), terminal.done("migrate", "--plan", "--contract")
     assert "corpid migrate --contract: when no server of the version before runs" in usual
     assert "Servers of the version before may go on meanwhile." in usual

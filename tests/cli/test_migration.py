@@ -10,12 +10,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from corpid.cli.migration import migration
-from corpid.directory.access import Forbidden, Person
-from corpid.flows.administration.migration import report
+from corpid.cli.client import migration
+from corpid.flows.operations.migration_report import report
 from corpid.ports import AuditEvent, Upsert, UseCount
-from corpid.protocol.generations import GENERATIONS
-from corpid.protocol.records import Client
+from corpid.rules.directory.access import Forbidden, Person
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
     from corpid.app import Stores

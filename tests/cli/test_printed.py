@@ -11,19 +11,19 @@ import typer.main
 import yaml
 
 from corpid import cli
-from corpid.directory.printable import printable
-from corpid.directory.records import (
+from corpid.ports import AuditEvent, FactorChange, Upsert, UseCount
+from corpid.rules.authentication.records import Passkey
+from corpid.rules.directory.records import (
     Assignment,
     Entity,
     Membership,
-    Passkey,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
 )
-from corpid.ports import AuditEvent, FactorChange, Upsert, UseCount
-from corpid.protocol.records import Client
+from corpid.rules.oauth.records import Client
+from corpid.rules.printable import printable
 from tests.cli.conftest import at
 from tests.cli.hostile import TRICKS, filled, hostile, is_clean, key_set, texts_of
 

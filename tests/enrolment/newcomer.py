@@ -7,10 +7,10 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from corpid.directory.access import OPERATOR
-from corpid.directory.records import Credentials
-from corpid.flows import links
-from corpid.protocol import totp
+from corpid.flows.account import links
+from corpid.rules.authentication import totp
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.access import OPERATOR
 from tests.authenticator import Authenticator
 from tests.sign_in.world import entity
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid.ports import LinkPurpose
-    from corpid.protocol.link_codes import NewLink
+    from corpid.rules.authentication.link_codes import NewLink
     from corpid.sandbox.browser import Browser
     from tests.postbox import Postbox
     from tests.sign_in.world import World

@@ -6,15 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows import email_codes
+from corpid.flows.authentication import second_factors
 from corpid.flows.caller import Caller
-from corpid.protocol import recovery_codes
-from corpid.protocol.limits import (
-    MAILED_CODE_SECONDS,
-    MAILED_CODES_PER_HOUR,
-    MAILED_CODES_PER_SIGN_IN,
-    TOTP_MISSES,
-)
+from corpid.rules.authentication import person_factors
+from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN, TOTP_MISSES
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NEW, NINA, SET_UP
 from tests.postbox import Postbox
@@ -54,7 +49,7 @@ def test_a_newcomer_without_app_and_passkey_chooses_codes_by_email_and_signs_in_
         assert (await newcomer.credentials(made)).password_hash is None
         assert await newcomer.kept(browser) == SET_UP
         assert (await newcomer.credentials(made)).totp_secret is None
-        assert await made.provider.registry.factors.recovery_codes_left(NINA) == recovery_codes.HOW_MANY
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == person_factors.HOW_MANY
         [written] = await made.audit("factors.invitation")
         assert written.detail["set"] == "password email"
         visitor = await factors.at_sign_in(made)
@@ -207,7 +202,7 @@ def test_a_browser_that_has_signed_out_keeps_its_own_number_of_codes() -> None:
         caller = Caller(request_id="r", address="192.0.2.9", now=made.clock())
         user = await made.provider.registry.directory.user(NINA)
         for _ in range(MAILED_CODES_PER_HOUR):
-            await email_codes.count(made.provider, caller, user, "a stranger")
+            await second_factors.count(made.provider, caller, user, "a stranger")
         await newcomer.followed(browser, await newcomer.link(made, "second_factor"))
         await browser.submit(browser.page.forms[0])
         await newcomer.password(browser, PASSWORD)

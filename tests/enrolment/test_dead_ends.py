@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows import browsers, kinds
-from corpid.protocol import link_codes, totp
-from corpid.protocol.limits import ENROLMENT_SECONDS, INVITATION_SECONDS, PASSWORD_LINK_SECONDS, TOTP_MISSES
-from corpid.web import access_log
+from corpid.flows import namespaces
+from corpid.flows.authentication import browsers
+from corpid.rules.authentication import link_codes, totp
+from corpid.rules.limits import ENROLMENT_SECONDS, INVITATION_SECONDS, PASSWORD_LINK_SECONDS, TOTP_MISSES
+from corpid.web.telemetry import access_log
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NEW, NINA, SET_UP
 from tests.postbox import Postbox
@@ -63,10 +64,10 @@ def test_an_end_between_two_writes_of_its_beginning_costs_a_browser_nothing() ->
         [cookie] = cookies_of(browser).values()
         own = await browsers.recognise(provider, cookie, now=made.clock())
         assert own is not None
-        claim = kinds.key(kinds.LINK_CLAIM, provider.policy.base_url, link_codes.hashed(url))
+        claim = namespaces.key(namespaces.LINK_CLAIM, provider.policy.base_url, link_codes.hashed(url))
         mine = f"{own.browser_id} {provider.new_id()}".encode()
         async with provider.transient.unit(made.clock()) as unit:
-            assert await unit.add(kinds.LINK_CLAIM.name, claim, kinds.LINK_CLAIM.seconds, mine)
+            assert await unit.add(namespaces.LINK_CLAIM.name, claim, namespaces.LINK_CLAIM.seconds, mine)
         await browser.submit(browser.page.forms[0])
         assert newcomer.status(browser) == 200
         assert (await newcomer.opened(made, url)).page.heading == ELSEWHERE

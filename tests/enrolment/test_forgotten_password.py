@@ -8,11 +8,12 @@ from urllib.parse import urlencode
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows import networks, throttle
+from corpid.flows.authentication import throttle
+from corpid.flows.background_tasks import WAITING
 from corpid.flows.caller import Caller
-from corpid.flows.errands import WAITING
-from corpid.protocol import totp
-from corpid.protocol.limits import PASSWORD_LINK_SECONDS, RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS, TOTP_MISSES
+from corpid.rules import networks
+from corpid.rules.authentication import totp
+from corpid.rules.limits import PASSWORD_LINK_SECONDS, RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS, TOTP_MISSES
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.postbox import Postbox
@@ -32,7 +33,7 @@ HEADERS: Final = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
 
 async def ask(made: World, user_name: str, address: str = "127.0.0.1") -> httpx.Response:
     answer = await sent(made, await at_the_page(made, address), user_name)
-    await made.provider.errands.settle()
+    await made.provider.background_tasks.settle()
     return answer
 
 
@@ -66,7 +67,7 @@ def test_a_person_gets_a_link_opens_it_shows_the_second_factor_and_chooses_a_pas
         browser = await made.browser()
         await browser.open(f"{made.base}/recover")
         await browser.fill_and_submit(user_name=" NINA ")
-        await made.provider.errands.settle()
+        await made.provider.background_tasks.settle()
         assert browser.page.heading == ASKED
         [letter] = postbox.letters
         assert (letter.to, letter.subject) == (MAILBOX, "Choose a new password")
@@ -116,7 +117,7 @@ def test_nothing_that_depends_on_the_account_is_done_within_the_request() -> Non
             told.append([said.split("'")[0] for said in heard])
         assert told[1] == told[2] == told[3] != []
         assert not postbox.letters
-        await made.provider.errands.settle()
+        await made.provider.background_tasks.settle()
         assert [letter.to for letter in postbox.letters] == [MAILBOX, "petra@example.org"]
 
     run(test, postbox=postbox)
@@ -182,7 +183,7 @@ def test_a_crowd_of_requests_from_some_networks_keeps_the_letter_of_nobody_else(
         await made.person("nina", email=MAILBOX)
         for number in range(WAITING):
             stranger = networks.neighbourhood(f"2001:db8:{number // RECOVERIES_PER_ADDRESS:x}::1")
-            made.provider.errands.later(_nothing, place=stranger)
+            made.provider.background_tasks.later(_nothing, place=stranger)
         await ask(made, "nina", "203.0.113.5")
         assert [letter.to for letter in postbox.letters] == [MAILBOX]
 
@@ -207,7 +208,7 @@ def test_strangers_never_use_up_the_letters_of_a_browser_that_is_known() -> None
         for _ in range(RECOVERIES_PER_ACCOUNT + 1):
             await own.open(f"{made.base}/recover")
             await sent(made, own, "nina")
-            await made.provider.errands.settle()
+            await made.provider.background_tasks.settle()
         assert len(postbox.letters) == RECOVERIES_PER_ACCOUNT
 
     run(test, postbox=postbox)
@@ -314,7 +315,7 @@ def test_no_name_is_asked_for_again_and_another_sites_or_browsers_form_is_refuse
             other = await made.browser() if token == own["form_token"] else browser
             content = urlencode({**own, "form_token": token, "user_name": "nina"})
             refused.append(await other.http.post(f"{made.base}/recover", content=content, headers=HEADERS))
-        await made.provider.errands.settle()
+        await made.provider.background_tasks.settle()
         assert ([answer.status_code for answer in refused], postbox.letters) == ([400] * 4, [])
 
     run(test, postbox=postbox)

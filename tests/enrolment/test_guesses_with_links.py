@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from corpid.flows import code_guesses
+from corpid.flows.authentication import code_guesses
+from corpid.flows.authentication.code_guesses import LINK, Paused
 from corpid.flows.caller import Caller
-from corpid.flows.code_guesses import LINK, Paused
-from corpid.protocol import totp
-from corpid.protocol.limits import CODE_GUESSES
+from corpid.rules.authentication import totp
+from corpid.rules.limits import CODE_GUESSES
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.sign_in import factors

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid import engines
-from corpid.flows import code_guesses, letters, links
+from corpid.flows import notifications
+from corpid.flows.account import links
+from corpid.flows.authentication import code_guesses
 from corpid.texts import phrase
 from tests.adapters.test_smtp import post_office
 from tests.enrolment import newcomer
@@ -19,18 +21,18 @@ from tests.postbox import Postbox
 from tests.sign_in.world import PASSWORD, run, world
 
 if TYPE_CHECKING:
-    from corpid.flows.letters import Notice
+    from corpid.flows.notifications import Notice
     from corpid.ports import LinkPurpose
     from tests.sign_in.world import World
 
 codes_paused = partial(
-    letters.codes_paused, 20, duration=code_guesses.duration(900), recover="https://id.example/recover"
+    notifications.codes_paused, 20, duration=code_guesses.duration(900), recover="https://id.example/recover"
 )
 NOTICES = (
-    letters.SET_UP, letters.PASSWORD_CHANGED, letters.APP_ADDED, letters.APP_REPLACED, letters.APP_REMOVED,
-    letters.second_factor_set_anew(phrase("A new passkey was set up for your account.")),
-    letters.PASSKEY_ADDED, letters.PASSKEY_REMOVED, letters.NEW_RECOVERY_CODES, letters.RECOVERY_CODES_REMOVED,
-    letters.WRONG_CODES, codes_paused(known=True), codes_paused(known=False), letters.code_used(1), letters.new_device("Firefox on Windows"), letters.new_device(""),
+    notifications.SET_UP, notifications.PASSWORD_CHANGED, notifications.APP_ADDED, notifications.APP_REPLACED, notifications.APP_REMOVED,
+    notifications.second_factor_set_anew(phrase("A new passkey was set up for your account.")),
+    notifications.PASSKEY_ADDED, notifications.PASSKEY_REMOVED, notifications.NEW_RECOVERY_CODES, notifications.RECOVERY_CODES_REMOVED,
+    notifications.WRONG_CODES, codes_paused(known=True), codes_paused(known=False), notifications.code_used(1), notifications.new_device("Firefox on Windows"), notifications.new_device(""),
 )  # fmt: skip
 
 
@@ -41,7 +43,7 @@ def test_a_notice_says_what_happened_to_whom_and_what_to_do(notice: Notice) -> N
     async def test(made: World) -> None:
         await made.person("nina", name="Nina Novak", email=MAILBOX, language="ms")
         user = await made.provider.registry.directory.user(newcomer.NINA)
-        letters.tell(made.provider, user, notice)
+        notifications.notify(made.provider, user, notice)
         [letter] = postbox.letters
         assert (letter.to, letter.language, letter.subject) == (MAILBOX, "ms", notice.subject)
         for part in ("Nina Novak", notice.told, "Your user name is nina.", "tell the person who manages CorpID"):
@@ -81,8 +83,8 @@ def test_nobody_is_written_to_who_has_no_address() -> None:
     async def test(made: World) -> None:
         await made.person("nina")
         user = await made.provider.registry.directory.user(newcomer.NINA)
-        letters.tell(made.provider, user, letters.PASSWORD_CHANGED)
-        letters.no_link(made.provider, user)
+        notifications.notify(made.provider, user, notifications.PASSWORD_CHANGED)
+        notifications.no_link(made.provider, user)
         assert not postbox.letters
 
     run(test, postbox=postbox)
@@ -98,7 +100,7 @@ def test_a_letter_with_a_link_says_how_long_it_works(purpose: LinkPurpose, lasts
         await made.person("nina", email=MAILBOX)
         user = await made.provider.registry.directory.user(newcomer.NINA)
         link = await newcomer.new_link(made, purpose)
-        letters.link(
+        notifications.link(
             made.provider.mail,
             user,
             link,

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from corpid.protocol import link_codes, totp
+from corpid.rules.authentication import link_codes, totp
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NINA, SET_UP
 from tests.postbox import Postbox
@@ -214,7 +214,7 @@ def test_a_forgotten_password_is_replaced_with_a_code_that_was_typed_on_another_
         browser = await made.browser()
         await browser.open(f"{made.base}/recover")
         await browser.fill_and_submit(user_name="nina")
-        await made.provider.errands.settle()
+        await made.provider.background_tasks.settle()
         lines = postbox.letters[0].text.splitlines()
         code = urlsplit(newcomer.link_in(postbox)).fragment
         assert code in lines

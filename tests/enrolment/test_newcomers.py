@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from corpid import settings
 from corpid.app import open_registry
 from corpid.ports import AuditEvent
-from corpid.sandbox.person import Person
+from corpid.sandbox.people import Person
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
 from tests.postbox import Postbox

@@ -5,12 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from corpid.protocol.limits import (
-    ENROLMENT_EXTENSIONS,
-    ENROLMENT_SECONDS,
-    INVITATION_SECONDS,
-    PASSWORD_LINK_SECONDS,
-)
+from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS, INVITATION_SECONDS, PASSWORD_LINK_SECONDS
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NEW
 from tests.sign_in.world import form_of, post, run

@@ -22,12 +22,13 @@ import httpx
 from argon2.profiles import CHEAPEST
 
 from corpid import app, settings
-from corpid.adapters.passwords import Argon2Passwords
-from corpid.sandbox import walk
+from corpid.outbound.passwords import Argon2Passwords
+from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
-from corpid.sandbox.person import Person
+from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
-from corpid.web import access_log, server
+from corpid.web.http import server
+from corpid.web.telemetry import access_log
 from tests.machine import free_port
 from tests.protocol.deployment import fill, rp_keys
 from tests.protocol.directory import PASSWORD, TOTP_SECRET
@@ -135,7 +136,7 @@ class Outside:
 
     async def sign_in(self) -> None:
         person = Person(user_name="alice", password=PASSWORD, totp_secret=TOTP_SECRET)
-        await walk.sign_in(self.browser, await self.party().begin(), person)
+        await people.sign_in(self.browser, await self.party().begin(), person)
 
     async def code(self, rp: RelyingParty) -> str:
         """A code for a new request of this relying party, by single sign-on."""

@@ -11,13 +11,13 @@ import httpx
 from argon2.profiles import CHEAPEST
 
 from corpid import app, settings
-from corpid.adapters.passwords import Argon2Passwords
+from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import Upsert
-from corpid.sandbox import walk
+from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
-from corpid.sandbox.person import Person
+from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
-from corpid.web import server
+from corpid.web.http import server
 from tests.faults.serving import chosen
 from tests.machine import free_port
 from tests.protocol.deployment import EVENT, fill, registered, rp_keys
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.flows.provider import Provider
-    from corpid.web.connection_limits import Limits
+    from corpid.web.http.connection_limits import Limits
 
 THREADS, WAITING = 1, 2
 """password checks at a time, and those that may wait"""
@@ -58,7 +58,7 @@ class Standing:
     async def sign_in(self) -> None:
         """Alice, in a browser that later flows may use."""
         alice = Person(user_name="alice", password=PASSWORD, totp_secret=TOTP_SECRET)
-        await walk.sign_in(Browser(self.browsing, frozenset({self.issuer})), await self.party().begin(), alice)
+        await people.sign_in(Browser(self.browsing, frozenset({self.issuer})), await self.party().begin(), alice)
 
     async def arrived(self) -> Browser:
         """A browser that shows the first page of a sign-in."""

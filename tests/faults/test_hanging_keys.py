@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.adapters.client_keys import WAITING
-from corpid.web import access_log
-from corpid.web.connection_limits import Limits
+from corpid.outbound.client_keys import WAITING
+from corpid.web.http.connection_limits import Limits
+from corpid.web.telemetry import access_log
 from tests.adapters.rp_server import hang, relying_party
 from tests.faults.attempts import attempt
 from tests.faults.standing import standing

@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from corpid.sandbox import walk
-from corpid.sandbox.person import Person
+from corpid.sandbox import people
+from corpid.sandbox.people import Person
 from tests.faults.serving import Outside, deployment, outside
 from tests.protocol.directory import FOREIGN, HARBOUR, PASSWORD, TOTP_SECRET
 
@@ -145,7 +145,7 @@ def test_of_twenty_simultaneous_clicks_on_the_last_button_there_is_one_code(serv
         browser.http.cookies.clear()
         await browser.open(await rp.begin())
         for _ in range(2):
-            await walk.answer_page(browser, BOB)
+            await people.answer_page(browser, BOB)
         form = browser.page.form_with("entity")
         assert form is not None
         fields = {control.name: control.value for control in form.controls if not control.choice}

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 from argon2.profiles import CHEAPEST
 
-from corpid.adapters.client_keys import FetchedClientKeys
-from corpid.adapters.passwords import Argon2Passwords
+from corpid.outbound.client_keys import FetchedClientKeys
+from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import FetchedKeySet, KeySetUnavailable
-from corpid.protocol.records import Client
+from corpid.rules.oauth.records import Client
 from tests.adapters.rp_server import answer, drip, egress_to, hang, relying_party
 
 if TYPE_CHECKING:

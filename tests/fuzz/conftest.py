@@ -10,7 +10,7 @@ import pytest
 from corpid import app, settings
 from corpid.ports import Upsert
 from tests.fuzz.provider import EVENT, ISSUER, RECORDS, World
-from tests.unit.protocol.given import NOW
+from tests.unit.rules.oauth.given import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

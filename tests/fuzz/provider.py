@@ -11,13 +11,13 @@ from urllib.parse import quote_plus, unquote
 import msgspec
 from hypothesis import strategies as st
 
-from corpid.directory.records import Entity, Membership, User
 from corpid.ports import AuditEvent
-from corpid.protocol.client_assertion import ASSERTION_TYPE
-from corpid.protocol.metadata import AUTHORIZATION_PATH, DISCOVERY_PATH, JWKS_PATH, PAR_PATH, TOKEN_PATH
+from corpid.rules.directory.records import Entity, Membership, User
+from corpid.rules.oauth.client_assertion import ASSERTION_TYPE
+from corpid.rules.oauth.discovery import AUTHORIZATION_PATH, DISCOVERY_PATH, JWKS_PATH, PAR_PATH, TOKEN_PATH
 from tests.fuzz.examples import TEXT, tokens
 from tests.unit.jose.signed import key, key_set, public_jwk, sign
-from tests.unit.protocol.given import CLIENT, NOW
+from tests.unit.rules.oauth.given import CLIENT, NOW
 
 if TYPE_CHECKING:
     import asyncio

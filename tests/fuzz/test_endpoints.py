@@ -12,12 +12,12 @@ import pytest
 from hypothesis import strategies as st
 
 from corpid.jose.encoding import base64url
-from corpid.protocol import access_token
-from corpid.protocol.authorization_request import PUSHED_PARAMETERS
-from corpid.protocol.client_assertion import ASSERTION_TYPE
-from corpid.protocol.grant import TOKEN_PARAMETERS
-from corpid.protocol.metadata import AUTHORIZATION_PATH, PAR_PATH, TOKEN_PATH
-from corpid.protocol.parties import Parties
+from corpid.rules.oauth import tokens as token_rules
+from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS
+from corpid.rules.oauth.client_assertion import ASSERTION_TYPE
+from corpid.rules.oauth.discovery import AUTHORIZATION_PATH, PAR_PATH, TOKEN_PATH
+from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
+from corpid.rules.oauth.tokens import Parties
 from tests.fuzz.examples import TIERS, hold, tokens
 from tests.fuzz.provider import (
     FORM,
@@ -37,7 +37,7 @@ from tests.fuzz.provider import (
     with_assertion,
 )
 from tests.unit.jose.signed import key, public_jwk, sign
-from tests.unit.protocol.given import CLIENT, NOW, PARAMETERS, VERIFIER, grant
+from tests.unit.rules.oauth.given import CLIENT, NOW, PARAMETERS, VERIFIER, grant
 
 if TYPE_CHECKING:
     from tests.fuzz.provider import World
@@ -97,13 +97,13 @@ def test_token_requests_that_are_nearly_right(world: World, examples: int) -> No
 
 @pytest.mark.parametrize("examples", TIERS)
 def test_userinfo_with_proofs_and_tokens_that_are_nearly_right(world: World, examples: int) -> None:
-    ring = world.runner.run(world.application.provider.own_keys.ring(NOW))
+    ring = world.runner.run(world.application.provider.signing_keys.ring(NOW))
     parties = Parties(user_id="user-1", entity_id="200000001A", user_attributes={}, entity_attributes={})
-    claims = access_token.claims(
+    claims = token_rules.access_token_claims(
         grant(jkt=key().thumbprint()), parties, "user", issuer=ISSUER, audience=[ISSUER + "/userinfo"],
         token_id=base64url(b"jti"), now=int(NOW),
     )  # fmt: skip
-    right = ring.sign(msgspec.json.encode(claims), access_token.TYPE)
+    right = ring.sign(msgspec.json.encode(claims), token_rules.TYPE)
     texts = st.just(right) | tokens({"typ": "at+jwt", "kid": ring.active.kid}, claims, ring.active.private)
     statuses = set()
 

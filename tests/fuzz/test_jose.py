@@ -15,7 +15,7 @@ from corpid.jose.encoding import base64url, from_base64url, json_object
 from corpid.jose.encryption import encrypt
 from corpid.jose.errors import BadSignature, JoseError, MalformedToken
 from corpid.jose.keys import KeySetError, import_public_key, parse_client_key_set, thumbprint
-from corpid.protocol.registration import public_key_set
+from corpid.rules.oauth.client_registration import public_key_set
 from tests.fuzz.examples import ANY_TEXT, JSON, TIERS, altered, hold, tokens, written
 from tests.unit.jose.signed import CURVES, b64, key, private_jwk, public_jwk, rsa_key
 

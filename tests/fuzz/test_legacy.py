@@ -9,11 +9,11 @@ import pytest
 from hypothesis import strategies as st
 
 from corpid.jose.encoding import base64url
-from corpid.protocol import access_token
-from corpid.protocol.authorization_request import REQUEST_PARAMETERS
-from corpid.protocol.grant import TOKEN_PARAMETERS
-from corpid.protocol.metadata import AUTHORIZATION_PATH, TOKEN_PATH
-from corpid.protocol.parties import Packed, Parties
+from corpid.rules.oauth import tokens as token_rules
+from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
+from corpid.rules.oauth.discovery import AUTHORIZATION_PATH, TOKEN_PATH
+from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
+from corpid.rules.oauth.tokens import Packed, Parties
 from tests.fuzz.examples import TIERS, hold, tokens
 from tests.fuzz.provider import (
     FORM,
@@ -29,7 +29,7 @@ from tests.fuzz.provider import (
     with_assertion,
 )
 from tests.unit.jose.signed import key
-from tests.unit.protocol.given import CLIENT, NOW, PARAMETERS, VERIFIER, grant
+from tests.unit.rules.oauth.given import CLIENT, NOW, PARAMETERS, VERIFIER, grant
 
 MODES = st.sampled_from(["query", "fragment", "form_post", "jwt", ""])
 PROMPTS = st.sampled_from(["none", "login", "consent"])
@@ -85,14 +85,14 @@ def test_token_requests_with_a_code_of_legacy_that_are_nearly_right(world: World
 @pytest.mark.parametrize("examples", TIERS)
 def test_bearer_tokens_that_are_nearly_right(world: World, examples: int) -> None:
     """A packed subject in any shape, a bound token, another scheme, and headers of every kind beside it."""
-    ring = world.runner.run(world.application.provider.own_keys.ring(NOW))
+    ring = world.runner.run(world.application.provider.signing_keys.ring(NOW))
     packed = Packed(sub="s=S1,uuid=user-1,u=200000001AS1,c=SG", told={})
     parties = Parties(user_id="user-1", entity_id="200000001A", user_attributes={}, entity_attributes={}, packed=packed)
-    claims = access_token.claims(
+    claims = token_rules.access_token_claims(
         grant(jkt=None), parties, "user", issuer=ISSUER, audience=[ISSUER + "/authorization-info"],
         token_id=base64url(b"jti"), now=int(NOW),
     )  # fmt: skip
-    right = ring.sign(msgspec.json.encode(claims), access_token.TYPE)
+    right = ring.sign(msgspec.json.encode(claims), token_rules.TYPE)
     bound = {**claims, "cnf": {"jkt": key().thumbprint()}}
     header = {"typ": "at+jwt", "kid": ring.active.kid}
     texts = st.just(right) | tokens(header, claims, ring.active.private) | tokens(header, bound, ring.active.private)

@@ -9,13 +9,14 @@ from urllib.parse import quote_plus
 import pytest
 from hypothesis import strategies as st
 
-from corpid.flows import kinds
+from corpid.flows import namespaces
 from corpid.jose import key_ring
 from corpid.jose.keys import parse_client_key_set
-from corpid.protocol import access_token, authorization_request, client_assertion, credentials, dpop, grant, parameters
-from corpid.protocol.authorization_request import PUSHED_PARAMETERS
-from corpid.protocol.client_assertion import ASSERTION_TYPE, KeyNotFound
-from corpid.protocol.errors import (
+from corpid.rules.oauth import authorization_request, client_assertion, dpop, parameters, token_request
+from corpid.rules.oauth import tokens as token_rules
+from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS
+from corpid.rules.oauth.client_assertion import ASSERTION_TYPE, KeyNotFound
+from corpid.rules.oauth.errors import (
     CredentialsRequired,
     InvalidClient,
     InvalidDPoPProof,
@@ -29,11 +30,11 @@ from corpid.protocol.errors import (
     UnsupportedGrantType,
     public_description,
 )
-from corpid.protocol.generations import CURRENT, GENERATIONS, LEGACY, Generation
-from corpid.protocol.numeric_date import BadClaim, jti, numeric_date
+from corpid.rules.oauth.generations import CURRENT, GENERATIONS, LEGACY, Generation
+from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date
 from tests.fuzz.examples import ANY_TEXT, JSON, TEXT, TIERS, altered, hold, tokens
 from tests.unit.jose.signed import CURVES, key, key_set, public_jwk
-from tests.unit.protocol.given import CLIENT, ISSUER, JKT, NOW, PARAMETERS, PREFIX, VERIFIER
+from tests.unit.rules.oauth.given import CLIENT, ISSUER, JKT, NOW, PARAMETERS, PREFIX, VERIFIER
 
 URL: Final = ISSUER + "/userinfo"
 TARGET: Final = dpop.Target(method="GET", url=URL)
@@ -126,7 +127,7 @@ def test_proofs(examples: int) -> None:
         except InvalidDPoPProof as refused:
             told(refused)
             return
-        kinds.key(kinds.PROOF, ISSUER, proof.jkt, proof.jti)
+        namespaces.key(namespaces.PROOF, ISSUER, proof.jkt, proof.jti)
         assert (proof.nonce or "").encode() is not None
         assert 300 <= proof.remember_seconds <= 450
 
@@ -161,7 +162,7 @@ def test_assertions(examples: int, generation: Generation) -> None:
         with contextlib.suppress(KeyNotFound):
             assertion = client_assertion.verify(candidate, KEYS, now=NOW)
             assert assertion.jti is not None or not generation.assertion_jti_required
-            kinds.key(kinds.ASSERTION, ISSUER, assertion.client_id, assertion.jti or "")
+            namespaces.key(namespaces.ASSERTION, ISSUER, assertion.client_id, assertion.jti or "")
             assert 0 < assertion.lifetime <= generation.assertion_seconds
             assert 330 < assertion.remember_seconds <= generation.assertion_seconds + 30 + 330
 
@@ -177,7 +178,7 @@ def test_assertions(examples: int, generation: Generation) -> None:
 def test_credentials(examples: int) -> None:
     def check(values: list[bytes]) -> None:
         try:
-            text = credentials.access_token(values, "DPoP")
+            text = token_rules.access_token(values, "DPoP")
         except (CredentialsRequired, InvalidRequest, InvalidToken) as refused:
             told(refused)
             return
@@ -198,11 +199,11 @@ def test_access_tokens(examples: int) -> None:
 
     def check(text: str) -> None:
         try:
-            token = access_token.verify(text, ring, issuer=ISSUER, resource_url=URL, now=NOW)
+            token = token_rules.verify(text, ring, issuer=ISSUER, resource_url=URL, now=NOW)
         except InvalidToken as refused:
             told(refused)
             return
-        kinds.key(kinds.DENIED_TOKEN, ISSUER, token.jti)
+        namespaces.key(namespaces.DENIED_TOKEN, ISSUER, token.jti)
         assert isinstance(token.user_id, str)
         assert isinstance(token.entity_id, str)
 
@@ -245,8 +246,8 @@ def test_token_requests(examples: int, generation: Generation) -> None:
 
     def check(given: dict[str, str]) -> None:
         try:
-            request = grant.validate(given, generation)
-            grant.require_verifier(request, generation, pkce_optional=generation.pkce_optional)
+            request = token_request.validate(given, generation)
+            token_request.require_verifier(request, generation, pkce_optional=generation.pkce_optional)
         except (InvalidRequest, InvalidGrant, UnsupportedGrantType) as refused:
             told(refused)
             return

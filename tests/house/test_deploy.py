@@ -11,11 +11,11 @@ import typer.main
 import yaml
 
 from corpid import cli
-from corpid.protocol import errors, metadata
-from corpid.protocol.generations import GENERATIONS
+from corpid.rules.oauth import discovery, errors
+from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings import Settings
 from corpid.web import routes
-from corpid.web.metrics import Metrics
+from corpid.web.telemetry.metrics import Metrics
 from tests.house.source import ROOT, listed
 from tests.house.test_documents import complaint
 
@@ -83,7 +83,7 @@ def test_alerts_name_only_endpoints_and_reasons_that_exist() -> None:
             names: Any = table if label == "endpoint" else codes
             found = any(re.fullmatch(value, name) for name in names) if "~" in operator else value in names
             wrong += [] if found or not value else [f"{label}{operator}{value}"]
-    assert metadata.TOKEN_PATH in table
+    assert discovery.TOKEN_PATH in table
     assert not wrong, listed(wrong)
 
 

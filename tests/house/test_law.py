@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from corpid.protocol.generations import GENERATIONS
+from corpid.rules.oauth.generations import GENERATIONS
 from tests.house.source import Module, listed, modules
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 Located: TypeAlias = "ast.expr | ast.stmt | ast.alias"
 
-# protocol/generations.py defines the generations; settings, the demo and the commands name them
-NAMES_GENERATIONS = {"protocol/generations.py", "settings", "sandbox", "cli"}
+# rules/oauth/generations.py defines the generations; settings, the demo and the commands name them
+NAMES_GENERATIONS = {"rules/oauth/generations.py", "settings", "sandbox", "cli"}
 RECORDS = {name.upper() for name in GENERATIONS}
 TELLING = {"name", "code_prefix", "scheme"}
 TELLING_VALUES = {getattr(each, field) for each in GENERATIONS.values() for field in TELLING}
@@ -24,8 +24,8 @@ TELLING_VALUES = {getattr(each, field) for each in GENERATIONS.values() for fiel
 # Who may look at Host at all: the check that refuses a foreign one (D35). Who may look at a forwarding
 # header: the reading of the caller's address behind a trusted proxy (D47). Neither builds a URL.
 # request_reader.py puts the authority of an absolute request target in its place (RFC 9112 §3.2.2).
-READS_HOST = {"web/middleware.py", "web/request_reader.py"}
-READS_ADDRESS = {"web/addresses.py"}
+READS_HOST = {"web/http/middleware.py", "web/http/request_reader.py"}
+READS_ADDRESS = {"web/http/addresses.py"}
 BUILDS_FROM_HOST = {"base_url", "url_for"}
 
 
@@ -193,7 +193,7 @@ def test_only_the_generations_module_tells_generations_apart() -> None:
     branched = [
         module.at(node)
         for module in modules()
-        if module.path != "protocol/generations.py"
+        if module.path != "rules/oauth/generations.py"
         for node in branching(module.tree)
     ]
     assert not named + branched, listed(named + branched)

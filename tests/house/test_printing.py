@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # The commands' output; the log, whose lines are escaped ASCII; and two writers of documents of our own.
-MAY_PRINT = {"cli/output.py", "web/access_log.py", "settings/__main__.py", "protocol/comparison.py"}
+MAY_PRINT = {
+    "cli/output.py",
+    "web/telemetry/access_log.py",
+    "settings/__main__.py",
+    "rules/oauth/generation_differences.py",
+}
 PRINTING = {"print", "echo", "secho", "print_exc", "print_exception"}
 STREAMS = {"stdout", "stderr"}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from babel.messages.pofile import read_po
 
-from corpid.web.languages import ENGLISH, LANGUAGES
+from corpid.web.pages.translations import ENGLISH, LANGUAGES
 from scripts.texts import LOCALES, TEMPLATE, collected
 from tests.house.source import listed
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from corpid.web.access_log import FIELDS
-from corpid.web.spans import ATTRIBUTES
+from corpid.web.telemetry.access_log import FIELDS
+from corpid.web.telemetry.spans import ATTRIBUTES
 from tests.house.source import documents
 from tests.house.test_deploy import exported
 

@@ -18,10 +18,10 @@ from joserfc import jwe
 from joserfc.jwk import ECKey
 
 from corpid.sandbox import jwt
-from corpid.sandbox.callback import Callback
 from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.relying_party_keys import public
+from corpid.sandbox.verification import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Callable

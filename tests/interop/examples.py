@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
 
-from corpid.sandbox import walk
+from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
-from corpid.sandbox.free_ports import next_free
+from corpid.sandbox.demo_environment import next_free
 from tests.interop.node_process import NODE
 from tests.interop.running import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from corpid.sandbox.person import Person
+    from corpid.sandbox.people import Person
     from tests.interop.running import Provider
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -70,7 +70,7 @@ class Example:
     def sign_in(self, person: Person, *, change_callback: Callable[[str], str] = str) -> Shown:
         """Press Log in, walk through the provider's pages in a browser, and follow the redirect back."""
         return asyncio.run(
-            self._sign_in(lambda browser, address: walk.sign_in(browser, address, person), change_callback)
+            self._sign_in(lambda browser, address: people.sign_in(browser, address, person), change_callback)
         )
 
     def cancel(self) -> Shown:
@@ -78,7 +78,7 @@ class Example:
 
         async def cancelled(browser: Browser, address: str) -> str:
             await browser.open(address)
-            return await walk.cancel(browser)
+            return await people.cancel(browser)
 
         return asyncio.run(self._sign_in(cancelled, str))
 

@@ -16,22 +16,22 @@ import httpx
 import uvloop
 
 from corpid import app, settings
-from corpid.adapters.passwords import Argon2Passwords
-from corpid.directory.access import OPERATOR
-from corpid.flows.administration.applying import apply
-from corpid.sandbox import walk
+from corpid.flows.directory.apply import apply
+from corpid.outbound.passwords import Argon2Passwords
+from corpid.rules.directory.access import OPERATOR
+from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
-from corpid.sandbox.free_ports import next_free
-from corpid.sandbox.person import Person
+from corpid.sandbox.demo_environment import next_free
+from corpid.sandbox.people import Person
 from corpid.settings.presets import client_rules
-from corpid.web.server import Server
+from corpid.web.http.server import Server
 from tests.interop.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from corpid.sandbox.callback import Callback
+    from corpid.sandbox.verification import Callback
 
 PATIENCE = 20.0
 PEOPLE = 40
@@ -74,7 +74,7 @@ class Provider:
 
     async def _visited(self, address: str, person: Person) -> Callback:
         async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
-            return await walk.sign_in(Browser(http, frozenset({self.issuer})), address, person)
+            return await people.sign_in(Browser(http, frozenset({self.issuer})), address, person)
 
     def apply(self, directory: dict[str, Any]) -> None:
         applied = _apply(self.composed, self.chosen, directory)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from corpid.sandbox.callback import Callback
     from corpid.sandbox.interfaces import Interface
+    from corpid.sandbox.verification import Callback
 
 CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from requests_oauth2client import AuthorizationRequest, AuthorizationResponse
 
-    from corpid.sandbox.callback import Callback
+    from corpid.sandbox.verification import Callback
 
 
 class _AnyUserinfo(OAuth2Client):

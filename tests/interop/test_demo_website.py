@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid.sandbox.attempts import Attempt
-from corpid.sandbox.demo_rp import COOKIE, DemoRP, Registration
+from corpid.sandbox.demo_rp import COOKIE, Attempt, DemoRP, Registration
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys
 from tests.interop.counterpart import Counterpart

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox.callback import Callback
 from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
+from corpid.sandbox.verification import Callback
 from tests.interop.dishonest import forged_payload
 from tests.interop.libraries import FAR_AWAY, LANGUAGES, ROLES, client_of, connected, entity_of, roles, sign_in
 from tests.interop.stock_clients import Refused, Registered, public_keys, write_keys

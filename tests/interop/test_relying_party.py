@@ -15,8 +15,7 @@ import pytest
 from joserfc.jwk import ECKey
 
 from corpid.sandbox import jwt
-from corpid.sandbox.answers import ProviderError
-from corpid.sandbox.verification import CheckFailed
+from corpid.sandbox.verification import CheckFailed, ProviderError
 from tests.interop.counterpart import AUTH_INFO, CALLBACK, ISSUER, Counterpart, header, put, swap
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import packed, walk
-from corpid.sandbox.answers import ProviderError
+from corpid.sandbox import claim_checks, people
 from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
+from corpid.sandbox.verification import ProviderError
 from tests.relying_party import LAST_DAY, OpenedProvider, with_provider
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def test_a_sign_in_of_every_generation_checks_out(
         if interface.entity_info:
             assert (await rp.entity_info())["entity_info"]["entity_name"] == "Example Harbour Pte. Ltd."
         if interface.packed_subject:
-            assert packed.members(tokens.id_token["sub"])["s"] == "S0000001X"
+            assert claim_checks.members(tokens.id_token["sub"])["s"] == "S0000001X"
 
     with_provider(tmp_path, story, generations=(interface.name,))
 
@@ -87,7 +87,7 @@ def test_answers_come_in_every_response_mode(tmp_path: Path, mode: str) -> None:
         async with op.browser() as browser:
             await browser.open(await rp.begin())
             with pytest.raises(ProviderError, match="access_denied"):
-                rp.callback(await walk.cancel(browser))
+                rp.callback(await people.cancel(browser))
         rp.restart()
         assert (await rp.redeem(await op.sign_in(rp, "rina"))).scope == rp.scope
 
@@ -157,7 +157,7 @@ def test_refusing_consent_and_time_that_has_passed_arrive_as_errors(tmp_path: Pa
         rp.scope = "openid user.name"
         url = await rp.begin()
         async with op.browser() as browser:
-            callback = await walk.sign_in(browser, url, op.persons["rina"], agree=False, now=op.clock)
+            callback = await people.sign_in(browser, url, op.persons["rina"], agree=False, now=op.clock)
         with pytest.raises(ProviderError) as denied:
             rp.callback(callback)
         assert denied.value.error == "access_denied"

@@ -9,9 +9,10 @@ from urllib.parse import parse_qsl
 import httpx
 import pytest
 
-from corpid.sandbox import html_page, walk
+from corpid.sandbox import browser as html_pages
+from corpid.sandbox import people
 from corpid.sandbox.browser import Browser, StrandedError
-from corpid.sandbox.person import Person
+from corpid.sandbox.people import Person
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,7 @@ def browser(answer: Callable[[httpx.Request], httpx.Response]) -> Browser:
 
 
 def test_a_form_sends_what_a_browser_would_send() -> None:
-    form = html_page.parse(PAGE).form_with("user_name", "entity")
+    form = html_pages.parse(PAGE).form_with("user_name", "entity")
     assert form is not None
     form.fill("user_name", "rina")
     form.fill("entity", "B")
@@ -55,7 +56,7 @@ def test_a_form_sends_what_a_browser_would_send() -> None:
 
 
 def test_a_button_of_another_form_belongs_to_that_form_and_a_template_is_no_page() -> None:
-    page = html_page.parse(PAGE)
+    page = html_pages.parse(PAGE)
     assert page.heading == "Choose one"
     assert [[button.label for button in form.buttons] for form in page.forms] == [
         ["Search"], ["", "Agree and continue"], ["Cancel"],
@@ -131,7 +132,7 @@ def test_a_form_for_another_site_is_the_way_back(person: Person) -> None:
 
     async def run() -> tuple[Browser, object]:
         walker = browser(lambda _: httpx.Response(200, html=POSTING))
-        return walker, await walk.sign_in(walker, "https://op.example/start", person)
+        return walker, await people.sign_in(walker, "https://op.example/start", person)
 
     walker, callback = asyncio.run(run())
     assert callback is walker.left
@@ -148,7 +149,7 @@ def test_cancel_may_end_in_a_form_for_another_site() -> None:
     async def run() -> str:
         walker = browser(lambda request: httpx.Response(200, html=pages[request.method]))
         await walker.open("https://op.example/start")
-        return await walk.cancel(walker)
+        return await people.cancel(walker)
 
     assert asyncio.run(run()) == "https://rp.example/callback"
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from corpid.sandbox import walk
+from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.relying_party import RelyingParty
 from tests.machine import free_port
@@ -178,7 +178,7 @@ async def sign_in(person: Person) -> None:
     """Through the pages of the first node, with new cookies for all."""
     for browser in person.browsers:
         browser.cookies.clear()
-    await walk.sign_in(person.browser(0), await person.party(0).begin(), replace(RINA), "A1")
+    await people.sign_in(person.browser(0), await person.party(0).begin(), replace(RINA), "A1")
     person.nodes.cookies.update({cookie.name: str(cookie.value) for cookie in person.browsers[0].cookies.jar})
     person.browsers[0].cookies.clear()
     for browser in person.browsers:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from corpid.sandbox import walk
+from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.relying_party import RelyingParty
 from tests.machine import free_port, key_file
@@ -126,6 +126,6 @@ async def outside(nodes: Nodes) -> AsyncIterator[tuple[RelyingParty, Browser]]:
 async def whole_flow(nodes: Nodes) -> dict[str, Any]:
     """Pushed request, sign-in, token, userinfo: what userinfo says, verified."""
     async with outside(nodes) as (rp, browser):
-        callback = await walk.sign_in(browser, await rp.begin(), replace(RINA), "A1")
+        callback = await people.sign_in(browser, await rp.begin(), replace(RINA), "A1")
         await rp.redeem(callback)
         return await rp.userinfo()

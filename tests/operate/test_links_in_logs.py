@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import sync_playwright
 
-from corpid.protocol import link_codes
+from corpid.rules.authentication import link_codes
 from tests import engines
 from tests.browser.stage import CHROMIUM, FLAGS, shows
 from tests.cli.test_commands import value

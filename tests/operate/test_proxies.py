@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.protocol import metadata
+from corpid.rules.oauth import discovery
 from tests import engines
 from tests.operate.certified import certified
 from tests.operate.nodes import outside, two_nodes, whole_flow
@@ -47,14 +47,14 @@ def test_a_whole_flow_goes_through_the_shipped_proxy(tmp_path: Path, name: str) 
     assert status == 0
     logs = "".join((tmp_path / f"node-{number}.log").read_text(encoding="utf-8") for number in range(2))
     assert FROM_OUTSIDE not in logs, "nobody outside decides what is traced (docs/observability.md)"
-    assert metadata.DISCOVERY_PATH in logs
+    assert discovery.DISCOVERY_PATH in logs
 
 
 async def _traced(nodes: Nodes) -> None:
     """A request that would take part in a trace of its caller's."""
     async with outside(nodes) as (rp, _):
         traced = {"traceparent": f"00-{FROM_OUTSIDE}-00f067aa0ba902b7-01"}
-        answer = await rp.http.get(nodes.issuer + metadata.DISCOVERY_PATH, headers=traced)
+        answer = await rp.http.get(nodes.issuer + discovery.DISCOVERY_PATH, headers=traced)
     assert answer.status_code == 200
 
 
@@ -64,7 +64,7 @@ async def _unread(nodes: Nodes) -> None:
         for size in (1, 4_000, 70_000, 120_000) * 10:
             answer = await rp.http.post(f"{nodes.issuer}/userinfo", content=b"x" * size)
             assert (answer.status_code, answer.content) == (401, b""), size
-            assert (await rp.http.get(nodes.issuer + metadata.DISCOVERY_PATH)).status_code == 200
+            assert (await rp.http.get(nodes.issuer + discovery.DISCOVERY_PATH)).status_code == 200
 
 
 async def _pushed(nodes: Nodes, done: asyncio.Event) -> int:

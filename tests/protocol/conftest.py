@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.web import access_log
+from corpid.web.telemetry import access_log
 from tests.logs import log_left_alone
 from tests.protocol import refusals
 from tests.protocol.deployment import NOON

@@ -16,9 +16,9 @@ from argon2.profiles import CHEAPEST
 from joserfc.jwk import ECKey
 
 from corpid import app, settings
-from corpid.adapters.passwords import Argon2Passwords
+from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import AuditEvent, Upsert
-from corpid.protocol.records import Client
+from corpid.rules.oauth.records import Client
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys
 from tests.protocol import directory
 

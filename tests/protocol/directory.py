@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.directory.records import (
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.records import (
     Assignment,
-    Credentials,
     Entity,
     Membership,
     Parameter,
@@ -16,10 +16,10 @@ from corpid.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.protocol.scopes import SCOPES as _EVERY_SCOPE
+from corpid.rules.oauth.scopes import SCOPES as _EVERY_SCOPE
 
 if TYPE_CHECKING:
-    from corpid.directory.records import Record
+    from corpid.rules.directory.records import Record
 
 SCOPES: Final = tuple(_EVERY_SCOPE)
 PASSWORD: Final = "correct horse battery"

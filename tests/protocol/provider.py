@@ -20,12 +20,12 @@ import httpx
 from argon2.profiles import CHEAPEST
 
 from corpid import app, settings
-from corpid.adapters.passwords import Argon2Passwords
+from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import Delete, Upsert
-from corpid.sandbox import walk
+from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.interfaces import INTERFACES
-from corpid.sandbox.person import Person
+from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
 from tests.protocol import directory
 from tests.protocol.deployment import EVENT, FAR, ISSUER, LIVE, NOON, WEEK, Clock, registered, rp_keys, template
@@ -34,9 +34,9 @@ from tests.protocol.expectations import EXPECTED
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
-    from corpid.directory.records import Record
     from corpid.flows.provider import Provider
-    from corpid.protocol.records import Client
+    from corpid.rules.directory.records import Record
+    from corpid.rules.oauth.records import Client
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class World:
     def _admit(self) -> None:
         changes = [Upsert(self.client(client_id)) for client_id in ("rp-1", "rp-2")]
         self.run(self.provider.registry.directory.write(changes, EVENT))
-        self.provider.live.drop()
+        self.provider.registry_cache.drop()
         self._audited += len(self.audited())
 
     def reset(self) -> None:
@@ -89,7 +89,7 @@ class World:
                 f"DELETE FROM main.{name}; INSERT INTO main.{name} SELECT * FROM template.{name};" for name in names
             ]
             other.executescript(f"BEGIN IMMEDIATE; {' '.join(restored)} COMMIT")
-        self.provider.live.drop()
+        self.provider.registry_cache.drop()
         self._audited += len(self.audited())
         self.clock.now = NOON
         self._outside()
@@ -166,7 +166,7 @@ class World:
         """From an authorization URL through the pages to the callback URL. Thirty seconds pass, for the next code."""
         person = Person(user_name=user, password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
         self.clock.now += 30
-        return self.run(walk.sign_in(browser or self.browser, url, person, now=self.clock))
+        return self.run(people.sign_in(browser or self.browser, url, person, now=self.clock))
 
     # Requests, each answer as it came
 

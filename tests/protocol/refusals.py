@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-from corpid.sandbox.html_page import parse
+from corpid.sandbox.browser import parse
 from tests.protocol.deployment import CALLBACK
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import walk
+from corpid.sandbox import people
 from corpid.sandbox.interfaces import INTERFACES
-from corpid.sandbox.person import Person
+from corpid.sandbox.people import Person
 from tests.protocol import directory
 from tests.protocol.deployment import FAR, ISSUER, PAR, TOKEN, USERINFO
 from tests.protocol.provider import World, Worlds, query
@@ -108,7 +108,7 @@ def test_a_sign_in_that_legacy_began_ends_without_a_code(world: World, served: s
         other.clock.now += 30
         person = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
         other.run(other.browser.open(page))
-        callback = other.run(walk.finish(other.browser, person, now=other.clock))
+        callback = other.run(people.finish(other.browser, person, now=other.clock))
         found = query(callback)
         assert (found["error"], found["state"]) == ("access_denied", "st4te")
         error_page(other.get(url, other.new_browser()))

@@ -6,14 +6,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from corpid.flows import authorize
-from corpid.flows.arrival import Answered
 from corpid.flows.caller import Caller
+from corpid.flows.oauth import authorize
+from corpid.flows.oauth.arrival import Answered
 from corpid.ports import AuditEvent
-from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
-from corpid.sandbox import walk
-from corpid.sandbox.html_page import parse
-from corpid.sandbox.person import Person
+from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
+from corpid.sandbox import people
+from corpid.sandbox.browser import parse
+from corpid.sandbox.people import Person
 from tests.protocol import directory
 from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World, Worlds, query
@@ -33,7 +33,7 @@ def test_a_signed_in_browser_meets_a_page_where_another_browser_has_claimed_the_
     where = world.run(world.rp.begin())
     other = world.new_browser()
     world.run(other.open(where))
-    world.run(walk.answer_page(other, alice, now=world.clock))
+    world.run(people.answer_page(other, alice, now=world.clock))
     answer = world.get(where)
     assert answer.status_code == 400
     assert "location" not in answer.headers
@@ -41,7 +41,7 @@ def test_a_signed_in_browser_meets_a_page_where_another_browser_has_claimed_the_
     page = parse(answer.text)
     assert "https://rp.example/" in [target for target, _ in page.links]
     assert world.client().name in page.text
-    code = query(world.run(walk.finish(other, alice, now=world.clock)))["code"]
+    code = query(world.run(people.finish(other, alice, now=world.clock)))["code"]
     assert world.redeem(code).status_code == 200
 
 
@@ -49,7 +49,7 @@ def test_under_maintenance_the_relying_party_is_told_once_its_redirect_uri_is_pr
     """Spec 7.2: temporarily_unavailable is an error of the callback; before that line the person sees a page."""
     sent = query(world.run(world.rp.begin()))
     world.run(world.provider.registry.deployment.set_maintenance(True, AuditEvent(actor="operator", action="m")))
-    world.provider.live.drop()
+    world.provider.registry_cache.drop()
     caller = Caller(request_id="r", address="127.0.0.1", now=world.clock())
 
     def arrive(parameters: dict[str, str]) -> object:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from corpid.sandbox import walk
-from corpid.sandbox.person import Person
+from corpid.sandbox import people
+from corpid.sandbox.people import Person
 from tests.protocol import directory
 from tests.protocol.expectations import ANOTHER, EVERY
 from tests.protocol.provider import World, query
@@ -34,8 +34,8 @@ def asked_for_consent(world: World) -> None:
     world.run(world.browser.open(world.run(world.rp.begin())))
     person = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
     for _ in range(2):
-        world.run(walk.answer_page(world.browser, person, now=world.clock))
-    assert walk.step_of(world.browser) == "decision"
+        world.run(people.answer_page(world.browser, person, now=world.clock))
+    assert people.step_of(world.browser) == "decision"
 
 
 PERSON_SIDE: dict[str, Change] = {
@@ -58,7 +58,7 @@ def test_what_person_or_client_may_no_longer_do_ends_as_access_denied(world: Wor
     """D50: looked at again at completion, the callback says access_denied."""
     asked_for_consent(world)
     change(world)
-    told = query(world.run(walk.finish(world.browser, ALICE, now=world.clock)))
+    told = query(world.run(people.finish(world.browser, ALICE, now=world.clock)))
     assert (told["error"], told["state"]) == ("access_denied", "st4te")
     assert "code" not in world.kinds()
     assert "sign_in.complete" not in world.audited()

@@ -161,7 +161,7 @@ def test_what_one_process_changes_is_seen_at_once_there(world: World) -> None:
     code = world.code()
     world.writes(world.client(enabled=False))
     world.clock.now -= 5
-    world.provider.live.drop()
+    world.provider.registry_cache.drop()
     json_refusal(world.redeem(code), 401, "invalid_client")
 
 

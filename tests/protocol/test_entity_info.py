@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import jwt, walk
-from corpid.sandbox.person import Person
+from corpid.sandbox import jwt, people
+from corpid.sandbox.people import Person
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, USERINFO, other_key, rp_keys
 from tests.protocol.refusals import is_public, not_cached, resource_refusal
@@ -109,7 +109,7 @@ def test_a_foreign_entity_shows_its_own_number_and_no_registration_status(world:
     world.rp.scope = EVERY_SCOPE
     bob = Person(user_name="bob", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
     url = world.run(world.rp.begin())
-    callback = world.run(walk.sign_in(world.browser, url, bob, directory.FOREIGN.entity_id, now=world.clock))
+    callback = world.run(people.sign_in(world.browser, url, bob, directory.FOREIGN.entity_id, now=world.clock))
     world.run(world.rp.redeem(callback))
     assert world.run(world.rp.entity_info())["entity_info"] == {
         "entity_type": "NON-UEN",

@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 
 import pytest
 
-from corpid.flows.kinds import UNTOUCHED_SECONDS
+from corpid.flows.namespaces import UNTOUCHED_SECONDS
 from corpid.jose.encoding import from_base64url
-from corpid.protocol.limits import ARRIVALS_PER_BROWSER, PUSHED_REQUEST_KEPT_SECONDS
-from corpid.sandbox import walk
-from corpid.sandbox.person import Person
+from corpid.rules.limits import ARRIVALS_PER_BROWSER, PUSHED_REQUEST_KEPT_SECONDS
+from corpid.sandbox import people
+from corpid.sandbox.people import Person
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER
 from tests.protocol.provider import World, query
@@ -231,7 +231,7 @@ def test_after_the_sign_in_the_old_cookies_bring_nothing_back(world: World) -> N
     cookies = worn(world.browser)
     world.run(world.browser.open(where))
     for _ in range(2):
-        world.run(walk.answer_page(world.browser, person("bob"), now=world.clock))
+        world.run(people.answer_page(world.browser, person("bob"), now=world.clock))
     assert worn(world.browser)[COOKIE] != cookies[COOKIE]
     thief = world.new_browser()
     wear(thief, own=cookies[COOKIE], held=cookies[HELD])
@@ -280,7 +280,7 @@ def test_a_second_tab_before_the_first_page_is_there_leaves_both_alive(world: Wo
     assert [page(world, where) for where in pages] == [200, 200]
     for rp, where in zip(parties, pages, strict=True):
         world.clock.now += 30
-        callback = world.run(walk.sign_in(world.browser, where, person(), now=world.clock))
+        callback = world.run(people.sign_in(world.browser, where, person(), now=world.clock))
         assert world.run(rp.redeem(callback)).id_token["nonce"] == rp.sign_in.nonce
 
 
@@ -317,7 +317,7 @@ def test_a_request_that_is_too_long_for_a_cookie_comes_back_in_a_form(world: Wor
 async def _through_the_form(world: World) -> str:
     await world.browser.fill_and_submit("arrive")
     assert re.fullmatch(rf"{ISSUER}/sign-in/[\w-]{{43}}", world.browser.url)
-    return await walk.finish(world.browser, person(), now=world.clock)
+    return await people.finish(world.browser, person(), now=world.clock)
 
 
 def test_without_its_cookie_or_from_elsewhere_the_form_stores_nothing(world: World) -> None:
@@ -361,7 +361,7 @@ def test_one_in_which_somebody_has_signed_in_stays_and_one_that_is_over_goes_fir
     oldest = shown(world)
     world.run(world.browser.open(oldest))
     for _ in range(2):
-        world.run(walk.answer_page(world.browser, person("bob"), now=world.clock))
+        world.run(people.answer_page(world.browser, person("bob"), now=world.clock))
     over = shown(world)
     world.run(world.browser.open(over))
     cancel = next(form for form in world.browser.page.forms if form.action.endswith("/cancel"))
@@ -427,7 +427,7 @@ def test_one_network_is_told_to_wait_and_the_others_go_on(limited: World, near: 
 def test_all_networks_together_have_a_limit_and_known_browsers_are_spared(limited: World) -> None:
     """Issue 10.15, D47: whoever signed in here before is no stranger."""
     limited.clock.now += 30
-    limited.run(walk.sign_in(limited.browser, arrive(limited), person(), now=limited.clock))
+    limited.run(people.sign_in(limited.browser, arrive(limited), person(), now=limited.clock))
     limited.clock.now += 60
     for number in range(5):
         browser = limited.new_browser()

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from corpid.directory.access import Operator
-from corpid.flows import key_rotation
+from corpid.flows.operations import signing_keys
+from corpid.rules.directory.access import Operator
 from corpid.sandbox import jwt
 from tests.protocol.deployment import ISSUER, LIVE
 from tests.protocol.expectations import EVERY
@@ -45,7 +45,7 @@ def signing(world: World) -> str:
 
 def rotate(world: World, *, at_once: bool = False) -> str:
     """In another process; the new kid. Five seconds pass, after which the running server knows."""
-    key = world.run(key_rotation.rotate(world.provider.registry, OPERATOR, now=world.clock(), at_once=at_once))
+    key = world.run(signing_keys.rotate(world.provider.registry, OPERATOR, now=world.clock(), at_once=at_once))
     world.clock.now += LIVE
     return key.kid
 
@@ -102,7 +102,7 @@ def test_a_revoked_key_is_neither_published_nor_accepted(world: World) -> None:
     (old,) = published(world)
     world.tokens()
     assert world.userinfo().status_code == 200
-    new = world.run(key_rotation.revoke(world.provider.registry, OPERATOR, old, now=world.clock()))
+    new = world.run(signing_keys.revoke(world.provider.registry, OPERATOR, old, now=world.clock()))
     assert new is not None
     world.clock.now += LIVE
     assert published(world) == [new.kid]

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from corpid.cli.migration import migration
+from corpid.cli.client import migration
 from corpid.sandbox.interfaces import INTERFACES
 from tests.protocol.deployment import FAR, ISSUER, PAR, TOKEN
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from corpid.protocol.records import PushedRequest
+from corpid.rules.oauth.records import PushedRequest
 from tests.protocol.deployment import CALLBACK, PAR
 from tests.protocol.expectations import PUSHED, SIGNED
 from tests.protocol.refusals import json_refusal, not_cached

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from corpid.sandbox import walk
-from corpid.sandbox.person import Person
+from corpid.sandbox import people
+from corpid.sandbox.people import Person
 from tests.protocol import directory
 from tests.protocol.deployment import AUTHORIZE, EVENT, FAR, ISSUER, LIVE
 from tests.protocol.refusals import error_page, told, told_error
@@ -263,7 +263,7 @@ def test_the_same_completing_form_twice_gives_one_code_and_the_same_answer(world
     browser, url = world.browser, begin(world, response_mode=mode)
     world.run(browser.open(url))
     for _ in range(2):
-        world.run(walk.answer_page(browser, person, now=world.clock))
+        world.run(people.answer_page(browser, person, now=world.clock))
     form = browser.page.form_with("entity")
     assert form is not None
     form.fill("entity", directory.FOREIGN.entity_id)
@@ -288,7 +288,7 @@ def test_what_the_client_may_no_longer_do_when_it_completes_is_access_denied(
     world.run(world.browser.open(url))
     world.registers(**{"generations": ("legacy",), "legacy_until": FAR, **change})
     person = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
-    callback = world.run(walk.finish(world.browser, person, now=world.clock))
+    callback = world.run(people.finish(world.browser, person, now=world.clock))
     found = dict(parse_qsl(urlsplit(callback).query))
     assert (found["error"], found["state"], found["iss"]) == ("access_denied", "st4te", ISSUER)
     assert "code" not in world.kinds()

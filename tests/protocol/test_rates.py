@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.adapters import milliseconds
-from corpid.adapters.memory import MemoryTransientStore, MemoryTransientUnit
-from corpid.flows.rates import Rate, Rates
-from corpid.protocol.errors import TooManyRequests
+from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
+from corpid.rules.oauth.errors import TooManyRequests
+from corpid.stores import milliseconds
+from corpid.stores.memory import MemoryTransientStore, MemoryTransientUnit
 from tests.protocol.deployment import ISSUER, NOON
 from tests.protocol.provider import World
 
@@ -143,7 +143,10 @@ def one_of_each(world: World) -> list[int]:
 def test_processes_together_pass_a_limit_by_at_most_a_part_of_it_each(limit: int, processes: int) -> None:
     """A twentieth part, and one; none is refused before its time."""
     transient = MemoryTransientStore()
-    every = [Rates(transient, ISSUER, {"par": Rate(per_client=limit)}, spare_loopback=False) for _ in range(processes)]
+    every = [
+        RateLimits(transient, ISSUER, {"par": RateLimit(per_client=limit)}, spare_loopback=False)
+        for _ in range(processes)
+    ]
 
     async def story() -> int:
         let_through = 0
@@ -183,7 +186,9 @@ def test_what_the_store_says_of_the_last_minute_does_not_hold_in_the_next() -> N
         transient = SlowTransientStore()
         SlowUnit.gate = asyncio.Event()
         SlowUnit.gate.set()
-        near, far = (Rates(transient, ISSUER, {"par": Rate(per_client=20)}, spare_loopback=False) for _ in range(2))
+        near, far = (
+            RateLimits(transient, ISSUER, {"par": RateLimit(per_client=20)}, spare_loopback=False) for _ in range(2)
+        )
         end = NOON - NOON % 60 + 59.9
         for _ in range(20):
             await far.client("par", "rp-1", ELSEWHERE, end)
@@ -201,7 +206,7 @@ def test_what_the_store_says_of_the_last_minute_does_not_hold_in_the_next() -> N
 
 def test_requests_that_took_long_do_not_empty_what_was_counted_since() -> None:
     """D47: a request's time is that of its beginning; its key may have been fetched for seconds."""
-    rates = Rates(MemoryTransientStore(), ISSUER, {"token": Rate(per_client=100)}, spare_loopback=False)
+    rates = RateLimits(MemoryTransientStore(), ISSUER, {"token": RateLimit(per_client=100)}, spare_loopback=False)
     begun = NOON - NOON % 60
 
     async def story() -> int:
@@ -220,7 +225,7 @@ def test_requests_that_took_long_do_not_empty_what_was_counted_since() -> None:
 
 def test_a_clock_that_is_set_back_begins_anew() -> None:
     """Else whoever was refused at the wrong time stays refused until it comes again."""
-    rates = Rates(MemoryTransientStore(), ISSUER, {"token": Rate(per_client=2)}, spare_loopback=False)
+    rates = RateLimits(MemoryTransientStore(), ISSUER, {"token": RateLimit(per_client=2)}, spare_loopback=False)
 
     async def story() -> None:
         for now in (NOON + 3600, NOON):
@@ -234,8 +239,8 @@ def test_a_clock_that_is_set_back_begins_anew() -> None:
 
 def test_a_caller_with_many_addresses_does_not_empty_what_clients_have_used() -> None:
     """D47: 20,000 counters of addresses are held, and forgotten without those of clients."""
-    limits = {"token": Rate(per_client=100, per_address=100)}
-    rates = Rates(MemoryTransientStore(), ISSUER, limits, spare_loopback=False)
+    limits = {"token": RateLimit(per_client=100, per_address=100)}
+    rates = RateLimits(MemoryTransientStore(), ISSUER, limits, spare_loopback=False)
 
     async def story() -> int:
         for _ in range(99):

@@ -8,10 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from corpid.sandbox import walk
-from corpid.sandbox.callback import Callback
-from corpid.sandbox.html_page import parse
-from corpid.sandbox.person import Person
+from corpid.sandbox import people
+from corpid.sandbox.browser import parse
+from corpid.sandbox.people import Person
+from corpid.sandbox.verification import Callback
 from tests.protocol import directory
 from tests.protocol.deployment import CALLBACK, ISSUER
 from tests.protocol.refusals import is_public, told, told_error
@@ -44,7 +44,7 @@ def leaving(world: World, url: str, user: str = "alice") -> str:
     assert page.heading == "Sign in"
     where = world.browser.url
     person = Person(user_name=user, password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
-    world.run(walk.finish(world.browser, person, now=world.clock))
+    world.run(people.finish(world.browser, person, now=world.clock))
     return f"{where}/leave"
 
 
@@ -77,7 +77,7 @@ def test_cancel_is_access_denied_in_the_same_mode(world: World, mode: str, uri: 
     """D17: with state and iss."""
     rp = asking(world, mode, uri)
     world.run(world.browser.open(world.asked(rp)))
-    callback = world.run(walk.cancel(world.browser))
+    callback = world.run(people.cancel(world.browser))
     carried = {name: dict(pairs) for name, pairs in callback.carried().items()}
     found = carried.pop(mode)
     assert not {name for pairs in carried.values() for name in pairs} - {"kept"}
@@ -142,7 +142,7 @@ def test_the_page_says_who_is_answered_in_the_language_that_they_asked_for(world
     world.run(world.browser.open(world.asked()))
     where = world.browser.url
     person = Person(user_name="alice", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
-    world.run(walk.finish(world.browser, person, now=world.clock))
+    world.run(people.finish(world.browser, person, now=world.clock))
     addresses = (f"{where}/leave", world.asked(), world.asked(scope="openid nothing"))
     answers = [world.get(address) for address in addresses]
     for answer in answers:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from joserfc.jwk import ECKey
 
-from corpid.sandbox import jwt, walk
-from corpid.sandbox.person import Person
+from corpid.sandbox import jwt, people
+from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys, public
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, USERINFO, rp_keys
@@ -179,7 +179,7 @@ def test_a_foreign_entity_shows_its_own_number_and_no_registration_status(world:
     world.rp.scope = " ".join(("openid", *ENTITY))
     url = world.run(world.rp.begin())
     bob = Person(user_name="bob", password=directory.PASSWORD, totp_secret=directory.TOTP_SECRET)
-    callback = world.run(walk.sign_in(world.browser, url, bob, directory.FOREIGN.entity_id, now=world.clock))
+    callback = world.run(people.sign_in(world.browser, url, bob, directory.FOREIGN.entity_id, now=world.clock))
     claims = world.run(world.rp.redeem(callback)).id_token
     assert claims["sub"] == directory.BOB.user_id
     assert "sub_attributes" not in claims

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from corpid.adapters.sql import sqlite
-from corpid.sandbox.html_page import parse
+from corpid.sandbox.browser import parse
+from corpid.stores.sql import sqlite
 from tests.protocol.deployment import AUTHORIZE, EVENT, ISSUER, LIVE, PAR, TOKEN
 from tests.protocol.expectations import EVERY, PUSHED
 from tests.protocol.provider import World, Worlds, query

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows import completion, interactions, sign_in, visits
+from corpid.flows.authentication import completion, interactions, sign_in, visits
 from corpid.flows.caller import Caller
-from corpid.protocol.errors import AccessDenied
-from corpid.protocol.limits import INTERACTIONS_PER_REQUEST
+from corpid.rules.limits import INTERACTIONS_PER_REQUEST
+from corpid.rules.oauth.errors import AccessDenied
 from corpid.sandbox.interfaces import INTERFACES
-from corpid.sandbox.walk import cancel
+from corpid.sandbox.people import cancel
 from tests import engines
 from tests.sign_in.factors import change
 from tests.sign_in.world import BASE, SECRET, cookies_of, form_of, post, query_of, run, walk_to
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from corpid.flows.sign_in import Visit
+    from corpid.flows.authentication.sign_in import Visit
     from corpid.sandbox.browser import Browser
     from corpid.sandbox.relying_party import RelyingParty
     from tests.sign_in.world import World

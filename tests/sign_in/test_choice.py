@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.directory.records import Membership
-from corpid.sandbox.walk import sign_in
+from corpid.rules.directory.records import Membership
+from corpid.sandbox.people import sign_in
 from tests.sign_in.world import EVERY_SCOPE, entity, run, walk_to
 
 if TYPE_CHECKING:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.directory.access import OPERATOR
-from corpid.flows.administration.users import reset_password, unlock_user
-from corpid.protocol.limits import CODE_GUESSES
-from corpid.web.catalogues import voice
-from corpid.web.languages import ENGLISH, lookup
-from corpid.web.languages import LANGUAGES as LANGUAGES_OF_PAGES
+from corpid.flows.directory.people import reset_password, unlock_user
+from corpid.rules.directory.access import OPERATOR
+from corpid.rules.limits import CODE_GUESSES
+from corpid.web.pages.translations import ENGLISH, lookup, translator
+from corpid.web.pages.translations import LANGUAGES as LANGUAGES_OF_PAGES
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, choose, passkey, recovery, type_code, use
 from tests.sign_in.test_throttle import at_password, keep_guessing
@@ -249,7 +248,7 @@ def test_a_letter_says_how_to_change_the_password_once_a_day(language: str) -> N
         await use_up(made)
         (letter,) = of_pause(postbox)
         assert letter.language == language
-        said = voice(lookup((language,), LANGUAGES_OF_PAGES) or ENGLISH)
+        said = translator(lookup((language,), LANGUAGES_OF_PAGES) or ENGLISH)
         assert LANGUAGES[language] in said.say(letter.subject)
         body = said.say(letter.text)
         assert f"{made.base}/recover" in body

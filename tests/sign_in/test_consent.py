@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.protocol.scopes import IDENTITY_SCOPES
-from corpid.sandbox.walk import cancel, sign_in
+from corpid.rules.oauth.scopes import IDENTITY_SCOPES
+from corpid.sandbox.people import cancel, sign_in
 from tests.sign_in.world import EVERY_SCOPE, IDENTITY, form_of, post, query_of, run, walk_to
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.sandbox.walk import sign_in
+from corpid.sandbox.people import sign_in
 from tests.sign_in.world import cookies_of, form_of, post, query_of, run, walk_to, wear
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import pyotp
 import pytest
 from argon2 import PasswordHasher
 
-from corpid.directory.records import Credentials, User
-from corpid.protocol.limits import TOTP_MISSES
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.records import User
+from corpid.rules.limits import TOTP_MISSES
 from tests.sign_in.test_choice import statements
 from tests.sign_in.world import PASSWORD, SECRET, form_of, post, query_of, run, walk_to, way_back
 
@@ -70,7 +71,7 @@ def test_an_unknown_user_gets_the_same_answer_as_a_wrong_password() -> None:
             fields = {**form_of(browser, "password"), "user_name": user_name, "password": password}
             answers.append(without_ids(await post(browser, "password", fields), user_name))
             made.clock.now += 3600
-            made.provider.live.drop()
+            made.provider.registry_cache.drop()
         first = re.sub(r"<strong>\d\d:\d\d UTC</strong>", "", answers[0][1])
         assert answers[0][0] == 422
         assert "The user name or password is not right." in first

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.protocol.limits import INTERACTION_SECONDS
+from corpid.rules.limits import INTERACTION_SECONDS
 from tests.sign_in.world import BASE, EVERY_SCOPE, form_of, post, run, walk_to
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from argon2 import PasswordHasher
 
-from corpid.adapters.passwords import WAITING_PER_THREAD
-from corpid.directory.records import Credentials
-from corpid.flows import password_checks
+from corpid.flows.authentication import password_checks
+from corpid.flows.authentication.throttle import Attempt
 from corpid.flows.caller import Caller
-from corpid.flows.throttle import Attempt
+from corpid.outbound.passwords import WAITING_PER_THREAD
+from corpid.rules.authentication.records import Credentials
 from tests.account.scene import at_account, hidden, send
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW

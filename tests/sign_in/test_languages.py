@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from corpid.protocol.errors import OAuthError
+from corpid.rules.oauth.errors import OAuthError
 from tests.sign_in.world import BASE, cookies_of, run, walk_to
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.directory.records import Membership
+from corpid.rules.directory.records import Membership
 from tests.sign_in.world import EVERY_SCOPE, entity, query_of, run, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.directory.records import Record
+    from corpid.rules.directory.records import Record
     from tests.sign_in.world import World
 
 MANY = 3000

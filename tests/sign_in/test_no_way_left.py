@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.directory.records import Credentials
+from corpid.rules.authentication.records import Credentials
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, at_sign_in, change, recovery
 from tests.sign_in.world import PASSWORD, form_of, post, run

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.protocol.limits import REPEAT_MISSES
+from corpid.rules.limits import REPEAT_MISSES
 from tests import engines
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, answer_of, at_sign_in, choose, offered, passkey, recovery, wrong

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.directory.records import Credentials
 from corpid.jose.encoding import base64url
+from corpid.rules.authentication.records import Credentials
 from tests.sign_in.factors import (
     ALICE,
     CODES,

@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corpid.directory.records import Credentials, User
-from corpid.flows import interactions, throttle
+from corpid.flows.authentication import interactions, throttle
 from corpid.flows.caller import Caller
 from corpid.jose.encoding import base64url
 from corpid.ports import AuditEvent, Delete
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.records import User
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator, client_data
 from tests.sign_in.factors import ALICE, REFUSED, answer_of, at_sign_in, change, options_of, passkey, use
 from tests.sign_in.world import cookies_of, form_of, post, query_of, run
@@ -316,7 +317,7 @@ def test_a_level_that_was_not_reached_is_refused_and_never_lowered() -> None:
         interaction = await interactions.load(made.provider, interaction_id, now=made.clock())
         assert interaction is not None
         async with made.provider.transient.unit(made.clock()) as unit:
-            await interactions.keep(made.provider, unit, replace(interaction, level=1))
+            await interactions.save(made.provider, unit, replace(interaction, level=1))
         await browser.fill_and_submit(entity="200000001A")
         assert query_of(browser.left)["error"] == "access_denied"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.protocol.limits import INTERACTIONS_PER_REQUEST
-from corpid.sandbox.walk import cancel
+from corpid.rules.limits import INTERACTIONS_PER_REQUEST
+from corpid.sandbox.people import cancel
 from tests.sign_in.world import cookies_of, form_of, post, query_of, run, walk_to, way_back, wear
 
 if TYPE_CHECKING:

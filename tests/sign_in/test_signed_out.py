@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows import browsers, second_factor, signed_in, visits
+from corpid.flows.authentication import browsers, second_factors, session_start, visits
+from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.caller import Caller
-from corpid.flows.interactions import StaleStep
 from corpid.jose.encoding import base64url
 from tests.account.scene import account, at_account, sessions
 from tests.postbox import Postbox
@@ -112,7 +112,7 @@ def test_signing_out_makes_another_browser_of_it_and_only_one_that_is_known() ->
         assert after is not None
         assert after.browser_id != before.browser_id
         assert (after.session_id, after.account_id) == ("", "")
-        assert after.known_as == before.known_as
+        assert after.browser_key == before.browser_key
         with pytest.raises(StaleStep):
             async with provider.transient.unit(made.clock()) as unit:
                 await browsers.sign_out(provider, unit, cookie, before)
@@ -246,8 +246,8 @@ def test_a_session_that_begins_while_its_person_is_signed_out_everywhere_ends_at
         visit = await visits.visit(made.provider, caller, interaction_id, cookie)
         await event(made)
         code = made.people["alice"].fresh_code(made.clock())
-        after = await second_factor.submit_code(made.provider, caller, visit, code=code)
-        after = await signed_in.as_the_person_is(made.provider, caller, after)
+        after = await second_factors.submit_code(made.provider, caller, visit, code=code)
+        after = await session_start.as_the_person_is(made.provider, caller, after)
         assert not after.interaction.user_id
         assert await sessions(made) == []
         wear(browser, {"corpid": after.cookie})

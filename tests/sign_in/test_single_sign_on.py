@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.sandbox.answers import ProviderError
-from corpid.sandbox.walk import sign_in
+from corpid.sandbox.people import sign_in
+from corpid.sandbox.verification import ProviderError
 from tests.sign_in.world import EVERY_SCOPE, cookies_of, entity, form_of, post, query_of, run, walk_to, wear
 
 if TYPE_CHECKING:

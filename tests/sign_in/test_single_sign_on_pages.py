@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.sandbox.walk import sign_in, step_of
+from corpid.sandbox.people import sign_in, step_of
 from tests.account.scene import sessions
 from tests.sign_in.world import EVERY_SCOPE, entity, query_of, run, walk_to
 

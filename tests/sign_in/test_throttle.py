@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.directory.access import OPERATOR
-from corpid.flows.administration.users import unlock_user
+from corpid.flows.directory.people import unlock_user
+from corpid.rules.directory.access import OPERATOR
 from tests.sign_in.world import PASSWORD, form_of, post, run, walk_to
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows import interactions, kinds
-from corpid.protocol.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
-from corpid.sandbox.walk import cancel
+from corpid.flows import namespaces
+from corpid.flows.authentication import interactions
+from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
+from corpid.sandbox.people import cancel
 from tests.sign_in.world import form_of, post, query_of, run, walk_to, way_back
 
 if TYPE_CHECKING:
@@ -167,10 +168,10 @@ def test_a_completion_whose_process_died_ends_after_sixty_seconds(time: str) -> 
         transient, now = made.provider.transient, made.clock()
         interaction = await interactions.load(made.provider, browser.url.rpartition("/")[2], now=now)
         assert interaction is not None
-        key = interactions.request_key(made.provider, kinds.COMPLETED, "rp1", interaction.reference)
+        key = interactions.request_key(made.provider, namespaces.COMPLETED, "rp1", interaction.reference)
         winner = interaction.interaction_id + time.format(now=int(now))
         async with transient.unit(now) as unit:
-            await unit.add(kinds.COMPLETED.name, key, kinds.COMPLETED.seconds, winner.encode())
+            await unit.add(namespaces.COMPLETED.name, key, namespaces.COMPLETED.seconds, winner.encode())
         if time:
             made.clock.pass_(59)
             assert "One moment" in (await browser.http.get(browser.url, headers={"Accept": "text/html"})).text

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.protocol.limits import TOTP_MISSES
+from corpid.rules.limits import TOTP_MISSES
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, at_sign_in
 from tests.sign_in.world import PASSWORD, form_of, post, run

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows import browsers, second_factor, sessions, visits
+from corpid.flows.authentication import browsers, second_factors, sessions, visits
+from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.caller import Caller
-from corpid.flows.interactions import StaleStep
 from tests import engines
 from tests.account import scene
 from tests.sign_in.world import cookies_of, query_of, run, walk_to, wear
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractContextManager
 
-    from corpid.flows.sign_in import Visit
+    from corpid.flows.authentication.sign_in import Visit
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
 
@@ -51,7 +51,7 @@ async def at_code(made: World, browser: Browser, who: str) -> Visit:
 
 async def submit(made: World, visit: Visit, who: str) -> Visit:
     code = made.people[who].fresh_code(made.clock())
-    return await second_factor.submit_code(made.provider, caller(made), visit, code=code)
+    return await second_factors.submit_code(made.provider, caller(made), visit, code=code)
 
 
 @STORES

@@ -12,8 +12,8 @@ from tests.sign_in.factors import at_sign_in
 from tests.sign_in.world import PASSWORD, cookies_of, entity, form_of, post, query_of, run, walk_to
 
 if TYPE_CHECKING:
-    from corpid.directory.records import Credentials
     from corpid.ports import Session
+    from corpid.rules.authentication.records import Credentials
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
 

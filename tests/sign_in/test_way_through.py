@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.directory.records import Service
-from corpid.sandbox.walk import cancel, sign_in
+from corpid.rules.directory.records import Service
+from corpid.sandbox.people import cancel, sign_in
 from tests.sign_in.world import (
     BASE,
     CALLBACK,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.directory.records import Credentials
-from corpid.protocol.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_HOUR, TOTP_MISSES
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_HOUR, TOTP_MISSES
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, at_sign_in, change, choose, offered, recovery, type_code, wrong
 from tests.sign_in.world import PASSWORD, form_of, post, query_of, run, walk_to

@@ -19,20 +19,21 @@ import httpx
 from msgspec.structs import replace
 
 from corpid import app, settings
-from corpid.adapters.passwords import Argon2Passwords
-from corpid.directory.records import Credentials, Entity, Membership, Service, User
+from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import AuditEvent, Upsert
-from corpid.protocol.records import Client
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.records import Entity, Membership, Service, User
+from corpid.rules.oauth.records import Client
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, Interface
-from corpid.sandbox.person import Person
+from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-    from corpid.directory.records import Record
+    from corpid.rules.directory.records import Record
     from tests.postbox import Postbox
 
 BASE: Final = "http://localhost:8080"
@@ -122,7 +123,7 @@ class World:
     async def write(self, *records: Record | Client) -> None:
         event = AuditEvent(actor="operator", action="test.write")
         await self.provider.registry.directory.write([Upsert(record) for record in records], event)
-        self.provider.live.drop()
+        self.provider.registry_cache.drop()
 
     async def client(self, client_id: str = "rp1", **more: Any) -> Client:
         fields: dict[str, Any] = {

@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
-from corpid.protocol.generations import CURRENT, FAPI2
-from corpid.protocol.records import Client
+from corpid.rules.oauth.generations import CURRENT, FAPI2
+from corpid.rules.oauth.records import Client
 from corpid.settings import Settings, documentation, load
 from corpid.settings.presets import PRESETS, client_rules
 

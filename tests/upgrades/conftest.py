@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.adapters.sql import steps
+from corpid.stores.sql import migration_plan
 from tests.adapters.conftest import place, postgresql
 from tests.upgrades.later import written
 
@@ -29,7 +29,7 @@ def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Abstr
     @contextmanager
     def within() -> Iterator[None]:
         with monkeypatch.context() as patched:
-            patched.setattr(steps, "LOCATIONS", [*steps.LOCATIONS, str(folder)])
+            patched.setattr(migration_plan, "LOCATIONS", [*migration_plan.LOCATIONS, str(folder)])
             yield
 
     return within

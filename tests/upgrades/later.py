@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from corpid import cli
-from corpid.adapters.sql import schema, steps
+from corpid.stores.sql import migration_plan, schema
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
@@ -24,5 +24,5 @@ def written(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    steps.LOCATIONS.append(sys.argv.pop(1))
+    migration_plan.LOCATIONS.append(sys.argv.pop(1))
     cli.main()

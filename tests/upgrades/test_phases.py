@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from corpid.adapters.sql import postgresql_schema, schema
-from corpid.adapters.sql.backup import in_use
-from corpid.adapters.sql.schema import ContractFirst, DatabaseBusy, MigrationStopped, SchemaNewer, SchemaOlder
-from corpid.adapters.sql.steps import PHASES, Step, outstanding, serves_since, steps
+from corpid.stores.sql import postgresql_schema, schema
+from corpid.stores.sql.backup import in_use
+from corpid.stores.sql.migration_plan import PHASES, Step, outstanding, serves_since, steps
+from corpid.stores.sql.schema import ContractFirst, DatabaseBusy, MigrationStopped, SchemaNewer, SchemaOlder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid.adapters.sql import schema
+from corpid.stores.sql import schema
 from tests.engines import postgresql_server
 from tests.machine import free_port
 from tests.many.nodes import FILLED, WEEK, Nodes, signed_in

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from corpid.sandbox.browser import Browser
-from corpid.sandbox.person import Person
+from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys
 from tests.machine import free_port

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import uvloop
 
-from corpid.web.connection_limits import Limits
-from corpid.web.server import Server, bind
+from corpid.web.http.connection_limits import Limits
+from corpid.web.http.server import Server, bind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

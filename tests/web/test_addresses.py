@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.web.addresses import ClientAddresses, ForwardingHeader, Hosts
+from corpid.web.http.addresses import ClientAddresses, ForwardingHeader, Hosts
 
 TRUSTED = tuple(map(ip_network, ("10.0.0.0/8", "2001:db8::/32", "127.0.0.1")))
 PROXY, CALLER = "10.0.0.1", "198.51.100.7"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.web.connection_limits import Limits
-from corpid.web.tls import server_context
+from corpid.web.http.connection_limits import Limits
+from corpid.web.http.tls import server_context
 from tests.web.served import PATIENCE, SHORT, Caller, Recorder, Served, served
 from tests.web.test_tls import trusting, write_pair
 

@@ -7,8 +7,8 @@ import io
 from select import PIPE_BUF
 from typing import Any
 
-from corpid.web import access_log
-from corpid.web.middleware import Shell
+from corpid.web.http.middleware import Middleware
+from corpid.web.telemetry import access_log
 from tests.web.test_shell import JSON, answering, asked, log_of, logged, ready
 
 
@@ -75,7 +75,7 @@ def test_a_log_that_cannot_be_written_ends_neither_the_request_nor_in_a_circle()
 
     with log_of(stream=stream):
         asyncio.run(turns())
-        assert asked(Shell(answering(JSON), base_url="https://idp.example", ready=ready)).status_code == 200
+        assert asked(Middleware(answering(JSON), base_url="https://idp.example", ready=ready)).status_code == 200
     assert len(stream.writes) == 2
 
 

@@ -17,15 +17,15 @@ from argon2.profiles import CHEAPEST
 from prometheus_client.parser import text_string_to_metric_families
 
 from corpid import __version__, app, settings
-from corpid.adapters.egress import EgressError
-from corpid.adapters.passwords import Argon2Passwords
-from corpid.directory.access import OPERATOR
-from corpid.flows import key_rotation
-from corpid.web import metrics as told
-from corpid.web import server
-from corpid.web.addresses import OwnHosts
-from corpid.web.metrics import Metrics, Watched
-from corpid.web.trace_context import trace_id
+from corpid.flows.operations import signing_keys
+from corpid.outbound.http_client import HttpClientError
+from corpid.outbound.passwords import Argon2Passwords
+from corpid.rules.directory.access import OPERATOR
+from corpid.web.http import server
+from corpid.web.http.addresses import OwnHosts
+from corpid.web.telemetry import metrics as told
+from corpid.web.telemetry.metrics import Metrics, Watched
+from corpid.web.telemetry.spans import trace_id
 from tests.protocol.deployment import rp_keys
 from tests.web.test_shell import answering, asked, lines, logged, shell  # noqa: F401
 
@@ -73,7 +73,7 @@ async def running(folder: Path, **watched: Any) -> AsyncIterator[Running]:
     hashing = Argon2Passwords(threads=1, profile=CHEAPEST)
     async with app.create(chosen, passwords=hashing) as application:
         metrics = Metrics()
-        metrics.watched = Watched(clock=time.time, own_keys=application.provider.own_keys, **watched)
+        metrics.watched = Watched(clock=time.time, signing_keys=application.provider.signing_keys, **watched)
         application.asgi.observe(metrics.request)
         provider = server.Server(application.asgi, drain_seconds=0)
         await provider.start(public)
@@ -107,8 +107,8 @@ def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Pa
             assert found["corpid_build_info", __version__] == 1
             assert found["corpid_signing_key_start_timestamp_seconds", "next"] == 0
             active = found["corpid_signing_key_start_timestamp_seconds", "active"]
-            key = await key_rotation.rotate(made.application.provider.registry, OPERATOR, now=time.time())
-            made.application.provider.own_keys._looked_at = float("-inf")
+            key = await signing_keys.rotate(made.application.provider.registry, OPERATOR, now=time.time())
+            made.application.provider.signing_keys._looked_at = float("-inf")
             found = await made.scrape()
             assert found["corpid_signing_key_start_timestamp_seconds", "next"] == key.active_from
             assert found["corpid_signing_key_start_timestamp_seconds", "active"] == active
@@ -207,14 +207,14 @@ def test_fetches_of_relying_parties_keys_are_counted_by_outcome() -> None:
 
     async def fetch(url: str) -> bytes:
         if url == "bad":
-            raise EgressError("nobody answers")
+            raise HttpClientError("nobody answers")
         return key_set if url == "good" else b"<html>"
 
     async def story() -> Scraped:
         counted = metrics.counting(fetch)
         assert await counted("good") == key_set
         assert await counted("html") == b"<html>"
-        with pytest.raises(EgressError):
+        with pytest.raises(HttpClientError):
             await counted("bad")
         return Scraped((await metrics.text()).decode())
 

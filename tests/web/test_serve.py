@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid.sandbox import walk
+from corpid.sandbox import people
 from tests.cli.conftest import terminal
 from tests.logs import log_left_alone
 from tests.machine import free_port, key_file
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpid.sandbox.browser import Browser
-    from corpid.sandbox.html_page import Page
+    from corpid.sandbox.browser import Browser, Page
     from corpid.sandbox.relying_party import RelyingParty
     from tests.cli.conftest import Terminal
 
@@ -75,7 +74,7 @@ def test_under_a_path_every_page_and_every_endpoint_works(filled: Path) -> None:
                 assert browser.response is not None
                 assert all(address.startswith("/idp/") for address in addresses(browser.page)), addresses(browser.page)
                 await everything_loads(running, browser)
-                await walk.answer_page(browser, person, "A1")
+                await people.answer_page(browser, person, "A1")
             assert browser.left is not None
             tokens = await rp.redeem(browser.left)
             assert (await rp.userinfo("POST"))["sub"] == tokens.id_token["sub"]
@@ -122,7 +121,7 @@ def test_each_setting_reaches_what_it_is_about(filled: Path) -> None:
             assert identity["acr"].startswith("urn:example:loa:")
             again = await push(rp)
             await browser.open(again)
-            assert walk.step_of(browser) == "entity"
+            assert people.step_of(browser) == "entity"
             assert "GMT+8" in browser.page.text or "+08" in browser.page.text
             assert "Example Login" in (browser.response.text if browser.response else "")
             hosts = {"login.example": 200, "login.example:99": 200, "other.example": 421}
@@ -151,7 +150,7 @@ async def push(rp: RelyingParty) -> str:
 
 
 async def sign_in(rp: RelyingParty, browser: Browser) -> str:
-    return await walk.sign_in(browser, await push(rp), replace(RINA), "A1")
+    return await people.sign_in(browser, await push(rp), replace(RINA), "A1")
 
 
 def test_the_log_holds_no_lines_below_its_level(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ import httpx
 import pytest
 import structlog
 
-from corpid.flows.readiness import NotReady
-from corpid.web import access_log
-from corpid.web.middleware import Shell
+from corpid.flows.operations.readiness import NotReady
+from corpid.web.http.middleware import Middleware
+from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,8 +76,8 @@ def asked(app: ASGIApp, path: str = "/", method: str = "GET", **options: Any) ->
     return asyncio.run(ask())
 
 
-def shell(app: ASGIApp, **options: Any) -> Shell:
-    return Shell(app, **{"base_url": "https://idp.example", "ready": ready, **options})
+def shell(app: ASGIApp, **options: Any) -> Middleware:
+    return Middleware(app, **{"base_url": "https://idp.example", "ready": ready, **options})
 
 
 @pytest.mark.usefixtures("lines")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.web.server import ListenError, Server, StartupFailed, bind
+from corpid.web.http.server import ListenError, Server, StartupFailed, bind
 from tests.web.served import PATIENCE, Recorder, served
 
 if TYPE_CHECKING:

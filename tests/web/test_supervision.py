@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpid.cli import metrics_folder
+from corpid.cli import workers
 from tests.web.served import PATIENCE
 from tests.web.test_workers import events, until, workers_of, working
 
@@ -109,7 +109,7 @@ def test_folders_of_metrics_that_a_killed_process_left_are_removed_and_no_others
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setenv(metrics_folder.VARIABLE, "")
+    monkeypatch.setenv(workers.VARIABLE, "")
     left, used, foreign, new = (tmp_path / f"corpid-metrics-{name}" for name in ("left", "used", "foreign", "new"))
     for folder in (left, used, foreign, new):
         folder.mkdir()
@@ -119,6 +119,6 @@ def test_folders_of_metrics_that_a_killed_process_left_are_removed_and_no_others
         os.utime(folder, (0, 0))
     with closing((used / "lock").open()) as held:
         fcntl.flock(held, fcntl.LOCK_SH)
-        with metrics_folder.shared():
+        with workers.shared():
             found = {path for path in (left, used, foreign, new) if path.exists()}
     assert found == {used, foreign, new}

@@ -15,8 +15,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.web import access_log, tls
-from corpid.web.tls import CertificateUnusable, Credentials, server_context
+from corpid.web.http import tls
+from corpid.web.http.tls import CertificateUnusable, Credentials, server_context
+from corpid.web.telemetry import access_log
 from tests.web.served import PATIENCE, Recorder, Served, served
 
 if TYPE_CHECKING:

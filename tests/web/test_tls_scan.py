@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from corpid.web.tls import server_context
+from corpid.web.http.tls import server_context
 from tests.certificates import Authority
 from tests.web.served import PATIENCE, Recorder, Served, served
 
@@ -58,8 +58,8 @@ def files(tmp_path_factory: pytest.TempPathFactory, root: Authority, kind: str) 
     """A chain of two certificates, without the root, and the key of the first."""
     folder, key, above = tmp_path_factory.mktemp("tls"), private_key(kind), root.authority("Between")
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    known_as = x509.SubjectAlternativeName([x509.DNSName("localhost")])
-    own = above.sign(name, key.public_key(), ca=False, extra=known_as)
+    browser_key = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    own = above.sign(name, key.public_key(), ca=False, extra=browser_key)
     pem = serialization.Encoding.PEM
     (folder / "chain.pem").write_bytes(own.public_bytes(pem) + above.chain[0].public_bytes(pem))
     secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

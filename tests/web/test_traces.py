@@ -21,13 +21,13 @@ from opentelemetry.trace import SpanKind, StatusCode
 from structlog.testing import capture_logs
 
 from corpid import app, settings
-from corpid.adapters.egress import EgressError
+from corpid.outbound.http_client import HttpClientError
 from corpid.ports import StoreUnavailable
-from corpid.protocol import metadata
-from corpid.protocol.errors import InvalidGrant
-from corpid.sandbox import walk
-from corpid.web import tracing
-from corpid.web.spans import ATTRIBUTES, Spans
+from corpid.rules.oauth import discovery
+from corpid.rules.oauth.errors import InvalidGrant
+from corpid.sandbox import people
+from corpid.web.telemetry import tracing
+from corpid.web.telemetry.spans import ATTRIBUTES, Spans
 from tests.web.collector import Collector, collecting
 from tests.web.processes import DIRECTORY, KEYS, RINA, Running, command, serving
 from tests.web.served import PATIENCE, served
@@ -81,7 +81,7 @@ async def signs_in(running: Running) -> list[str]:
     async with running.parties() as (rp, browser):
         rp.scope = "openid authinfo user.name"
         where = await rp.begin()
-        await walk.sign_in(browser, where, replace(RINA), "A1")
+        await people.sign_in(browser, where, replace(RINA), "A1")
         assert browser.left is not None
         tokens = await rp.redeem(browser.left)
         await rp.userinfo()
@@ -101,8 +101,8 @@ def test_a_sign_in_is_told_request_by_request_with_what_each_of_them_cost(tmp_pa
     spans = collector.spans
     requests = [told for told in spans if not told.parent]
     assert {told.attributes["http.route"] for told in requests} == {
-        metadata.DISCOVERY_PATH, metadata.JWKS_PATH, metadata.PAR_PATH, metadata.AUTHORIZATION_PATH,
-        metadata.TOKEN_PATH, "/sign-in/{rest}", "/userinfo",
+        discovery.DISCOVERY_PATH, discovery.JWKS_PATH, discovery.PAR_PATH, discovery.AUTHORIZATION_PATH,
+        discovery.TOKEN_PATH, "/sign-in/{rest}", "/userinfo",
     }  # fmt: skip
     assert all(told.span.kind == told.span.SPAN_KIND_SERVER for told in requests)
     assert all(
@@ -111,8 +111,8 @@ def test_a_sign_in_is_told_request_by_request_with_what_each_of_them_cost(tmp_pa
     )
     costs = {(told.name, by_id.name) for told in spans for by_id in requests if told.parent == by_id.id}
     assert {
-        ("GET", f"POST {metadata.PAR_PATH}"), ("passwords.verify", "POST /sign-in/{rest}"),
-        ("transient.unit", f"POST {metadata.TOKEN_PATH}"), ("directory.assignments", "GET /userinfo"),
+        ("GET", f"POST {discovery.PAR_PATH}"), ("passwords.verify", "POST /sign-in/{rest}"),
+        ("transient.unit", f"POST {discovery.TOKEN_PATH}"), ("directory.assignments", "GET /userinfo"),
     } <= costs  # fmt: skip
     assert all(told.attributes.keys() <= set(ATTRIBUTES) for told in spans)
     sent = b"".join(collector.received)
@@ -266,7 +266,7 @@ def test_what_met_no_route_has_no_path_and_health_is_not_traced(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("error", "told_as"),
-    [(StoreUnavailable("secret place"), "StoreUnavailable"), (EgressError("secret"), "EgressError"), (InvalidGrant("secret"), None)],
+    [(StoreUnavailable("secret place"), "StoreUnavailable"), (HttpClientError("secret"), "EgressError"), (InvalidGrant("secret"), None)],
 )  # fmt: skip
 def test_a_failure_is_told_by_its_kind_and_a_refusal_is_none(error: Exception, told_as: str | None) -> None:
     """D48: the message of an exception may hold what a caller sent."""

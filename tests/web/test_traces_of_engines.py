@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from corpid import app, settings
-from corpid.protocol.errors import InvalidGrant
-from corpid.web.spans import Spans
+from corpid.rules.oauth.errors import InvalidGrant
+from corpid.web.telemetry.spans import Spans
 from tests import engines
 from tests.machine import key_file
 

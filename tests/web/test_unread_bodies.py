@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid.web.connection_limits import Limits
-from corpid.web.tls import server_context
+from corpid.web.http.connection_limits import Limits
+from corpid.web.http.tls import server_context
 from tests.web.processes import serving
 from tests.web.served import PATIENCE, SHORT, Caller, Recorder, served
 from tests.web.test_tls import trusting, write_pair

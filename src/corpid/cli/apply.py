@@ -13,13 +13,14 @@ import typer
 from corpid import settings
 from corpid.app import new_user_id, open_registry
 from corpid.cli import output
-from corpid.directory.access import OPERATOR
-from corpid.directory.problems import located
-from corpid.flows.administration import applying, exporting
+from corpid.flows.directory import apply as apply_flow
+from corpid.flows.directory import export as export_flow
+from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.nodes import located
 from corpid.settings.presets import client_rules
 
 if TYPE_CHECKING:
-    from corpid.flows.administration.applying import Applied
+    from corpid.flows.directory.apply import Applied
 
 DIRECTORY_BYTES: Final = 256 << 20
 """of a file, which is about a million people; what it says takes many times as much memory"""
@@ -94,7 +95,7 @@ def _bounded(opened: BinaryIO, name: str) -> bytes:
 async def _apply(content: bytes, name: str, *, dry_run: bool, prune: bool, development: bool) -> Applied:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        return await applying.apply(
+        return await apply_flow.apply(
             opened.registry,
             opened.passwords,
             content,
@@ -110,4 +111,4 @@ async def _apply(content: bytes, name: str, *, dry_run: bool, prune: bool, devel
 
 async def _export() -> str:
     async with open_registry(settings.load()) as opened:
-        return "".join([piece async for piece in exporting.export(opened.registry, actor=OPERATOR)])
+        return "".join([piece async for piece in export_flow.export(opened.registry, actor=OPERATOR)])

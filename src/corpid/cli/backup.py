@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from corpid import engines, settings
-from corpid.adapters.sealing import EMBEDDED_KEY_NAME
-from corpid.adapters.sql import backup as copies
 from corpid.cli import output
-from corpid.directory.access import OPERATOR, Object, authorise
-from corpid.flows.administration.writing import audit_event
+from corpid.flows.directory.write import audit_event
+from corpid.rules.directory.access import OPERATOR, Object, authorise
+from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME
+from corpid.stores.sql import backup as copies
 
 if TYPE_CHECKING:
-    from corpid.adapters.sql.backup import Restored
     from corpid.settings import Settings
+    from corpid.stores.sql.backup import Restored
 
 _ELSEWHERE: Final = "This is for SQLite, and database_url names PostgreSQL: use its own pg_dump and pg_restore, then `corpid maintenance after-restore`, as docs/reliability.md says."
 AFTERWARDS: Final = (
@@ -66,7 +66,7 @@ async def _restore(chosen: Settings, path: Path, file: Path) -> Restored:
     authorise(OPERATOR, "write", Object(kind="deployment"))
     event = audit_event(OPERATOR, "deployment.restore", file.name)
     try:
-        return await copies.restore(path, file, engines.sealer(chosen), time.time, event)
+        return await copies.restore(path, file, engines.secret_cipher(chosen), time.time, event)
     except copies.BackupRefused as error:
         output.fail(str(error))
 

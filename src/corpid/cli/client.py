@@ -1,8 +1,11 @@
-"""`corpid client`: the relying parties."""
+"""`corpid client`: relying parties, their registration, and the migration report."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
@@ -10,16 +13,294 @@ import typer
 from corpid import settings
 from corpid.app import open_registry
 from corpid.cli import output
-from corpid.cli.client_add import AsJson, add
-from corpid.cli.migration import migration
-from corpid.directory.access import OPERATOR
-from corpid.flows.administration import clients
-from corpid.protocol.registration import used
+from corpid.flows.directory import clients
+from corpid.flows.operations.migration_report import report
+from corpid.rules.directory.access import OPERATOR
+from corpid.rules.oauth import acr
+from corpid.rules.oauth.client_registration import used
+from corpid.rules.oauth.discovery import DISCOVERY_PATH
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.scopes import SCOPES
+from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.presets import client_rules
 
 if TYPE_CHECKING:
-    from corpid.protocol.records import Client
-    from corpid.protocol.registration import Rules
+    from collections.abc import Iterator
+
+    from corpid.flows.operations.migration_report import ClientUse
+    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.records import Client
+    from corpid.settings import Settings
+
+# The options below are named like the keys of a client in a directory file; their order here is the order of --help.
+Name = Annotated[str, typer.Option(help="The name that people see when they sign in.")]
+RedirectUri = Annotated[list[str], typer.Option(help="Where browsers are sent back to; repeat for several.")]
+Jwks = Annotated[Path | None, typer.Option(help="A file with the client's public JSON Web Key Set.")]
+JwksUri = Annotated[str | None, typer.Option(help="Or the https URL where the client publishes it.")]
+Scope = Annotated[list[str] | None, typer.Option(help="A scope it may ask for; repeat. Default: all of them.")]
+Service = Annotated[list[str] | None, typer.Option(help="An entity service it may read; repeat.")]
+Generations = Annotated[
+    list[str] | None,
+    typer.Option(help="A generation of the interface it may use; repeat. Default: the one with pushed requests."),
+]
+LegacyUntil = Annotated[str | None, typer.Option(metavar="DATE", help="Its last day with legacy, YYYY-MM-DD.")]
+AudienceUntil = Annotated[
+    str | None,
+    typer.Option(
+        "--endpoint-audience-until",
+        "--token-endpoint-audience-until",
+        metavar="DATE",
+        help="Last day on which its assertions may name the endpoint they are sent to as aud, YYYY-MM-DD; not with fapi2.",
+    ),
+]
+Pkce = Annotated[str | None, typer.Option(help="PKCE in its requests at legacy: required (default) or optional.")]
+PkceUntil = Annotated[
+    str | None, typer.Option(metavar="DATE", help="Last day on which PKCE is optional, YYYY-MM-DD. Default: no end.")
+]
+Subject = Annotated[str | None, typer.Option(help="Whom sub names: user (default) or entity.")]
+IdTokenAlg = Annotated[
+    str | None,
+    typer.Option(
+        help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW; key: as its key says, with fapi2, too. "
+        "Default: as its key says."
+    ),
+]
+IdTokenEnc = Annotated[
+    str | None, typer.Option(help="How ID tokens are encrypted: A256CBC-HS512 (default) or A256GCM.")
+]
+UserinfoSigning = Annotated[str | None, typer.Option(help="How userinfo is signed where it need not be: ES256.")]
+UserinfoAlg = Annotated[
+    str | None,
+    typer.Option(
+        help="How keys of userinfo are wrapped. Default: as its key says. Legacy encrypts only if this is ECDH-ES, "
+        "RSA-OAEP or RSA-OAEP-256."
+    ),
+]
+UserinfoEnc = Annotated[
+    str | None,
+    typer.Option(help="Encrypt userinfo too: A256GCM or A256CBC-HS512; at legacy also A128GCM or A128CBC-HS256."),
+]
+Stringified = Annotated[
+    bool | None,
+    typer.Option("--stringified-blocks/--no-stringified-blocks", help="Blocks of userinfo are strings that hold JSON."),
+]
+ContextType = Annotated[list[str] | None, typer.Option(help="An authentication_context_type it may send; repeat.")]
+ContextTypeRule = Annotated[
+    str | None,
+    typer.Option(help="Whether authentication_context_type is required (default), optional or refused."),
+]
+AssuranceLevel = Annotated[int | None, typer.Option(help="The level of assurance where it asks for none: 2.")]
+Sector = Annotated[str | None, typer.Option(help="private (default; consent is asked) or government.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def add(
+    client_id: Annotated[str, typer.Argument(help="The client's identifier.")],
+    *,
+    name: Name,
+    redirect_uri: RedirectUri,
+    jwks: Jwks = None,
+    jwks_uri: JwksUri = None,
+    scope: Scope = None,
+    service: Service = None,
+    generation: Generations = None,
+    legacy_until: LegacyUntil = None,
+    endpoint_audience_until: AudienceUntil = None,
+    pkce: Pkce = None,
+    pkce_optional_until: PkceUntil = None,
+    subject: Subject = None,
+    id_token_encryption_alg: IdTokenAlg = None,
+    id_token_encryption_enc: IdTokenEnc = None,
+    userinfo_signing_alg: UserinfoSigning = None,
+    userinfo_encryption_alg: UserinfoAlg = None,
+    userinfo_encryption_enc: UserinfoEnc = None,
+    stringified_blocks: Stringified = None,
+    context_type: ContextType = None,
+    context_type_rule: ContextTypeRule = None,
+    assurance_level: AssuranceLevel = None,
+    sector: Sector = None,
+    json: AsJson = False,
+) -> None:
+    """Register a relying party."""
+    members: dict[str, object] = {
+        "name": name, "redirect_uris": redirect_uri, "jwks": _key_set(jwks), "jwks_uri": jwks_uri,
+        "scopes": scope or None, "services": service or None, "generations": generation or None,
+        "legacy_until": legacy_until, "endpoint_audience_until": endpoint_audience_until,
+        "pkce": pkce, "pkce_optional_until": pkce_optional_until,
+        "subject": subject, "id_token_encryption_alg": id_token_encryption_alg,
+        "id_token_encryption_enc": id_token_encryption_enc, "userinfo_signing_alg": userinfo_signing_alg,
+        "userinfo_encryption_alg": userinfo_encryption_alg,
+        "userinfo_encryption_enc": userinfo_encryption_enc, "stringified_blocks": stringified_blocks,
+        "context_types": context_type or None, "context_type_rule": context_type_rule,
+        "assurance_level": assurance_level, "sector": sector,
+    }  # fmt: skip
+    _show(*output.run(_add(client_id, members)), json=json)
+
+
+def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: bool) -> None:
+    for remark in remarks:
+        output.warn(remark)
+    if json:
+        output.as_json(client)
+        return
+    told = _for_the_relying_party(client, chosen)
+    output.members(f"Registered {client.client_id}. Configure the relying party with:", told)
+
+
+async def _add(client_id: str, members: dict[str, object]) -> tuple[Client, tuple[str, ...], Settings]:
+    chosen = settings.load()
+    rules = client_rules(chosen)
+    rules = replace(rules, new_client={"scopes": SCOPES, **rules.new_client})
+    async with open_registry(chosen) as opened:
+        client, remarks = await clients.add_client(
+            opened.registry, opened.passwords, client_id, members, actor=OPERATOR, rules=rules
+        )
+    return client, (*remarks, *_unserved(client, chosen)), chosen
+
+
+def _unserved(client: Client, chosen: Settings) -> Iterator[str]:
+    served = set(chosen.generations)
+    if served.isdisjoint(generation.name for generation in used(client, client_rules(chosen))):
+        yield (
+            f"{client.client_id} cannot be used so far: this deployment serves {', '.join(chosen.generations)}, which "
+            "is none of its generations; name it there with `corpid apply`"
+        )
+
+
+def _key_set(file: Path | None) -> str | None:
+    return None if file is None else output.text_of(file, expected="a JSON Web Key Set")
+
+
+def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str | tuple[str, ...]]:
+    generations = used(client, client_rules(chosen))
+    return {
+        "Issuer": chosen.base_url,
+        "Discovery": chosen.base_url + DISCOVERY_PATH,
+        "client_id": client.client_id,
+        "Redirect URIs": client.redirect_uris,
+        "Client authentication": "private_key_jwt; aud is the issuer",
+        **{f"With {each.name}": tuple(_interface(client, each, chosen)) for each in generations},
+        "Keys": client.jwks_uri or "as registered; replace them with `corpid apply`",
+    }
+
+
+def _interface(client: Client, generation: Generation, chosen: Settings) -> Iterator[str]:
+    if generation.name not in chosen.generations:
+        yield "not served here so far: CORPID_GENERATIONS does not name it"
+    if generation.ends:
+        yield f"until the end of {client.legacy_until} ({chosen.timezone})"
+    if generation.endpoint_audience and client.endpoint_audience_until:
+        asked = "PAR or token endpoint that is asked" if generation.pushed else "token endpoint"
+        yield f"until the end of {client.endpoint_audience_until} the {asked} is accepted as aud, too"
+    if generation.pkce_optional and client.pkce == "optional":
+        day = f", until the end of {client.pkce_optional_until}" if client.pkce_optional_until else ""
+        yield f"PKCE is optional{day}"
+    yield f"scopes are {' '.join(scope for scope in client.scopes if scope in generation.scopes)}"
+    yield f"requests are {'pushed (PAR)' if generation.pushed else 'query parameters of authorize'}"
+    if generation.pushed and client.context_type_rule != "required":
+        yield f"authentication_context_type is {client.context_type_rule}"
+    yield f"tokens are {generation.scheme}{', bound to its key' if generation.sender_constrained else ''}"
+    is_encrypted = generation.id_token_encrypted or client.id_token_encryption_alg
+    wrap = registered_wrap(client)
+    with_what = f", encrypted with {f'{wrap}, ' if wrap else ''}{client.id_token_encryption_enc}"
+    yield f"ID tokens are signed{with_what if is_encrypted else ''}"
+    yield f"sub names {_subject(client, generation)}"
+    if generation.acr_told:
+        yield f"acr is {acr.urn(chosen.acr_prefix, client.assurance_level)}"
+    for resource in generation.resources:
+        nesting = resource.nesting(client.userinfo_encryption_alg, client.userinfo_encryption_enc)
+        is_signed = generation.userinfo_signed or client.userinfo_signing_alg or nesting
+        how = f", encrypted with {', '.join(filter(None, (nesting.alg, nesting.enc)))}" if nesting else ""
+        yield f"{resource.name} is {'signed' if is_signed else 'JSON'}{how}"
+        blocks = [name for scope, name in resource.claim_names.items() if scope in client.scopes or not resource.scoped]
+        if client.stringified_blocks and blocks:
+            yield f"blocks of {resource.name} are text that holds JSON: {', '.join(blocks)}"
+
+
+def _subject(client: Client, generation: Generation) -> str:
+    if generation.packed_subject:
+        return "the person, packed into one text of key=value"
+    return (
+        "the person, and the entity is nested" if client.subject == "user" else "the entity, and the person is nested"
+    )
+
+
+_HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends on", "Days left")
+
+
+def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show who still uses legacy, until when they may, and what current would refuse of what they do.
+
+    Clients of other generations are listed whose assertions may name an endpoint as aud. Servers count sign-ins and habits and write them once a second; no request is stored.
+    """
+    found, served = output.run(_report())
+    if json:
+        output.as_json(found)
+        return
+    ending = [each.name for each in GENERATIONS.values() if each.ends]
+    for name in ending:
+        if name not in served:
+            output.warn(f"This deployment does not serve {name}: its generations are {', '.join(served)}.")
+    _say_generations(", ".join(ending), [each for each in found if each.successor])
+    exceptions = [each for each in found if not each.successor]
+    if exceptions:
+        output.table("Clients whose assertions may name an endpoint", _HEADINGS, [_row(each) for each in exceptions])
+        for use in exceptions:
+            _say_what_to_change(use)
+
+
+def _say_generations(names: str, found: list[ClientUse]) -> None:
+    if not found:
+        output.say(f"No client may use {names}, and none has used it: it can be switched off.")
+        return
+    output.table("Clients of a generation that ends", _HEADINGS, [_row(each) for each in found])
+    for use in found:
+        _say_what_to_change(use)
+    if not any(each.uses for each in found):
+        output.say(f"None of them has used {names} yet, as far as was counted.")
+
+
+def _row(use: ClientUse) -> tuple[str | tuple[str, ...], ...]:
+    return (
+        (use.client_id, use.name),
+        use.generation,
+        _moment(use.last_at),
+        str(use.uses),
+        _ends_on(use),
+        "" if use.days_left is None else "passed" if use.passed else str(use.days_left),
+    )
+
+
+def _say_what_to_change(use: ClientUse) -> None:
+    refused = {one.refused: f"{_often(one.count)}, last {_moment(one.last_at)}" for one in use.habits}
+    by_whom = use.successor or f"{use.generation}, without endpoint_audience_until,"
+    if refused:
+        output.members(f"{use.client_id}: {by_whom} would refuse this", refused)
+    if not use.lists_successor:
+        output.say(f"{use.client_id}: its record does not name {use.successor}; add it to its generations")
+
+
+def _ends_on(use: ClientUse) -> str:
+    return (use.last_day or "no day set, so refused") if use.allowed else "may not use it any more"
+
+
+def _often(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _moment(at: int | None) -> str:
+    return "never" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
+
+
+async def _report() -> tuple[list[ClientUse], tuple[str, ...]]:
+    chosen = settings.load()
+    async with open_registry(chosen) as stores:
+        today = datetime.fromtimestamp(stores.clock(), chosen.timezone).date().isoformat()
+        rules = client_rules(chosen)
+        found = await report(stores.registry, actor=OPERATOR, generations=GENERATIONS, today=today, rules=rules)
+    return found, chosen.generations
+
 
 app = typer.Typer(help="Relying parties: add, migration, list, show, disable, enable, drop-keys.", no_args_is_help=True)
 

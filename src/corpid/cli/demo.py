@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corpid.cli import output
-from corpid.directory.problems import DirectoryError
 from corpid.engines import StartError
+from corpid.rules.directory.nodes import DirectoryError
 from corpid.sandbox import check as checking
-from corpid.sandbox import demo_directory
+from corpid.sandbox import demo_environment
 from corpid.sandbox.demo import LOG, running
-from corpid.sandbox.demo_directory import DemoError
-from corpid.sandbox.free_ports import FIRST_PORT
+from corpid.sandbox.demo_environment import FIRST_PORT, DemoError
 from corpid.sandbox.interfaces import CURRENT, INTERFACES
 from corpid.settings import SettingsError
-from corpid.web.server import ListenError
+from corpid.web.http.server import ListenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +68,7 @@ def demo(
 
 
 def _run(data_dir: Path | None, start: Start, *, fresh: bool) -> int:
-    with demo_directory.held(data_dir or demo_directory.default(), fresh=fresh) as path:
+    with demo_environment.locked(data_dir or demo_environment.default(), fresh=fresh) as path:
         asyncio.run(_until_stopped(path, start))
     return 0
 
@@ -104,7 +103,7 @@ def _welcome(demo: Demo) -> None:
 def _check(interface: Interface, data_dir: Path | None, *, as_json: bool) -> int:
     with ExitStack() as stack:
         wanted = data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corpid-demo-")))
-        path = stack.enter_context(demo_directory.held(wanted, fresh=False))
+        path = stack.enter_context(demo_environment.locked(wanted, fresh=False))
         report, outcomes = asyncio.run(_checked(path, interface))
         if not report["ok"]:
             output.document((path / LOG).read_text(), error=True)

@@ -9,8 +9,8 @@ import typer
 from corpid import settings
 from corpid.app import open_registry
 from corpid.cli import output
-from corpid.directory.access import OPERATOR
-from corpid.flows.administration import entities
+from corpid.flows.directory import entities
+from corpid.rules.directory.access import OPERATOR
 
 app = typer.Typer(help="Entities: add, disable, enable.", no_args_is_help=True)
 

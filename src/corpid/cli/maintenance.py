@@ -1,14 +1,75 @@
-"""`corpid maintenance`: answer 503 for a while, on purpose (Spec 7); and what else a deployment needs at times."""
+"""`corpid maintenance`: answer 503 on purpose (Spec 7), prune the audit, finish a pg_restore."""
 
 from __future__ import annotations
 
+import time
+from typing import Annotated
+
 import typer
 
-from corpid import settings
+from corpid import engines, settings
 from corpid.app import open_registry
 from corpid.cli import output
-from corpid.directory.access import OPERATOR
-from corpid.flows.administration.maintenance import switch_maintenance
+from corpid.cli.backup import AFTERWARDS
+from corpid.flows.directory.write import audit_event
+from corpid.flows.operations.maintenance import switch_maintenance
+from corpid.rules.directory.access import OPERATOR, Object, authorise
+from corpid.stores.data_loss.restores import RestoreRefused
+
+
+def after_restore() -> None:
+    """After pg_restore, before any server starts: end every session and refuse what was issued before.
+
+    Also what is in Redis of before is never used again. Changes since the backup are gone: what was disabled or
+    revoked after it is as it was then.
+    """
+    output.run(_after_restore())
+    output.say(
+        "Sessions and everything short-lived have ended, and what was issued before is refused. Servers may start."
+    )
+    output.warn(AFTERWARDS)
+
+
+async def _after_restore() -> None:
+    authorise(OPERATOR, "write", Object(kind="deployment"))
+    event = audit_event(OPERATOR, "deployment.restore", "pg_restore")
+    async with engines.opened(settings.load(), time.time) as stores:
+        try:
+            await stores.after_restore(event, now=time.time())
+        except RestoreRefused as error:
+            output.fail(str(error))
+
+
+def prune(
+    *,
+    audit_days: Annotated[
+        int | None, typer.Option(help="Days that entries are kept; 0: for ever. Default: the setting.", min=0)
+    ] = None,
+    sign_in_days: Annotated[
+        int | None, typer.Option(help="The same for entries of sign-ins. Default: the setting.", min=0)
+    ] = None,
+) -> None:
+    """Remove audit entries that are older than they need be kept. To be run daily; servers may be running."""
+    removed = output.run(_prune(audit_days, sign_in_days))
+    if removed is None:
+        output.say("Audit entries are kept for ever, since audit_days and sign_in_days are 0. Nothing was removed.")
+        return
+    output.say(f"Removed {removed:,} audit entries.")
+
+
+async def _prune(audit_days: int | None, sign_in_days: int | None) -> int | None:
+    """How many entries went; None where all are to be kept."""
+    authorise(OPERATOR, "write", Object(kind="deployment"))
+    chosen = settings.load()
+    audit_days = chosen.audit_days if audit_days is None else audit_days
+    sign_in_days = chosen.sign_in_days if sign_in_days is None else sign_in_days
+    if not audit_days and not sign_in_days:
+        return None
+    kept = {"audit_days": str(audit_days), "sign_in_days": str(sign_in_days)}
+    event = audit_event(OPERATOR, "audit.prune", "", **kept)
+    async with open_registry(chosen) as stores:
+        return await stores.prune(event, now=stores.clock(), audit_days=audit_days, sign_in_days=sign_in_days)
+
 
 app = typer.Typer(
     help="Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore.",

@@ -13,7 +13,7 @@ from corpid.cli import output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.adapters.sql.schema import Plan, Planned
+    from corpid.stores.sql.schema import Plan, Planned
 
 _HEADINGS: Final = ("Migration", "Phase", "What it does", "What it locks", "About how long")
 _MINUTE: Final = 60

@@ -16,19 +16,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from corpid.directory.access import Forbidden
-from corpid.directory.printable import printable, printable_lines
-from corpid.directory.problems import DirectoryError
 from corpid.engines import StartError
-from corpid.flows.administration.writing import Refused
+from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict, PasswordsBusy, SecretUnreadable, StoreUnavailable
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.printable import printable, printable_lines
 from corpid.settings import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from corpid.directory.differences import Difference
+    from corpid.rules.directory.differences import Difference
 
 T = TypeVar("T")
 Part: TypeAlias = "str | tuple[str, str]"

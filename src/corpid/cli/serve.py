@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from corpid import app, engines, settings
-from corpid.cli import metrics_folder, output
+from corpid.cli import output
+from corpid.cli import workers as worker_processes
 from corpid.cli.workers import REFUSED, supervise
-from corpid.web import access_log, server, tls, tracing
-from corpid.web.addresses import ClientAddresses, OwnHosts
-from corpid.web.connection_limits import Limits
-from corpid.web.crowd import files_for
+from corpid.web.http import server, tls
+from corpid.web.http.addresses import ClientAddresses, OwnHosts
+from corpid.web.http.connection_limits import Limits
+from corpid.web.http.connections import files_for
+from corpid.web.telemetry import access_log, tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,7 +58,7 @@ def serve(
     if chosen.workers == 1:
         raise typer.Exit(_work(chosen, listening, lambda: None))
     access_log.configure(clock=time.time, level=chosen.log_level)
-    with metrics_folder.shared() if listening.metrics else nullcontext(_keep_nothing) as forget:
+    with worker_processes.shared() if listening.metrics else nullcontext(_keep_nothing) as forget:
         raise typer.Exit(supervise(lambda served: _work(chosen, listening, served), chosen.workers, on_ended=forget))
 
 
@@ -116,9 +118,9 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
         if chosen.tls_certificate is not None and chosen.tls_key is not None:
             own_tls = await stack.enter_async_context(tls.renewing(chosen.tls_certificate, chosen.tls_key))
         if listening.metrics:
-            from corpid.web import metrics  # noqa: PLC0415 - reads the folder's name when it is loaded
+            from corpid.web.telemetry import metrics  # noqa: PLC0415 - reads the folder's name when it is loaded
 
-            measured = metrics.Metrics(os.environ.get(metrics_folder.VARIABLE))
+            measured = metrics.Metrics(os.environ.get(worker_processes.VARIABLE))
             measured.hosts = OwnHosts(chosen.metrics_address, chosen.allowed_hosts)
             await stack.enter_async_context(metrics.served(measured, listening.metrics))
         spans = await stack.enter_async_context(tracing.opened())

@@ -1,21 +1,129 @@
-"""`corpid user`: people, and how they get back in."""
+"""`corpid user`: people, their links and factors, and how they get back in."""
 
 from __future__ import annotations
 
 import secrets
+from contextlib import asynccontextmanager
+from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from corpid import settings
-from corpid.app import new_user_id, open_registry
-from corpid.cli import output, user_factors, user_links
-from corpid.directory.access import OPERATOR
-from corpid.flows.administration import users
-from corpid.protocol.totp import SECRET_BYTES, otpauth_uri, secret_from
+from corpid.app import new_id, new_user_id, open_registry
+from corpid.cli import output
+from corpid.engines import open_mail
+from corpid.flows.account.links import PURPOSES
+from corpid.flows.directory import people
+from corpid.flows.directory.people import Office
+from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
+from corpid.rules.directory.access import OPERATOR
 
 if TYPE_CHECKING:
-    from corpid.directory.records import User
+    from collections.abc import AsyncIterator, Mapping
+    from zoneinfo import ZoneInfo
+
+    from corpid.app import Stores
+    from corpid.flows.directory.people import Given
+    from corpid.ports import LinkPurpose
+    from corpid.rules.authentication.person_factors import HeldFactors
+    from corpid.rules.directory.records import User
+    from corpid.settings import Settings
+
+
+async def held_factors(user_name: str) -> tuple[User, HeldFactors, ZoneInfo]:
+    """A person, what they have, and the time zone of the deployment."""
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        user, has = await people.factors(opened.registry, user_name, actor=OPERATOR)
+        return user, has, chosen.timezone
+
+
+def listed(has: HeldFactors, zone: ZoneInfo) -> dict[str, str | tuple[str, ...]]:
+    """One line for each factor; moments in the time zone of the deployment."""
+    keys = tuple(_passkey(each.name, each.created_at, each.used_at, zone) for each in has.passkeys)
+    return {
+        "Password": "set" if has.password else "none",
+        "Authenticator app": "set up" if has.app else "none",
+        "Passkeys": keys or "none",
+        "Recovery codes": f"{has.codes} left" if has.codes else "none",
+    }
+
+
+def _passkey(name: str, created_at: int, used_at: int, zone: ZoneInfo) -> str:
+    used = f"used last on {_day(used_at, zone)}" if used_at else "never used"
+    return f"{name}, made on {_day(created_at, zone)}, {used}"
+
+
+def _day(moment: int, zone: ZoneInfo) -> str:
+    return datetime.fromtimestamp(moment, zone).date().isoformat()
+
+
+OnlyPrint = Annotated[bool, typer.Option("--print", help="Only show the link; send no mail.")]
+_HOUR: Final = 3600
+_MINUTE: Final = 60
+
+
+class Purpose(StrEnum):
+    """What a link renews."""
+
+    PASSWORD = "password"
+    SECOND_FACTOR = "second-factor"
+
+
+_PURPOSES: Final[Mapping[Purpose, LinkPurpose]] = {
+    Purpose.PASSWORD: "password",
+    Purpose.SECOND_FACTOR: "second_factor",
+}
+
+
+@asynccontextmanager
+async def _office() -> AsyncIterator[tuple[Settings, Stores, Office]]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        office = Office(
+            registry=opened.registry, base_url=chosen.base_url, new_id=new_id, now=opened.clock(), actor=OPERATOR
+        )
+        yield chosen, opened, office
+
+
+async def _sent(chosen: Settings, opened: Stores, given: Given, *, only_print: bool) -> bool:
+    if only_print:
+        return False
+    async with open_mail(chosen, clock=opened.clock) as mail:
+        return people.send(mail, given, provider_name=chosen.name)
+
+
+async def add_with_link(user_name: str, members: Mapping[str, object], *, only_print: bool) -> tuple[Given, bool]:
+    """Add a person without factors and invite them; the link, and whether a letter was posted."""
+    async with _office() as (chosen, opened, office):
+        given = await people.add_invited(office, opened.passwords, user_name, members, new_user_id=new_user_id)
+        return given, await _sent(chosen, opened, given, only_print=only_print)
+
+
+async def print_invitation(user_name: str, *, anew: bool, only_print: bool) -> tuple[Given, bool]:
+    """Invite a person; the link, and whether a letter was posted."""
+    async with _office() as (chosen, opened, office):
+        given = await people.invite(office, user_name, anew=anew)
+        return given, await _sent(chosen, opened, given, only_print=only_print)
+
+
+async def give(user_name: str, purpose: Purpose, *, only_print: bool) -> tuple[Given, bool]:
+    """Make a link for a person; the link, and whether a letter was posted."""
+    async with _office() as (chosen, opened, office):
+        given = await people.give_link(office, user_name, _PURPOSES[purpose])
+        return given, await _sent(chosen, opened, given, only_print=only_print)
+
+
+def tell(done: str, given: Given, *, sent: bool) -> None:
+    """Show a link, its code, how long it works, and where it went."""
+    seconds = PURPOSES[given.purpose].seconds
+    lasts = f"{seconds // _HOUR} hours" if seconds >= _HOUR else f"{seconds // _MINUTE} minutes"
+    where = f"The link is on its way to {given.user.email}. It" if sent else "Give them this link. It"
+    shown = {"User name": given.user.user_name, "Link": given.link.url, "Code": given.link.code}
+    output.members(f"{done} {where} works once, for {lasts}:", shown)
+
 
 app = typer.Typer(
     help="People: add, invite, link, factors, reset-password, reset-factors, disable, enable, unlock.",
@@ -43,7 +151,7 @@ def add(
     with_factors: Annotated[
         bool, typer.Option("--with-factors", help="Make a first password and TOTP secret, and show them once.")
     ] = False,
-    only_print: user_links.OnlyPrint = False,
+    only_print: OnlyPrint = False,
 ) -> None:
     """Add a person, and invite them: a link that lets them set up their sign-in."""
     members: dict[str, object] = {
@@ -56,8 +164,8 @@ def add(
         "account_type": "foreign" if foreign else None,
     }
     if not with_factors:
-        given, sent = output.run(user_links.add(user_name, members, only_print=only_print))
-        user_links.tell(f"{given.user.name} is added.", given, sent=sent)
+        given, sent = output.run(add_with_link(user_name, members, only_print=only_print))
+        tell(f"{given.user.name} is added.", given, sent=sent)
         return
     password, secret = _new_password(), _new_secret()
     user, issuer = output.run(_add(user_name, members, password, secret))
@@ -72,11 +180,11 @@ def invite(
     anew: Annotated[
         bool, typer.Option("--anew", help="Remove every factor of the person first, and end their sessions.")
     ] = False,
-    only_print: user_links.OnlyPrint = False,
+    only_print: OnlyPrint = False,
 ) -> None:
     """Let a person set up their sign-in: a link for 72 hours, shown here and sent where CorpID sends mail."""
-    given, sent = output.run(user_links.invite(user_name, anew=anew, only_print=only_print))
-    user_links.tell(f"{given.user.name} is invited.", given, sent=sent)
+    given, sent = output.run(print_invitation(user_name, anew=anew, only_print=only_print))
+    tell(f"{given.user.name} is invited.", given, sent=sent)
 
 
 @app.command()
@@ -84,20 +192,20 @@ def link(
     user_name: UserName,
     *,
     purpose: Annotated[
-        user_links.Purpose, typer.Option("--for", help="What the person lost; the other factor is asked for first.")
+        Purpose, typer.Option("--for", help="What the person lost; the other factor is asked for first.")
     ],
-    only_print: user_links.OnlyPrint = False,
+    only_print: OnlyPrint = False,
 ) -> None:
     """Let a person choose a new password (30 minutes) or set up a new second factor (24 hours)."""
-    given, sent = output.run(user_links.give(user_name, purpose, only_print=only_print))
-    user_links.tell(f"{given.user.name} can go on.", given, sent=sent)
+    given, sent = output.run(give(user_name, purpose, only_print=only_print))
+    tell(f"{given.user.name} can go on.", given, sent=sent)
 
 
 @app.command()
 def factors(user_name: UserName) -> None:
     """List what a person signs in with. Nothing secret is shown."""
-    user, held, zone = output.run(user_factors.held(user_name))
-    output.members(f"{user.name} ({user.user_name}) has:", user_factors.listed(held, zone))
+    user, held, zone = output.run(held_factors(user_name))
+    output.members(f"{user.name} ({user.user_name}) has:", listed(held, zone))
 
 
 @app.command()
@@ -155,7 +263,7 @@ def _authenticator(secret: str, user: User, issuer: str) -> dict[str, str]:
 async def _add(user_name: str, members: dict[str, object], password: str, secret: str) -> tuple[User, str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        user = await users.add_user(
+        user = await people.add_user(
             opened.registry,
             opened.passwords,
             user_name,
@@ -170,24 +278,24 @@ async def _add(user_name: str, members: dict[str, object], password: str, secret
 
 async def _reset_password(user_name: str, password: str) -> User:
     async with open_registry(settings.load()) as opened:
-        return await users.reset_password(opened.registry, opened.passwords, user_name, password, actor=OPERATOR)
+        return await people.reset_password(opened.registry, opened.passwords, user_name, password, actor=OPERATOR)
 
 
 async def _reset_factors(user_name: str, secret: str) -> tuple[User, str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        return await users.reset_factors(opened.registry, user_name, secret, actor=OPERATOR), chosen.name
+        return await people.reset_factors(opened.registry, user_name, secret, actor=OPERATOR), chosen.name
 
 
 async def _switch(user_name: str, *, enabled: bool) -> User:
     async with open_registry(settings.load()) as opened:
-        return await users.switch_user(opened.registry, user_name, enabled=enabled, actor=OPERATOR)
+        return await people.switch_user(opened.registry, user_name, enabled=enabled, actor=OPERATOR)
 
 
 async def _unlock(user_name: str) -> User:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        return await users.unlock_user(
+        return await people.unlock_user(
             opened.registry,
             opened.transient,
             chosen.base_url,

@@ -1,1 +1,1 @@
-"""One async function per operation: fetch, apply the law, write, return."""
+"""Flows: one async function per operation."""

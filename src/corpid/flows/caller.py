@@ -11,7 +11,7 @@ from corpid.ports import AuditEvent
 if TYPE_CHECKING:
     from typing import Literal
 
-    from corpid.directory.access import Actor
+    from corpid.rules.directory.access import Actor
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):

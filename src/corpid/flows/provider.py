@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from corpid.protocol import registration
+from corpid.rules.oauth import client_registration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from zoneinfo import ZoneInfo
 
-    from corpid.flows.errands import Errands
-    from corpid.flows.live import LiveState
-    from corpid.flows.own_keys import OwnKeys
-    from corpid.flows.rates import Rates
-    from corpid.flows.usage import UsageLog
+    from corpid.flows.background_tasks import BackgroundTasks
+    from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
+    from corpid.flows.oauth.rate_limits import RateLimits
+    from corpid.flows.operations.signing_keys import SigningKeys
+    from corpid.flows.registry_cache import RegistryCache
     from corpid.ports import ClientKeys, Mail, Passwords, Registry, TransientStore
-    from corpid.protocol.generations import Generation
-    from corpid.protocol.records import Client
+    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.records import Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +75,11 @@ class Policy:
 
     def serves(self, client: Client, generation: Generation, now: float) -> bool:
         """Whether a client may use a generation at this moment (decisions "Generations")."""
-        return registration.serves(client, generation, self.today(now))
+        return client_registration.serves(client, generation, self.today(now))
 
     def pkce_optional(self, client: Client, generation: Generation, now: float) -> bool:
         """Whether a client may leave PKCE out at this moment (decisions "LEGACY without PKCE")."""
-        return registration.pkce_optional(client, generation, self.today(now))
+        return client_registration.pkce_optional(client, generation, self.today(now))
 
     def today(self, now: float) -> str:
         """The day in the deployment's time zone, YYYY-MM-DD (D23)."""
@@ -96,11 +96,11 @@ class Provider:
     client_keys: ClientKeys
     passwords: Passwords
     mail: Mail
-    own_keys: OwnKeys
-    live: LiveState
-    usage: UsageLog
-    rates: Rates
-    errands: Errands
+    signing_keys: SigningKeys
+    registry_cache: RegistryCache
+    usage: DeprecatedUsage
+    rate_limits: RateLimits
+    background_tasks: BackgroundTasks
     clock: Callable[[], float]
     new_id: Callable[[], str]
     """32 random bytes, base64url without padding"""

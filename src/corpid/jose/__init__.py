@@ -1,1 +1,1 @@
-"""Signing, verifying, encrypting: a narrow face with closed headers and explicit algorithms."""
+"""Signing, verifying, encrypting: a narrow interface with closed headers and explicit algorithms."""

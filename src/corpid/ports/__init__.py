@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from corpid.ports.client_keys import ClientKeys
 from corpid.ports.failures import (
     Conflict,
     KeySetUnavailable,
@@ -19,8 +18,7 @@ from corpid.ports.failures import (
     SecretUnreadable,
     StoreUnavailable,
 )
-from corpid.ports.mail import Letter, Mail
-from corpid.ports.passwords import COMMAND_LINE, HashingSource, Passwords
+from corpid.ports.outbound import COMMAND_LINE, ClientKeys, HashingSource, Letter, Mail, Passwords
 from corpid.ports.records import (
     AuditEntry,
     AuditEvent,

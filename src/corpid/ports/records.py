@@ -6,8 +6,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from corpid.directory.records import Credentials, Passkey, Record
-from corpid.protocol.records import Client
+from corpid.rules.authentication.records import Credentials, Passkey
+from corpid.rules.directory.records import Record
+from corpid.rules.oauth.records import Client
 
 SessionPurpose: TypeAlias = Literal["sign_in", "account"]
 """single sign-on for clients (D30), or the person's own account pages"""

@@ -8,19 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
-    from corpid.directory.choice import Form
-    from corpid.directory.records import (
-        Acting,
-        Assignment,
-        Credentials,
-        Entity,
-        Membership,
-        Passkey,
-        Record,
-        Service,
-        ThirdPartyRow,
-        User,
-    )
     from corpid.ports.records import (
         AuditEntry,
         AuditEvent,
@@ -32,8 +19,20 @@ if TYPE_CHECKING:
         Session,
         UseCount,
     )
-    from corpid.protocol.code_guesses import CodeGuesses
-    from corpid.protocol.records import Client
+    from corpid.rules.authentication.code_guesses import CodeGuesses
+    from corpid.rules.authentication.records import Credentials, Passkey
+    from corpid.rules.directory.entity_choice import Form
+    from corpid.rules.directory.records import (
+        Acting,
+        Assignment,
+        Entity,
+        Membership,
+        Record,
+        Service,
+        ThirdPartyRow,
+        User,
+    )
+    from corpid.rules.oauth.records import Client
 
 R = TypeVar("R", bound="Record")
 

@@ -27,7 +27,7 @@ class TransientStore(Protocol):
     """What lives for minutes."""
 
     @property
-    def forgotten_at(self) -> float:
+    def reject_issued_before(self) -> float:
         """When this store last lost its memory, epoch seconds: what was issued before must be refused."""
 
     def unit(self, now: float) -> AbstractAsyncContextManager[TransientUnit]:

@@ -1,1 +1,1 @@
-"""Developer mode: a relying party in code, a scripted browser and the demo. They use the provider's own flows."""
+"""Developer mode: a relying party in code, a scripted browser and the demo."""

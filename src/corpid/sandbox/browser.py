@@ -1,23 +1,202 @@
-"""A small scripted browser: cookies, redirects, real forms, the headers a real one sends; no JavaScript.
-
-It walks the pages of the origins it was given. What leads elsewhere (a redirect or a form for a relying party)
-is not followed: it is kept in `left`. Cookies are taken for SameSite=Lax: a form of another site sends none.
-"""
+"""A small scripted browser and its HTML pages: cookies, redirects, real forms; no JavaScript."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urldefrag, urlencode, urljoin, urlsplit
 
-from corpid.sandbox.callback import Callback
-from corpid.sandbox.html_page import Page, parse
+from corpid.sandbox.verification import Callback
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import httpx
 
-    from corpid.sandbox.html_page import Control, Form
+VOID_OF_TEXT: Final = frozenset({"script", "style", "template"})
+BUTTON_TYPES: Final = frozenset({"submit", "image"})
+
+
+@dataclass(slots=True)
+class Control:
+    """A form control. `choice` is a radio, check box or option, which counts only while `chosen`."""
+
+    name: str
+    value: str
+    kind: str
+    choice: bool = False
+    chosen: bool = True
+    label: str = ""
+
+
+@dataclass(slots=True)
+class Form:
+    """A form as it stands on the page."""
+
+    action: str
+    method: str
+    id: str = ""
+    controls: list[Control] = field(default_factory=list)
+    buttons: list[Control] = field(default_factory=list)
+
+    def names(self) -> set[str]:
+        """The names of all its controls and buttons."""
+        return {control.name for control in (*self.controls, *self.buttons) if control.name}
+
+    def choices(self, name: str) -> list[Control]:
+        """The radios, check boxes or options of this name."""
+        return [control for control in self.controls if control.name == name and control.choice]
+
+    def fill(self, name: str, value: str) -> None:
+        """Type into a field, or choose among radios, options or boxes. Raises LookupError."""
+        choices = self.choices(name)
+        for control in choices:
+            control.chosen = control.value == value
+        fitting = [control for control in self.controls if control.name == name and (not choices or control.chosen)]
+        if not fitting:
+            raise LookupError(f"the form has no field {name} that takes {value!r}; it has {sorted(self.names())}")
+        fitting[0].value = value
+
+    def fields(self, button: Control | None) -> Iterator[tuple[str, str]]:
+        """What a browser sends when this button is pressed."""
+        for control in self.controls:
+            if control.name and control.chosen:
+                yield control.name, control.value
+        if button is not None and button.name:
+            yield button.name, button.value
+
+
+@dataclass(slots=True)
+class Page:
+    """A parsed page."""
+
+    title: str = ""
+    heading: str = ""
+    text: str = ""
+    refresh: tuple[float, str] | None = None
+    """seconds and target of a meta refresh (D37)"""
+    forms: list[Form] = field(default_factory=list)
+    links: list[tuple[str, str]] = field(default_factory=list)
+    """target and text"""
+
+    def form_with(self, *names: str) -> Form | None:
+        """The first form that has all these controls."""
+        return next((form for form in self.forms if set(names) <= form.names()), None)
+
+
+def parse(html: str) -> Page:
+    """Read a page."""
+    reader = _Reader()
+    reader.feed(html)
+    reader.close()
+    for owner, button in reader.elsewhere:
+        next(form for form in reader.page.forms if form.id == owner).buttons.append(button)
+    reader.page.text = " ".join(" ".join(reader.words).split())
+    reader.page.title = " ".join(reader.page.title.split())
+    reader.page.heading = " ".join(reader.page.heading.split())
+    return reader.page
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.page = Page()
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.form: Form | None = None
+        self.select: tuple[str, list[Control]] | None = None
+        self.textarea: Control | None = None
+        self.elsewhere: list[tuple[str, Control]] = []
+        self.button: Control | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if "template" in self.open:
+            return
+        if tag in VOID_OF_TEXT or tag in ("title", "h1", "a", "button", "option"):
+            self.open.append(tag)
+        match tag:
+            case "form":
+                self.form = Form(given.get("action", ""), given.get("method", "get").lower(), given.get("id", ""))
+                self.page.forms.append(self.form)
+            case "a" if "href" in given:
+                self.page.links.append((given["href"], ""))
+            case "meta" if given.get("http-equiv", "").lower() == "refresh":
+                self.page.refresh = _refresh(given.get("content", ""))
+            case "input" | "button" | "select" | "textarea" | "option" if self.form is not None:
+                self._control(tag, given, self.form)
+            case _:
+                pass
+
+    def _control(self, tag: str, given: dict[str, str], form: Form) -> None:
+        if tag == "button":
+            self.button = None
+        if "disabled" in given:
+            return
+        name, value = given.get("name", ""), given.get("value", "")
+        kind = given.get("type", {"button": "submit", "input": "text"}.get(tag, tag)).lower()
+        if tag == "option" and self.select is not None:
+            option = Control(self.select[0], value, "option", choice=True, chosen="selected" in given)
+            self.select[1].append(option)
+            form.controls.append(option)
+        elif tag == "select":
+            self.select = (name, [])
+        elif kind in BUTTON_TYPES:
+            self._press(Control(name, value, kind), given.get("form", ""), form)
+        elif kind in ("radio", "checkbox"):
+            form.controls.append(Control(name, value or "on", kind, choice=True, chosen="checked" in given))
+        elif kind not in ("button", "reset"):
+            form.controls.append(Control(name, value, kind))
+            self.textarea = form.controls[-1] if tag == "textarea" else None
+
+    def _press(self, button: Control, owner: str, form: Form) -> None:
+        self.button = button
+        if owner in ("", form.id):
+            form.buttons.append(button)
+        else:
+            self.elsewhere.append((owner, button))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.open:
+            del self.open[len(self.open) - 1 - self.open[::-1].index(tag)]
+        match tag:
+            case "form":
+                self.form = None
+            case "textarea":
+                self.textarea = None
+            case "select" if self.select is not None:
+                options = self.select[1]
+                if options and not any(option.chosen for option in options):
+                    options[0].chosen = True
+                self.select = None
+            case _:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        if self.textarea is not None:
+            self.textarea.value += data
+            return
+        if self.open and self.open[-1] in VOID_OF_TEXT:
+            return
+        self.words.append(data)
+        if "title" in self.open:
+            self.page.title += data
+        if "h1" in self.open:
+            self.page.heading += data
+        if "a" in self.open and self.page.links:
+            target, text = self.page.links[-1]
+            self.page.links[-1] = (target, " ".join(f"{text} {data}".split()))
+        if "button" in self.open and self.button is not None:
+            self.button.label = " ".join(f"{self.button.label} {data}".split())
+
+
+def _refresh(content: str) -> tuple[float, str] | None:
+    seconds, _, target = content.partition(";")
+    name, _, address = target.strip().partition("=")
+    return (float(seconds), address.strip().strip("'\"")) if name.strip().lower() == "url" else None
+
 
 HOPS: Final = 20
 LONGEST_REFRESH_SECONDS: Final = 2.0
@@ -72,7 +251,7 @@ class Browser:
         """Fill the form that has these fields and press its button. Raises StrandedError, LookupError."""
         form = self.page.form_with(*names, *values)
         if form is None:
-            raise self.stranded(f"it has no form with {', '.join((*names, *values))}")
+            raise self.lacks_second_factor(f"it has no form with {', '.join((*names, *values))}")
         for name, value in values.items():
             form.fill(name, value)
         return await self.submit(form, button)
@@ -82,7 +261,7 @@ class Browser:
         own = _origin(self.url)
         return next((form for form in self.page.forms if _origin(urljoin(self.url, form.action)) != own), None)
 
-    def stranded(self, problem: str) -> StrandedError:
+    def lacks_second_factor(self, problem: str) -> StrandedError:
         """The exception that tells which page the browser shows and what is wrong with it."""
         status = self.response.status_code if self.response is not None else 0
         return StrandedError(f"{self.url} ({status}) {self.page.heading or self.page.title!r}: {problem}: "
@@ -93,7 +272,9 @@ class Browser:
             return next(iter(form.buttons), None)
         named = [button for button in form.buttons if wanted in (button.name, button.value, button.label)]
         if not named:
-            raise self.stranded(f"the form has no button {wanted!r}, only {[(b.name, b.value) for b in form.buttons]}")
+            raise self.lacks_second_factor(
+                f"the form has no button {wanted!r}, only {[(b.name, b.value) for b in form.buttons]}"
+            )
         return named[0]
 
     async def _navigate(self, method: str, url: str, *, site: str, content: str | None = None) -> None:
@@ -116,7 +297,7 @@ class Browser:
             url = target
             if response.status_code not in (307, 308):
                 method, content = "GET", None
-        raise self.stranded(f"more than {HOPS} redirects, the last to {url}")
+        raise self.lacks_second_factor(f"more than {HOPS} redirects, the last to {url}")
 
     async def _fetch(self, method: str, url: str, *, site: str, content: str | None, referrer: str) -> httpx.Response:
         headers = {

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import httpx
 
-from corpid.sandbox import walk
-from corpid.sandbox.answers import ProviderError
+from corpid.sandbox import people
 from corpid.sandbox.browser import StrandedError
 from corpid.sandbox.inspection import TIMEOUT_SECONDS, Inspector, Outcome
-from corpid.sandbox.verification import CheckFailed
+from corpid.sandbox.verification import CheckFailed, ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -92,7 +91,7 @@ async def cancelled(inspector: Inspector, outcome: Outcome, *, response_mode: st
     relying_party = inspector.relying_party(outcome, response_mode=response_mode)
     async with inspector.browser() as browser:
         await browser.open(await relying_party.begin())
-        callback = await walk.cancel(browser)
+        callback = await people.cancel(browser)
     try:
         relying_party.callback(callback)
     except ProviderError as refusal:
@@ -114,7 +113,7 @@ async def proof_beside_a_code(inspector: Inspector, outcome: Outcome) -> None:
     outcome.person, outcome.entity = person.user_name, inspector.demo.directory.usable(person)[0]
     relying_party = inspector.relying_party(outcome)
     async with inspector.browser() as browser:
-        callback = await walk.sign_in(browser, await relying_party.begin(), person, outcome.entity)
+        callback = await people.sign_in(browser, await relying_party.begin(), person, outcome.entity)
     proof = relying_party.proof("POST", relying_party.metadata["token_endpoint"])
     answer = await relying_party.token(relying_party.callback(callback), headers={"DPoP": proof})
     outcome.checks.equal("proof beside the code: status", answer.status_code, 200)
@@ -134,7 +133,7 @@ async def own_pages(inspector: Inspector, outcome: Outcome) -> None:
             form.fill("response_mode", inspector.interface.response_modes[-1])
         await browser.submit(form)
         while browser.url.startswith(inspector.demo.issuer):
-            await walk.answer_page(browser, person, entity)
+            await people.answer_page(browser, person, entity)
         outcome.checks.equal("result page: status", browser.response and browser.response.status_code, 200)
         outcome.checks.equal("result page: heading", browser.page.heading, "You are signed in")
 

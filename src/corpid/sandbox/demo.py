@@ -14,20 +14,19 @@ import httpx
 
 from corpid import app, settings
 from corpid.app import new_user_id
-from corpid.directory.access import OPERATOR
-from corpid.flows import links
-from corpid.flows.administration.applying import apply
-from corpid.flows.administration.users import user_named
+from corpid.flows.account import links
+from corpid.flows.directory.apply import apply
+from corpid.flows.directory.people import user_named
+from corpid.rules.directory.access import OPERATOR
 from corpid.sandbox import example_directory
-from corpid.sandbox.caught_mail import CaughtMail
+from corpid.sandbox.demo_environment import FIRST_PORT, CaughtMail, next_free
 from corpid.sandbox.demo_rp import CLIENT_ID, Beside, DemoRP, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
-from corpid.sandbox.free_ports import FIRST_PORT, next_free
 from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys
 from corpid.settings.presets import client_rules
-from corpid.web import access_log
-from corpid.web.server import Server
+from corpid.web.http.server import Server
+from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
     import socket
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from corpid.flows.provider import Provider
-    from corpid.protocol.registration import Rules
+    from corpid.rules.oauth.client_registration import Rules
     from corpid.settings import Settings
 
 PROVIDER_HOST: Final = "localhost"  # passkeys refuse an address (D34)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from corpid.sandbox.person import Person
+from corpid.sandbox.people import Person
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

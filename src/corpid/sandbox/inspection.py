@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from corpid.sandbox import packed, walk
+from corpid.sandbox import claim_checks, people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.demo_rp import CLIENT_ID
 from corpid.sandbox.example_directory import told
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from corpid.sandbox.demo import Demo
     from corpid.sandbox.interfaces import Interface
-    from corpid.sandbox.person import Person
+    from corpid.sandbox.people import Person
 
 TIMEOUT_SECONDS: Final = 30.0
 
@@ -90,7 +90,7 @@ class Inspector:
         outcome.person, outcome.entity = person.user_name, entity
         relying_party = self.relying_party(outcome, response_mode=response_mode)
         async with self.browser() as browser:
-            callback = await walk.sign_in(browser, await relying_party.begin(), person, choose)
+            callback = await people.sign_in(browser, await relying_party.begin(), person, choose)
         tokens = await relying_party.redeem(callback)
         outcome.checks.equal("directory: everything asked for was granted", tokens.scope, self.scope)
         if self.interface.packed_subject:
@@ -130,7 +130,7 @@ class Inspector:
     def _compare_packed(self, outcome: Outcome, claims: dict[str, Any], person: Person, entity: str) -> None:
         expected = self.demo.directory.packed_parties(person, entity)
         outcome.checks.equal("directory: acts for the chosen entity", claims["entityInfo"]["CPEntID"], entity)
-        outcome.checks.equal("directory: the person in sub", packed.members(claims["sub"]), expected["sub"])
+        outcome.checks.equal("directory: the person in sub", claim_checks.members(claims["sub"]), expected["sub"])
         outcome.checks.equal("directory: the person's attributes", claims["userInfo"], expected["userInfo"])
         outcome.checks.equal("directory: the entity's attributes", claims["entityInfo"], expected["entityInfo"])
 

@@ -10,10 +10,10 @@ from typing import Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from corpid.adapters.mail_server import mail_server
-from corpid.protocol.generations import GENERATIONS
-from corpid.protocol.limits import INTERACTION_SECONDS
-from corpid.protocol.urls import DEFAULT_PORTS
+from corpid.outbound.mail_server import mail_server
+from corpid.rules.limits import INTERACTION_SECONDS
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.urls import DEFAULT_PORTS
 
 Network = IPv4Network | IPv6Network
 

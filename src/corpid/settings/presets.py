@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from corpid.protocol.generations import GENERATIONS
-from corpid.protocol.id_token import ALG_OF_KEY
-from corpid.protocol.registration import Rules
+from corpid.rules.oauth.client_registration import Rules
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.tokens import ALG_OF_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,47 +10,48 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from starlette.requests import Request
 from starlette.responses import Response
 
-from corpid.flows.account.own_client import PATH as ACCOUNT_PATH
-from corpid.flows.account.own_client import RECOVERY_PATH
-from corpid.flows.links import PATH as LINK_PATH
-from corpid.protocol import credentials, metadata, parameters
-from corpid.protocol.errors import InvalidRequest, TemporarilyUnavailable
-from corpid.protocol.limits import STATE_CHARACTERS
-from corpid.web import endpoints, errors, pages
+from corpid.flows.account.links import PATH as LINK_PATH
+from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.flows.authentication.account_client import RECOVERY_PATH
+from corpid.rules.limits import STATE_CHARACTERS
+from corpid.rules.oauth import discovery, parameters, tokens
+from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
+from corpid.web.account import enrolment_endpoints as enrolling
+from corpid.web.account import links as opening_links
 from corpid.web.account.endpoints import account
-from corpid.web.connection_limits import CROWDED
-from corpid.web.enrolment import endpoints as enrolling
-from corpid.web.enrolment import links as opening_links
-from corpid.web.enrolment.forgotten_password import forgotten_password
-from corpid.web.enrolment.links import OPENED_PATH
-from corpid.web.enrolment.pages import PATH as ENROLMENT_PATH
-from corpid.web.forgery import refuse_forged
-from corpid.web.rendering import LANGUAGE_PATH, STATIC_PATH
-from corpid.web.requests import form_bytes, headers
-from corpid.web.signin.endpoints import interaction
-from corpid.web.signin.place import SIGN_IN_PATH
-from corpid.web.signin.sign_out import SIGN_OUT_PATH, sign_out
+from corpid.web.account.enrolment_pages import PATH as ENROLMENT_PATH
+from corpid.web.account.forgotten_password import forgotten_password
+from corpid.web.account.links import OPENED_PATH
+from corpid.web.authentication.endpoints import interaction
+from corpid.web.authentication.sign_out import SIGN_OUT_PATH, sign_out
+from corpid.web.context import SIGN_IN_PATH
+from corpid.web.http.connection_limits import CROWDED
+from corpid.web.http.requests import form_bytes, headers
+from corpid.web.oauth import endpoints
+from corpid.web.pages import errors, plain
+from corpid.web.pages.csrf import refuse_forged
+from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from starlette.types import Receive, Scope, Send
 
-    from corpid.protocol.generations import Generation
-    from corpid.web.endpoints import Desk
+    from corpid.rules.oauth.generations import Generation
+    from corpid.web.context import WebContext
 
-    Endpoint = Callable[[Request, Desk], Awaitable[Response]]
-    Fails = Callable[[Request, Exception, Desk], Response]
+    Endpoint = Callable[[Request, WebContext], Awaitable[Response]]
+    Fails = Callable[[Request, Exception, WebContext], Response]
 
-CORS_PATHS: Final = (metadata.DISCOVERY_PATH, metadata.JWKS_PATH)
-
-
-def _as_json(request: Request, error: Exception, desk: Desk) -> Response:
-    return errors.as_json(request, error, desk.provider.policy.served[0])
+CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.JWKS_PATH)
 
 
-def _as_json_with_state(request: Request, error: Exception, desk: Desk) -> Response:
-    return errors.as_json(request, error, desk.provider.policy.served[0], _state(request))
+def _as_json(request: Request, error: Exception, context: WebContext) -> Response:
+    return errors.as_json(request, error, context.provider.policy.served[0])
+
+
+def _as_json_with_state(request: Request, error: Exception, context: WebContext) -> Response:
+    return errors.as_json(request, error, context.provider.policy.served[0], _state(request))
 
 
 def _state(request: Request) -> str | None:
@@ -61,12 +62,12 @@ def _state(request: Request) -> str | None:
     return parameters.lone(known.get("form", b""), "state", longest=STATE_CHARACTERS)
 
 
-def _as_page(request: Request, error: Exception, desk: Desk) -> Response:
-    return errors.as_page(request, error, desk.renderer)
+def _as_page(request: Request, error: Exception, context: WebContext) -> Response:
+    return errors.as_page(request, error, context.renderer)
 
 
-def _as_challenge(generation: Generation, request: Request, error: Exception, desk: Desk) -> Response:
-    return errors.as_challenge(request, error, generation, desk.provider.policy.base_url)
+def _as_challenge(generation: Generation, request: Request, error: Exception, context: WebContext) -> Response:
+    return errors.as_challenge(request, error, generation, context.provider.policy.base_url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ def table(served: Sequence[Generation]) -> tuple[Route, ...]:
     get, post, both = ("GET",), ("POST",), ("GET", "POST")
     pushing = tuple(
         Route(
-            path=metadata.PAR_PATH,
+            path=discovery.PAR_PATH,
             methods=post,
             endpoint=partial(endpoints.pushed_authorization_request, generation=generation),
             fails=_as_json_with_state,
@@ -126,15 +127,15 @@ def table(served: Sequence[Generation]) -> tuple[Route, ...]:
     )
     return (
         *pushing,
-        Route(path=metadata.AUTHORIZATION_PATH, methods=both, endpoint=endpoints.authorization, fails=_as_page),
-        Route(path=metadata.TOKEN_PATH, methods=post, endpoint=endpoints.token_endpoint, fails=_as_json),
+        Route(path=discovery.AUTHORIZATION_PATH, methods=both, endpoint=endpoints.authorization, fails=_as_page),
+        Route(path=discovery.TOKEN_PATH, methods=post, endpoint=endpoints.token_endpoint, fails=_as_json),
         *resources,
-        Route(path=metadata.DISCOVERY_PATH, methods=get, endpoint=endpoints.discovery, fails=_as_json),
-        Route(path=metadata.JWKS_PATH, methods=get, endpoint=endpoints.jwks, fails=_as_json),
+        Route(path=discovery.DISCOVERY_PATH, methods=get, endpoint=endpoints.discovery, fails=_as_json),
+        Route(path=discovery.JWKS_PATH, methods=get, endpoint=endpoints.jwks, fails=_as_json),
         *pages_with_forms,
-        Route(path="/", methods=get, endpoint=pages.home, fails=_as_page),
-        Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=pages.language, fails=_as_page),
-        Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=pages.static_file, fails=_as_json),
+        Route(path="/", methods=get, endpoint=plain.home, fails=_as_page),
+        Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=plain.language, fails=_as_page),
+        Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=plain.static_file, fails=_as_json),
     )
 
 
@@ -161,20 +162,20 @@ def _hides_a_slash(scope: Scope) -> bool:
 class Router:
     """The ASGI application below the shell: finds the route, calls its endpoint, and renders what it raised."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        routes = [(desk.base_path + route.path, route) for route in table(desk.provider.policy.served)]
+    def __init__(self, context: WebContext) -> None:
+        self._desk = context
+        routes = [(context.base_path + route.path, route) for route in table(context.provider.policy.served)]
         self._exact = dict(routes)
         self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
-        if desk.base_path:
-            self._exact[desk.base_path] = self._exact[f"{desk.base_path}/"]
+        if context.base_path:
+            self._exact[context.base_path] = self._exact[f"{context.base_path}/"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (Spec 2.1, D32)."""
         request = Request(scope, receive)
         route = None if _hides_a_slash(scope) else self._exact.get(scope["path"]) or self._longer(scope)
         if route is None:
-            answer = await pages.not_found(request, self._desk)
+            answer = await plain.not_found(request, self._desk)
         else:
             scope["route"] = route
             answer = await self._answer(request, route)
@@ -196,7 +197,7 @@ class Router:
             return errors.machine_error(request, 405, "invalid_request", f"use {allowed}", {"Allow": allowed})
         try:
             if route.scheme:
-                credentials.refuse_absent(headers(request, b"authorization"), route.scheme)
+                tokens.refuse_absent(headers(request, b"authorization"), route.scheme)
             if CROWDED in request.scope["state"]:
                 await _turn_away(request)
             if route.own_forms and method == "POST":

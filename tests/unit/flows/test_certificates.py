@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.adapters.sealing import Sealer
-from corpid.directory.access import OPERATOR, Forbidden, Person
-from corpid.flows import certificates, key_rotation
-from corpid.flows.administration.writing import Refused
-from corpid.flows.own_keys import OwnKeys, open_key
+from corpid.flows.directory.write import Refused
+from corpid.flows.operations import signing_keys as signing_key_flows
+from corpid.flows.operations.signing_keys import SigningKeys, open_key
 from corpid.jose.certificates import members, pem
+from corpid.rules.directory.access import OPERATOR, Forbidden, Person
+from corpid.stores.encryption_at_rest import SecretCipher
 from tests.adapters.opened import EVENT, KEY, sqlite
 from tests.certificates import Authority
 
@@ -33,23 +33,23 @@ ROOT = Authority("Root")
 def run(path: Path, story: Callable[[Registry], Awaitable[None]]) -> None:
     async def opened() -> None:
         async with sqlite(path) as stores:
-            await key_rotation.ensure_first_keys(stores.registry, now=NOW)
+            await signing_key_flows.ensure_first_keys(stores.registry, now=NOW)
             await story(stores.registry)
 
     asyncio.run(opened())
 
 
 async def kid_of(registry: Registry) -> str:
-    return (await key_rotation.signing_keys(registry))[0].kid
+    return (await signing_key_flows.stored_keys(registry))[0].kid
 
 
 async def chain_for(registry: Registry, *, seconds: int = 3600) -> tuple[x509.Certificate, ...]:
-    (key,) = await key_rotation.signing_keys(registry)
+    (key,) = await signing_key_flows.stored_keys(registry)
     return (ROOT.certify(open_key(key).public, begin=NOW, seconds=seconds), *ROOT.chain)
 
 
-async def jwk_of(own_keys: OwnKeys, now: float) -> dict[str, Any]:
-    jwk: dict[str, Any] = json.loads((await own_keys.ring(now)).public_key_set)["keys"][0]
+async def jwk_of(signing_keys: SigningKeys, now: float) -> dict[str, Any]:
+    jwk: dict[str, Any] = json.loads((await signing_keys.ring(now)).public_key_set)["keys"][0]
     return jwk
 
 
@@ -58,9 +58,9 @@ def test_keys_carry_certificates_only_where_a_served_generation_wants_them(tmp_p
 
     async def story(registry: Registry) -> None:
         chain = await chain_for(registry)
-        await certificates.certify(registry, OPERATOR, await kid_of(registry), pem(chain), now=NOW)
-        assert MEMBERS.isdisjoint(await jwk_of(OwnKeys(registry), NOW))
-        shown = await jwk_of(OwnKeys(registry, certificates=True), NOW)
+        await signing_key_flows.certify(registry, OPERATOR, await kid_of(registry), pem(chain), now=NOW)
+        assert MEMBERS.isdisjoint(await jwk_of(SigningKeys(registry), NOW))
+        shown = await jwk_of(SigningKeys(registry, certificates=True), NOW)
         assert {name: shown[name] for name in MEMBERS} == members(chain)
 
     run(tmp_path, story)
@@ -69,7 +69,7 @@ def test_keys_carry_certificates_only_where_a_served_generation_wants_them(tmp_p
 def test_the_default_is_the_same_for_every_process_and_after_a_restart(tmp_path: Path) -> None:
     async def published(registry: Registry) -> None:
         for _ in range(2):
-            seen.add((await OwnKeys(registry, certificates=True).ring(NOW + len(seen))).public_key_set)
+            seen.add((await SigningKeys(registry, certificates=True).ring(NOW + len(seen))).public_key_set)
 
     seen: set[bytes] = set()
     for _ in range(2):
@@ -79,14 +79,14 @@ def test_the_default_is_the_same_for_every_process_and_after_a_restart(tmp_path:
 
 def test_a_new_chain_is_published_within_five_seconds_and_given_up_again(tmp_path: Path) -> None:
     async def story(registry: Registry) -> None:
-        own_keys, kid = OwnKeys(registry, certificates=True), await kid_of(registry)
-        default = await jwk_of(own_keys, NOW)
+        signing_keys, kid = SigningKeys(registry, certificates=True), await kid_of(registry)
+        default = await jwk_of(signing_keys, NOW)
         chain = await chain_for(registry)
-        await certificates.certify(registry, OPERATOR, kid, pem(chain), now=NOW)
-        assert await jwk_of(own_keys, NOW + 4) == default
-        assert (await jwk_of(own_keys, NOW + 5))["x5c"] == members(chain)["x5c"]
-        await certificates.give_up(registry, OPERATOR, kid)
-        assert await jwk_of(own_keys, NOW + 10) == default
+        await signing_key_flows.certify(registry, OPERATOR, kid, pem(chain), now=NOW)
+        assert await jwk_of(signing_keys, NOW + 4) == default
+        assert (await jwk_of(signing_keys, NOW + 5))["x5c"] == members(chain)["x5c"]
+        await signing_key_flows.give_up(registry, OPERATOR, kid)
+        assert await jwk_of(signing_keys, NOW + 10) == default
         events = [(each.action, each.object) for each in await registry.audit.entries()]
         assert events == [("key.certify", kid)] * 2
 
@@ -99,12 +99,12 @@ def test_a_chain_that_is_not_the_keys_or_not_valid_is_refused_and_nothing_change
         expired = pem(await chain_for(registry, seconds=10))
         for text, why in (("", "no certificate in PEM form"), (pem(ROOT.chain), "is not of this key")):
             with pytest.raises(Refused, match=f"no certificate chain for the key {kid}: .*{why}"):
-                await certificates.certify(registry, OPERATOR, kid, text, now=NOW)
+                await signing_key_flows.certify(registry, OPERATOR, kid, text, now=NOW)
         with pytest.raises(Refused, match="expired at"):
-            await certificates.certify(registry, OPERATOR, kid, expired, now=NOW + 11)
+            await signing_key_flows.certify(registry, OPERATOR, kid, expired, now=NOW + 11)
         with pytest.raises(Refused, match="no certificate is stored with the key"):
-            await certificates.give_up(registry, OPERATOR, kid)
-        assert (await key_rotation.signing_keys(registry))[0].certificate_chain is None
+            await signing_key_flows.give_up(registry, OPERATOR, kid)
+        assert (await signing_key_flows.stored_keys(registry))[0].certificate_chain is None
         assert await registry.audit.entries() == []
 
     run(tmp_path, story)
@@ -114,12 +114,12 @@ def test_an_unknown_and_a_revoked_key_are_refused(tmp_path: Path) -> None:
     async def story(registry: Registry) -> None:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
         with pytest.raises(Refused, match="there is no signing key with the kid nothing"):
-            await certificates.certify(registry, OPERATOR, "nothing", chain, now=NOW)
-        await key_rotation.revoke(registry, OPERATOR, kid, now=NOW)
+            await signing_key_flows.certify(registry, OPERATOR, "nothing", chain, now=NOW)
+        await signing_key_flows.revoke(registry, OPERATOR, kid, now=NOW)
         with pytest.raises(Refused, match="is revoked"):
-            await certificates.certify(registry, OPERATOR, kid, chain, now=NOW)
+            await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW)
         with pytest.raises(Refused, match="is revoked"):
-            await certificates.signing_request(registry, OPERATOR, kid, subject_name="op.example")
+            await signing_key_flows.signing_request(registry, OPERATOR, kid, subject_name="op.example")
 
     run(tmp_path, story)
 
@@ -128,11 +128,11 @@ def test_only_an_operator_certifies_keys(tmp_path: Path) -> None:
     async def story(registry: Registry) -> None:
         kid, person = await kid_of(registry), Person(user_id="u1")
         with pytest.raises(Forbidden):
-            await certificates.certify(registry, person, kid, "", now=NOW)
+            await signing_key_flows.certify(registry, person, kid, "", now=NOW)
         with pytest.raises(Forbidden):
-            await certificates.signing_request(registry, person, kid, subject_name="op.example")
+            await signing_key_flows.signing_request(registry, person, kid, subject_name="op.example")
         with pytest.raises(Forbidden):
-            await certificates.give_up(registry, person, kid)
+            await signing_key_flows.give_up(registry, person, kid)
 
     run(tmp_path, story)
 
@@ -142,14 +142,14 @@ def test_rotation_and_rewrapping_keep_the_chain(tmp_path: Path) -> None:
 
     async def certified(registry: Registry) -> None:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
-        await certificates.certify(registry, OPERATOR, kid, chain, now=NOW)
-        await key_rotation.rotate(registry, OPERATOR, now=NOW)
+        await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW)
+        await signing_key_flows.rotate(registry, OPERATOR, now=NOW)
         kept.append(await registry.keys.all())
 
     async def rewrapped() -> None:
-        async with sqlite(tmp_path, sealer=Sealer(bytes(32), [KEY])) as stores:
+        async with sqlite(tmp_path, cipher=SecretCipher(bytes(32), [KEY])) as stores:
             assert await stores.rewrap(EVENT) > 0
-        async with sqlite(tmp_path, sealer=Sealer(bytes(32))) as stores:
+        async with sqlite(tmp_path, cipher=SecretCipher(bytes(32))) as stores:
             assert await stores.registry.keys.all() == kept[0]
 
     kept: list[Any] = []

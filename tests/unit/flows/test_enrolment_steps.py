@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
-from corpid.flows import links
-from corpid.flows.enrolment.steps import Step, chosen, following
+from corpid.flows.account import links
+from corpid.flows.account.enrolment_steps import Step, chosen, following
 from corpid.ports import LinkPurpose
 
 PURPOSES: tuple[LinkPurpose, ...] = get_args(LinkPurpose)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows import throttle
+from corpid.flows.authentication import throttle
+from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.caller import Caller
-from corpid.flows.throttle import Throttled
 from tests.unit.flows.opened import NOW, with_provider
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import asyncio
 import sqlite3
 from typing import TYPE_CHECKING
 
-from corpid.flows import usage
-from corpid.flows.usage import UsageLog
+from corpid.flows.oauth import deprecated_usage
+from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.ports import Upsert, UseCount
-from corpid.protocol.records import Client
+from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT, sqlite
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def use(count: int, habit: str = "", *, client_id: str = "rp0", last_at: float =
 
 def test_a_sign_in_counts_once_and_so_does_each_of_its_habits(tmp_path: Path) -> None:
     async def story(registry: Registry) -> None:
-        log = UsageLog()
+        log = DeprecatedUsage()
         log.note("rp0", "legacy", ("without_state", "without_state", "response_mode"), NOW)
         log.note("rp0", "legacy", (), NOW + 5.9)
         log.note("rp0", "legacy", iter(["without_state"]), NOW + 3)
@@ -60,7 +60,7 @@ def test_a_sign_in_counts_once_and_so_does_each_of_its_habits(tmp_path: Path) ->
 
 def test_what_was_written_is_not_written_again(tmp_path: Path) -> None:
     async def story(registry: Registry) -> None:
-        log = UsageLog()
+        log = DeprecatedUsage()
         log.note("rp0", "legacy", (), NOW)
         await log.flush(registry)
         await log.flush(registry)
@@ -75,7 +75,7 @@ def test_a_store_that_is_busy_gets_the_counts_at_the_next_flush(tmp_path: Path) 
     """Another process writes for longer than a request waits; what is noted meanwhile is added."""
 
     async def story(registry: Registry) -> None:
-        log = UsageLog()
+        log = DeprecatedUsage()
         log.note("rp0", "legacy", ("without_nonce",), NOW)
         other = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -86,7 +86,7 @@ def test_a_store_that_is_busy_gets_the_counts_at_the_next_flush(tmp_path: Path) 
         await log.flush(registry)
         assert await registry.usage.all() == [use(2, last_at=NOW + 9), use(1, "without_nonce")]
 
-    async def note_later(log: UsageLog) -> None:
+    async def note_later(log: DeprecatedUsage) -> None:
         log.note("rp0", "legacy", (), NOW + 9)
 
     run(tmp_path, story)
@@ -94,7 +94,7 @@ def test_a_store_that_is_busy_gets_the_counts_at_the_next_flush(tmp_path: Path) 
 
 def test_a_flush_that_is_stopped_loses_nothing(tmp_path: Path) -> None:
     async def story(registry: Registry) -> None:
-        log = UsageLog()
+        log = DeprecatedUsage()
         log.note("rp0", "legacy", (), NOW)
         other = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -113,7 +113,7 @@ def test_a_flush_that_is_stopped_loses_nothing(tmp_path: Path) -> None:
 
 def test_many_counters_are_written_in_short_transactions(tmp_path: Path) -> None:
     async def story(registry: Registry) -> None:
-        log = UsageLog()
+        log = DeprecatedUsage()
         for number in range(450):
             log.note(f"rp{number}", "legacy", (), NOW)
         await log.flush(registry)
@@ -123,10 +123,10 @@ def test_many_counters_are_written_in_short_transactions(tmp_path: Path) -> None
 
 
 def test_a_full_log_counts_on_what_it_holds_and_nothing_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "ENTRIES", 2)
+    monkeypatch.setattr(deprecated_usage, "ENTRIES", 2)
 
     async def story(registry: Registry) -> None:
-        log = UsageLog()
+        log = DeprecatedUsage()
         for client_id in ("rp0", "rp1", "rp2", "rp0"):
             log.note(client_id, "legacy", (), NOW)
         await log.flush(registry)

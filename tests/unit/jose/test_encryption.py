@@ -12,7 +12,7 @@ from joserfc.errors import JoseError
 
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS, encrypt
 from corpid.jose.keys import EncryptionKey, parse_client_key_set
-from corpid.protocol.generations import GENERATIONS, LEGACY
+from corpid.rules.oauth.generations import GENERATIONS, LEGACY
 from tests.unit.jose.signed import key, key_set, public_jwk, rsa_key, sign
 
 WRAPS = ["ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW"]

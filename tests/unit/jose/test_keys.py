@@ -10,8 +10,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc.jwk import ECKey
 
 from corpid.jose.errors import MalformedToken, UnusableKey
-from corpid.jose.keys import WRAPS, KeySetError, import_public_key, parse_client_key_set, private_members, thumbprint
-from corpid.jose.rsa_keys import import_rsa_key
+from corpid.jose.keys import (
+    WRAPS,
+    KeySetError,
+    import_public_key,
+    import_rsa_key,
+    parse_client_key_set,
+    private_members,
+    thumbprint,
+)
 from tests.unit.jose.signed import CURVES, b64, key, key_set, private_jwk, public_jwk, rsa_key
 
 SIZES = {"P-256": 32, "secp256k1": 32, "P-384": 48, "P-521": 66}

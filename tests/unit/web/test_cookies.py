@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from corpid.web.requests import cookies
+from corpid.web.http.requests import cookies
 
 
 def sent(*headers: bytes) -> Request:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from corpid.protocol.errors import InvalidRequest
-from corpid.web.errors import as_oauth_error
+from corpid.rules.oauth.errors import InvalidRequest
+from corpid.web.pages.errors import as_oauth_error
 
 
 def test_of_an_unforeseen_exception_the_log_gets_type_and_place_not_the_message() -> None:

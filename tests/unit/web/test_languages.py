@@ -14,22 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.catalogues import voice
-from corpid.web.languages import ENGLISH, LANGUAGES, PSEUDO, Pick, accepted, choose
-from corpid.web.rendering import Renderer
+from corpid.web.pages.rendering import Renderer
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, Pick, accepted, choose, translator
 from tests.browser import account_states
 from tests.browser.states import STATES
 from tests.unit.web.test_page_rendering import VIEWS
 
 if TYPE_CHECKING:
-    from corpid.web.views import View
+    from corpid.web.pages.views import View
 
 BY_TAG = {language.tag: language for language in (*LANGUAGES, PSEUDO)}
 READ_ALOUD = {"aria-label", "alt", "title", "placeholder"}
 BRACKETED = re.compile("⟦[^⟦⟧]*⟧")
 # A house test holds that no view is missing among the states (tests/house/test_pages.py).
 PAGES = {**VIEWS, **STATES}
-MOMENTS = [voice(PSEUDO).moment(at) for at in (account_states.NOW, account_states.THEN)]
+MOMENTS = [translator(PSEUDO).moment(at) for at in (account_states.NOW, account_states.THEN)]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +93,7 @@ def test_a_phrase_is_its_english_text_and_can_be_said_in_another_language() -> N
     status = phrase("Withdrawn")
     sentence = phrase("This service does not accept organisations whose status is {status}.", status=status)
     assert sentence == "This service does not accept organisations whose status is Withdrawn."
-    said = voice(BY_TAG["ms"]).say(sentence)
+    said = translator(BY_TAG["ms"]).say(sentence)
     assert "Ditarik balik" in said
     assert "{" not in said
 
@@ -105,15 +104,15 @@ def test_a_phrase_is_its_english_text_and_can_be_said_in_another_language() -> N
 def test_a_number_chooses_its_form(count: int, text: str) -> None:
     made = counted(count, "Wait {count} second, ", "Wait {count} seconds, ")
     assert made == text
-    assert voice(ENGLISH).say(made) == text
-    assert voice(PSEUDO).say(made) == f"⟦{text}⟧"
+    assert translator(ENGLISH).say(made) == text
+    assert translator(PSEUDO).say(made) == f"⟦{text}⟧"
 
 
 def test_a_name_with_braces_or_markup_stands_as_it_is() -> None:
     """What others say is never a format of ours."""
     name = "{name} {0} %(name)s ⟦"
     assert phrase("Return to {name}", name=name) == f"Return to {name}"
-    assert voice(BY_TAG["ms"]).say(phrase("Return to {name}", name=name)) == f"Kembali ke {name}"
+    assert translator(BY_TAG["ms"]).say(phrase("Return to {name}", name=name)) == f"Kembali ke {name}"
 
 
 def test_a_name_from_right_to_left_turns_nothing_beside_it_in_any_language() -> None:
@@ -121,12 +120,15 @@ def test_a_name_from_right_to_left_turns_nothing_beside_it_in_any_language() -> 
     name = "\u05de\u05e4\u05ea\u05d7 (1)"
     told = phrase("Return to {name}", name=(name, "My key"))
     assert told == f"Return to {name}, My key"
-    assert voice(ENGLISH).say(told) == f"Return to \u2068{name}\u2069, My key"
-    assert voice(BY_TAG["ms"]).say(phrase("Return to {name}", name=name)) == f"Kembali ke \u2068{name}\u2069"
+    assert translator(ENGLISH).say(told) == f"Return to \u2068{name}\u2069, My key"
+    assert translator(BY_TAG["ms"]).say(phrase("Return to {name}", name=name)) == f"Kembali ke \u2068{name}\u2069"
 
 
 def test_a_name_on_a_page_from_right_to_left_keeps_its_own_direction() -> None:
-    assert voice(PSEUDO).say(phrase("Return to {name}", name="Ministry (1)")) == "⟦Return to \u2068Ministry (1)\u2069⟧"
+    assert (
+        translator(PSEUDO).say(phrase("Return to {name}", name="Ministry (1)"))
+        == "⟦Return to \u2068Ministry (1)\u2069⟧"
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_a_name_on_a_page_from_right_to_left_keeps_its_own_direction() -> None:
 )  # fmt: skip
 def test_times_and_numbers_are_written_as_the_language_writes_them(tag: str, written: str, number: str) -> None:
     moment = datetime(2026, 11, 20, 14, 32, tzinfo=ZoneInfo("Asia/Singapore"))
-    speaks = voice(BY_TAG[tag])
+    speaks = translator(BY_TAG[tag])
     assert speaks.moment(moment).replace("\u202f", " ") == written
     assert speaks.moment(moment).endswith(speaks.time(moment))
     assert speaks.number(5000) == number

@@ -9,12 +9,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from corpid.flows.choices import SHOWN
+from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.texts import phrase
-from corpid.web import views
+from corpid.web.account import enrolment_pages as enrolment_views
+from corpid.web.account import factor_views
 from corpid.web.account import views as account_views
-from corpid.web.enrolment import views as enrolment_views
-from corpid.web.enrolment.views import (
+from corpid.web.account.enrolment_pages import (
     Begin,
     ForgottenPassword,
     ProvePassword,
@@ -23,12 +23,12 @@ from corpid.web.enrolment.views import (
     TypeLinkCode,
     TypeMailedCode,
 )
-from corpid.web.factors import views as factor_views
-from corpid.web.factors.fields import Asked, AskPasskey
-from corpid.web.factors.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.frame import Form, Frame, Link, TimeLimit
-from corpid.web.rendering import Renderer
-from corpid.web.views import (
+from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.pages import views
+from corpid.web.pages.factor_fields import Asked, AskPasskey
+from corpid.web.pages.layout import Form, Frame, Link, TimeLimit
+from corpid.web.pages.rendering import Renderer
+from corpid.web.pages.views import (
     Arrive,
     Choice,
     ChooseEntity,

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from corpid.web import contrast
-from corpid.web.contrast import palettes
-from corpid.web.rendering import Renderer, StaticFiles, packaged_static_files
+from corpid.web.pages import theme
+from corpid.web.pages.rendering import Renderer, StaticFiles, packaged_static_files
+from corpid.web.pages.theme import palettes
 
 CONTENTS = packaged_static_files()
 
@@ -52,7 +52,7 @@ def colours(*, dark: bool) -> dict[str, str]:
 
 
 TEXT = [
-    *contrast.TEXTS,
+    *theme.TEXTS,
     *[(ink, ground) for ink in ("demo-accent", "demo-accent-strong") for ground in ("page", "surface", "quiet")],
     ("demo-on-accent", "demo-accent"),
     ("demo-on-accent", "demo-accent-strong"),
@@ -66,19 +66,19 @@ TEXT = [
 @pytest.mark.parametrize(("ink", "ground"), TEXT)
 def test_text_has_a_contrast_of_seven(ink: str, ground: str, dark: bool) -> None:
     palette = colours(dark=dark)
-    assert contrast.contrast(palette[ink], palette[ground]) >= 7
+    assert theme.contrast(palette[ink], palette[ground]) >= 7
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize(("ink", "ground"), contrast.EDGES)
+@pytest.mark.parametrize(("ink", "ground"), theme.EDGES)
 def test_edges_of_controls_have_a_contrast_of_three(ink: str, ground: str, dark: bool) -> None:
     """WCAG 2.2, 1.4.11."""
     palette = colours(dark=dark)
-    assert contrast.contrast(palette[ink], palette[ground]) >= 3
+    assert theme.contrast(palette[ink], palette[ground]) >= 3
 
 
 @pytest.mark.parametrize("ground", ["page", "surface", "quiet"])
 def test_one_of_the_two_rings_of_the_focus_stands_out_on_every_ground(ground: str) -> None:
     for dark in (False, True):
         palette = colours(dark=dark)
-        assert max(contrast.contrast(palette[ring], palette[ground]) for ring in ("focus", "focus-edge")) >= 7
+        assert max(theme.contrast(palette[ring], palette[ground]) for ring in ("focus", "focus-edge")) >= 7

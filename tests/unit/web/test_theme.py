@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.web import theme
-from corpid.web.contrast import contrast, palettes
-from corpid.web.languages import LANGUAGES
-from corpid.web.rendering import Renderer, packaged_static_files
-from corpid.web.theme import SHAPES, ThemeError, read
-from corpid.web.views import SignedOut
+from corpid.web.pages import theme
+from corpid.web.pages.rendering import Renderer, packaged_static_files
+from corpid.web.pages.theme import SHAPES, ThemeError, contrast, palettes, read
+from corpid.web.pages.translations import LANGUAGES
+from corpid.web.pages.views import SignedOut
 from tests.house.source import ROOT
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpid.adapters.sql.steps import Fill
+from corpid.stores.sql.migration_plan import Backfill
 
 revision = "9003"
 down_revision = "9002"
@@ -12,7 +12,7 @@ depends_on = None
 phase = "fill"
 locks = "a thousand rows of users at a time"
 
-fill = Fill(
+fill = Backfill(
     table="users",
     key="user_id",
     statement="""

@@ -14,32 +14,40 @@ import typer
 
 from corpid import settings
 from corpid.cli import output
-from corpid.cli.doctor import answers, findings, inside, peers, proxy_file, proxy_log, reached, requests, transport
-from corpid.cli.doctor.wire import NoAnswer, Origin
+from corpid.cli.doctor import (
+    findings,
+    local_checks,
+    proxy_configuration,
+    reachability,
+    request_checks,
+    response_checks,
+    tls_checks,
+)
+from corpid.cli.doctor.raw_http import NoResponse, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from corpid.cli.doctor.findings import Finding
-    from corpid.cli.doctor.reached import Reached
+    from corpid.cli.doctor.reachability import Deployment
 
-    Check = Callable[[Reached], Finding | list[Finding] | None]
+    Check = Callable[[Deployment], Finding | list[Finding] | None]
 
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
-    ("base_url", reached.issuer),
-    ("endpoints", reached.endpoints),
-    ("key set", answers.keys),
-    ("paths", requests.paths),
-    ("Authorization", requests.authorization),
-    ("DPoP", requests.dpop),
-    ("header sizes", requests.heads),
-    ("body sizes", requests.bodies),
-    ("caching", answers.caching),
-    ("compression", answers.compression),
-    ("clock", answers.clock),
-    ("readiness", answers.ready),
-    ("HSTS", transport.hsts),
-    ("plain HTTP", transport.plain),
+    ("base_url", reachability.issuer),
+    ("endpoints", reachability.endpoints),
+    ("key set", response_checks.keys),
+    ("paths", request_checks.paths),
+    ("Authorization", request_checks.authorization),
+    ("DPoP", request_checks.dpop),
+    ("header sizes", request_checks.heads),
+    ("body sizes", request_checks.bodies),
+    ("caching", response_checks.caching),
+    ("compression", response_checks.compression),
+    ("clock", response_checks.clock),
+    ("readiness", response_checks.ready),
+    ("HSTS", tls_checks.hsts),
+    ("plain HTTP", tls_checks.plain),
 )
 _UNANSWERED: Final = "A request was not answered"
 _ENOUGH: Final = 3
@@ -75,10 +83,10 @@ def doctor(
     if where:
         found += _outside(where, ca)
     if chosen is not None:
-        found += [peers.look(chosen), *inside.look(chosen)]
+        found += [local_checks.look_at_peers(chosen), *local_checks.look(chosen)]
     if proxy is not None:
         text = _text(proxy)
-        found += [proxy_file.look(text), proxy_log.look(text)]
+        found += [proxy_configuration.look_at_failover(text), proxy_configuration.look_at_access_log(text)]
     (findings.tell_as_json if json else findings.tell)(where, found)
     if any(finding.verdict == "problem" for finding in found):
         raise typer.Exit(1)
@@ -90,22 +98,22 @@ def _text(file: Path) -> str:
 
 def _outside(url: str, authority: Path | None) -> list[Finding]:
     try:
-        origin = Origin(url, transport.trusting(authority))
+        origin = Origin(url, tls_checks.trusting(authority))
     except ValueError as error:
         output.fail(f"{error}.")
     except (OSError, ssl.SSLError) as error:
         output.fail(f"--ca {authority} cannot be read: {error}")
     found: list[Finding] = []
-    with suppress(NoAnswer):
-        found += _understood("certificate", lambda: list(transport.look(origin)))
+    with suppress(NoResponse):
+        found += _understood("certificate", lambda: list(tls_checks.look(origin)))
     if any(finding.about == "certificate" and finding.verdict == "problem" for finding in found):
-        origin = Origin(url, transport.unchecked())
-    first, there = reached.reach(origin)
+        origin = Origin(url, tls_checks.unchecked())
+    first, there = reachability.reach(origin)
     found.append(first)
     return found + (_checks(there) if there else [])
 
 
-def _checks(there: Reached) -> list[Finding]:
+def _checks(there: Deployment) -> list[Finding]:
     found: list[Finding] = []
     for about, check in CHECKS:
         found += _checked(about, check, there)
@@ -114,10 +122,10 @@ def _checks(there: Reached) -> list[Finding]:
     return found
 
 
-def _checked(about: str, check: Check, there: Reached) -> list[Finding]:
+def _checked(about: str, check: Check, there: Deployment) -> list[Finding]:
     try:
         return _understood(about, lambda: check(there))
-    except NoAnswer as error:
+    except NoResponse as error:
         change = "Change: look at the proxy's own log, and at the nodes'."
         return [findings.problem(about, findings.sentence(f"{_UNANSWERED}: {error}"), change)]
 
@@ -126,7 +134,7 @@ def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) 
     """What a look found. Raises NoAnswer; every other failure is a finding of its own."""
     try:
         said = look()
-    except NoAnswer:
+    except NoResponse:
         raise
     except Exception as error:  # noqa: BLE001 - whoever answered may have said anything
         seen = f"What was answered cannot be understood ({type(error).__name__})."

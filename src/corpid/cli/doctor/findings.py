@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.cli import output
-from corpid.directory.printable import printable
+from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

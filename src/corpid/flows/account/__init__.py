@@ -1,1 +1,1 @@
-"""A person's own account: signing in to it, its factors, sessions and language."""
+"""A person's own account: enrolment, recovery, factors, notifications."""

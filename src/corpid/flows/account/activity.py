@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.directory.access import Object, Person, authorise
-from corpid.directory.records import Entity
-from corpid.flows import browsers, sessions
-from corpid.flows.account.visits import event
+from corpid.flows.account.account_sessions import event
+from corpid.flows.authentication import browsers, sessions
+from corpid.rules.directory.access import Object, Person, authorise
+from corpid.rules.directory.records import Entity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.flows.account.visits import AccountVisit
+    from corpid.flows.account.account_sessions import AccountVisit
     from corpid.flows.caller import Caller
     from corpid.flows.provider import Provider
     from corpid.ports import AuditEntry, Session
-    from corpid.protocol.records import Client
+    from corpid.rules.oauth.records import Client
 
 _SIGN_INS: Final = 20
 _NAME_CHARACTERS: Final = 16

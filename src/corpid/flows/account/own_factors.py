@@ -1,47 +1,51 @@
-"""What a person signs in with, as they look after it themselves (D44, D45, D46).
-
-Each change is one conditional write, on a page that a fresh sign-in has opened; the person is told by letter, and
-where a factor was removed or replaced every other session of theirs ends with it.
-"""
+"""A person's own factors: passkeys, password, app and recovery codes (D44, D45, D46)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.directory.access import Object, Person, authorise
-from corpid.directory.password_rules import PasswordRefused
-from corpid.flows import held_factors, letters, password_checks, ways
-from corpid.flows.account import openings, visits
-from corpid.flows.sign_in import Rejected
+from corpid.flows import namespaces, notifications
+from corpid.flows.account import account_sessions, enrolment_secrets
+from corpid.flows.authentication import passkeys, password_checks, second_factor_methods
+from corpid.flows.authentication.interactions import StaleStep, fingerprint
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.jose.encoding import base64url
 from corpid.ports import FactorChange
-from corpid.protocol.totp import STEP_SECONDS
+from corpid.rules.authentication import person_factors, totp
+from corpid.rules.authentication.password_rules import PasswordRefused
+from corpid.rules.authentication.records import Passkey
+from corpid.rules.authentication.totp import STEP_SECONDS
+from corpid.rules.directory.access import Object, Person, authorise
+from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.directory.held_factors import HeldFactors
-    from corpid.flows.account.visits import AccountVisit
+    from corpid.flows.account.account_sessions import AccountVisit
     from corpid.flows.caller import Caller
-    from corpid.flows.letters import Notice
+    from corpid.flows.notifications import Notice
     from corpid.flows.provider import Provider
+    from corpid.rules.authentication.person_factors import HeldFactors
+    from corpid.rules.authentication.records import Credentials
 
 MEANWHILE: Final = phrase("Your sign-in was changed meanwhile, on another page. Look at it again.")
 
 
 async def of(provider: Provider, visit: AccountVisit) -> HeldFactors:
     """The factors of the person who sits here (D44, D45, D46)."""
-    return await held_factors.of(provider.registry, visit.user.user_id)
+    return await second_factor_methods.held_factors(provider.registry, visit.user.user_id)
 
 
 def go_with_password(provider: Provider, visit: AccountVisit, factors: HeldFactors) -> bool:
     """Whether there is anything that a password can be used with, whether or not there is one (D45)."""
-    return bool(ways.of(provider, visit.user, factors))
+    return bool(second_factor_methods.available(provider, visit.user, factors))
 
 
 def need_passkey(provider: Provider, visit: AccountVisit, factors: HeldFactors) -> bool:
     """Whether a person with these gets in, for good, by a passkey only (D45)."""
-    return not factors.can_sign_in_without_passkeys(mailed=ways.mails_codes(provider, visit.user))
+    return not factors.can_sign_in_without_passkeys(mailed=second_factor_methods.mails_codes(provider, visit.user))
 
 
 def app_used_at(factors: HeldFactors) -> int:
@@ -51,7 +55,7 @@ def app_used_at(factors: HeldFactors) -> int:
 
 async def change_password(provider: Provider, caller: Caller, visit: AccountVisit, *, password: str) -> None:
     """A new password. Raises Rejected, Throttled, TooOld, PasswordsBusy (D44, D47)."""
-    attempt = await openings.admit(provider, caller, visit)
+    attempt = await account_sessions.admit(provider, caller, visit)
     before = (await of(provider, visit)).credentials
     try:
         password_hash = await password_checks.chosen(provider, caller, attempt, visit.user, password)
@@ -59,7 +63,7 @@ async def change_password(provider: Provider, caller: Caller, visit: AccountVisi
         raise Rejected(refusal.sentence) from None
     after = before.with_password(password_hash, "user")
     change = FactorChange(before=before, after=after, end_sessions_but=visit.session.session_id)
-    await write(provider, caller, visit, change, "factors.password", letters.PASSWORD_CHANGED)
+    await write(provider, caller, visit, change, "factors.password", notifications.PASSWORD_CHANGED)
 
 
 async def write(
@@ -69,10 +73,187 @@ async def write(
 
     A session that has ended since the page was sent writes nothing. Source: D30, D45
     """
-    openings.require(visit, now=caller.now)
+    account_sessions.require(visit, now=caller.now)
     authorise(Person(user_id=visit.user.user_id), "write", Object(kind="credentials", user_id=change.after.user_id))
     change = msgspec.structs.replace(change, session_id=visit.session.session_id)
-    if not await provider.registry.factors.change(change, visits.event(caller, visit, action)):
+    if not await provider.registry.factors.change(change, account_sessions.event(caller, visit, action)):
         raise Rejected(MEANWHILE)
-    await openings.close(provider, caller, visit)
-    letters.tell(provider, visit.user, notice)
+    await account_sessions.close(provider, caller, visit)
+    notifications.notify(provider, visit.user, notice)
+
+
+def offered(provider: Provider) -> bool:
+    """Whether passkeys work here (D46)."""
+    return passkeys.offered(provider)
+
+
+def full(factors: HeldFactors) -> bool:
+    """Whether this person has as many passkeys as anybody may have (D46)."""
+    return len(factors.passkeys) >= PASSKEYS_PER_PERSON
+
+
+async def options(provider: Provider, visit: AccountVisit) -> str:
+    """The JSON that a page gives the browser to make a passkey; empty where passkeys do not work (D46)."""
+    return await passkeys.registration_options(provider, visit.user, visit.session.session_id)
+
+
+async def add(provider: Provider, caller: Caller, visit: AccountVisit, *, answer: str) -> None:
+    """A further passkey. Raises Rejected, StaleStep, Throttled and TooOld (WebAuthn §7.1, D46)."""
+    await account_sessions.admit(provider, caller, visit)
+    factors = await of(provider, visit)
+    if full(factors):
+        raise Rejected(
+            phrase("You have {passkeys} passkeys, which is as many as there can be.", passkeys=PASSKEYS_PER_PERSON)
+        )
+    made = await passkeys.newly_made(provider, caller, visit.session.session_id, answer=answer)
+    passkey = Passkey(
+        user_id=visit.user.user_id,
+        name=passkeys.given(provider, caller),
+        created_at=int(caller.now),
+        **msgspec.structs.asdict(made),
+    )
+    before = factors.credentials
+    change = FactorChange(before=before, after=before, add_passkey=passkey, passkeys_at_most=PASSKEYS_PER_PERSON)
+    await write(provider, caller, visit, change, "factors.add_passkey", notifications.PASSKEY_ADDED)
+
+
+async def rename(provider: Provider, caller: Caller, visit: AccountVisit, passkey: Passkey, *, name: str) -> None:
+    """Call a passkey something else. Raises Rejected, Throttled, TooOld and access.Forbidden (D46, D51)."""
+    await account_sessions.admit(provider, caller, visit)
+    renamed = msgspec.structs.replace(passkey, name=passkeys.chosen(name))
+    actor = Person(user_id=visit.user.user_id)
+    authorise(actor, "write", Object(kind="credentials", user_id=passkey.user_id))
+    event = account_sessions.event(caller, visit, "factors.rename_passkey")
+    if not await provider.registry.factors.rename_passkey(renamed, event):
+        raise Rejected(MEANWHILE)
+    await account_sessions.close(provider, caller, visit)
+
+
+async def remove(provider: Provider, caller: Caller, visit: AccountVisit, passkey: Passkey) -> None:
+    """Remove a passkey, if another way in is left: a passkey, or a password with a second factor that does not run out.
+
+    Raises Rejected, Throttled, TooOld and access.Forbidden. Source: D45, D46
+    """
+    await account_sessions.admit(provider, caller, visit)
+    authorise(Person(user_id=visit.user.user_id), "write", Object(kind="credentials", user_id=passkey.user_id))
+    factors = await of(provider, visit)
+    needed = need_passkey(provider, visit, factors)
+    if needed and len(factors.passkeys) == 1:
+        raise Rejected(phrase("This passkey is your only way in. Set up another one, or a password and an app, first."))
+    change = FactorChange(
+        before=factors.credentials,
+        after=factors.credentials,
+        remove_passkey=passkey.credential_id,
+        passkey_remains=needed,
+        end_sessions_but=visit.session.session_id,
+    )
+    await write(provider, caller, visit, change, "factors.remove_passkey", notifications.PASSKEY_REMOVED)
+
+
+Offered: TypeAlias = Literal["app", "codes"]
+_PURPOSE: Final = "account"
+
+
+async def offer(provider: Provider, caller: Caller, visit: AccountVisit, what: Offered) -> str:
+    """What stands for the app's key or the codes that this person is offered in this browser, for a day (D45)."""
+    credentials = await provider.registry.factors.credentials(visit.user.user_id)
+    kind, key, made = namespaces.ACCOUNT_OFFER, _offer_key(provider, visit, credentials, what), provider.new_id()
+    standing = await provider.transient.get(kind.name, key, now=caller.now)
+    if standing is None:
+        async with provider.transient.unit(caller.now) as unit:
+            first = await unit.add(kind.name, key, kind.seconds, made.encode())
+            standing = made.encode() if first else await unit.get(kind.name, key)
+    if standing is None:
+        raise StaleStep
+    return standing.decode()
+
+
+def _offer_key(provider: Provider, visit: AccountVisit, credentials: Credentials, what: Offered) -> bytes:
+    parts = (visit.browser.browser_id, credentials.user_id, base64url(fingerprint(credentials)), what)
+    return namespaces.key(namespaces.ACCOUNT_OFFER, provider.policy.base_url, *parts)
+
+
+async def _spend(
+    provider: Provider, caller: Caller, visit: AccountVisit, before: Credentials, what: Offered, shown: str
+) -> None:
+    async with provider.transient.unit(caller.now) as unit:
+        spent = await unit.take(namespaces.ACCOUNT_OFFER.name, _offer_key(provider, visit, before, what))
+    if spent != shown.encode():
+        raise StaleStep
+
+
+def app_secret(provider: Provider, shown: str) -> str:
+    """The secret (base32) of an offer. `own_keys.ring` was awaited before (D45)."""
+    return enrolment_secrets.app_secret(provider, _PURPOSE, shown)
+
+
+def codes(provider: Provider, shown: str) -> tuple[str, ...]:
+    """The recovery codes of an offer. `own_keys.ring` was awaited before (D45)."""
+    return enrolment_secrets.codes(provider, _PURPOSE, shown)
+
+
+async def set_up_app(provider: Provider, caller: Caller, visit: AccountVisit, *, code: str) -> None:
+    """A new app, which shows by its first code that it has the secret. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
+    await account_sessions.admit(provider, caller, visit)
+    shown = await offer(provider, caller, visit, "app")
+    secret = app_secret(provider, shown)
+    try:
+        step = totp.matching_step(secret, code, caller.now)
+    except totp.WrongCode:
+        raise Rejected(
+            phrase("This code is not right. Check that the app shows this account, then type its newest code.")
+        ) from None
+    before = (await of(provider, visit)).credentials
+    await _spend(provider, caller, visit, before, "app", shown)
+    after = before.with_app(secret, "user", step=step)
+    change = FactorChange(before=before, after=after, end_sessions_but=visit.session.session_id)
+    notice = notifications.APP_REPLACED if before.totp_secret else notifications.APP_ADDED
+    await write(provider, caller, visit, change, "factors.app", notice)
+
+
+async def remove_app(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
+    """Remove the app, if another way in is left that lasts. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
+    await account_sessions.admit(provider, caller, visit)
+    factors = await of(provider, visit)
+    before = factors.credentials
+    if not factors.app:
+        raise StaleStep
+    after = before.without_app("user")
+    needed = need_passkey(provider, visit, replace(factors, credentials=after))
+    if needed and not factors.passkeys:
+        raise Rejected(phrase("The app is part of your only way in. Add a passkey first."))
+    change = FactorChange(before=before, after=after, passkey_remains=needed, end_sessions_but=visit.session.session_id)
+    await write(provider, caller, visit, change, "factors.remove_app", notifications.APP_REMOVED)
+
+
+async def replace_codes(provider: Provider, caller: Caller, visit: AccountVisit, *, shown: str, kept: bool) -> None:
+    """Recovery codes that the person has kept replace those before. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
+    await account_sessions.admit(provider, caller, visit)
+    if shown != await offer(provider, caller, visit, "codes"):
+        raise StaleStep
+    if not kept:
+        raise Rejected(phrase("Keep the codes first, then say that you have done so."))
+    before, user_id = (await of(provider, visit)).credentials, visit.user.user_id
+    await _spend(provider, caller, visit, before, "codes", shown)
+    hashes = tuple(person_factors.hashed(user_id, code) for code in codes(provider, shown))
+    change = FactorChange(before=before, after=before, recovery_codes=hashes, end_sessions_but=visit.session.session_id)
+    await write(provider, caller, visit, change, "factors.recovery_codes", notifications.NEW_RECOVERY_CODES)
+
+
+async def remove_codes(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
+    """Remove the recovery codes that are left, if there is another way in. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
+    await account_sessions.admit(provider, caller, visit)
+    factors = await of(provider, visit)
+    if not factors.codes:
+        raise StaleStep
+    needed = need_passkey(provider, visit, factors)
+    if needed and not factors.passkeys:
+        raise Rejected(phrase("These codes are part of your only way in. Set up an app or a passkey first."))
+    change = FactorChange(
+        before=factors.credentials,
+        after=factors.credentials,
+        recovery_codes=(),
+        passkey_remains=needed,
+        end_sessions_but=visit.session.session_id,
+    )
+    await write(provider, caller, visit, change, "factors.remove_recovery_codes", notifications.RECOVERY_CODES_REMOVED)

@@ -1,1 +1,1 @@
-"""The pages of a person's own account."""
+"""The pages of the account and of an enrolment."""

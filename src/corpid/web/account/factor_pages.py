@@ -5,24 +5,23 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import own_factors, own_passkeys, own_second_factors
-from corpid.flows.interactions import StaleStep
-from corpid.protocol.limits import PASSKEYS_PER_PERSON
+from corpid.flows.account import own_factors
+from corpid.flows.authentication.interactions import StaleStep
+from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.texts import counted, phrase
-from corpid.web.account import views
-from corpid.web.account.turns import Gone, frame, moment, place
-from corpid.web.factors import app_key
-from corpid.web.factors.fields import AskPasskey
-from corpid.web.factors.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.frame import Link
+from corpid.web.account import app_key, views
+from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.account.page_context import Gone, account_path, frame, moment
+from corpid.web.pages.factor_fields import AskPasskey
+from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:
-    from corpid.directory.held_factors import HeldFactors
-    from corpid.directory.records import Passkey
+    from corpid.rules.authentication.person_factors import HeldFactors
+    from corpid.rules.authentication.records import Passkey
     from corpid.texts import Phrase
-    from corpid.web.account.turns import Turn
-    from corpid.web.endpoints import Desk
-    from corpid.web.views import View
+    from corpid.web.account.page_context import AccountContext
+    from corpid.web.context import WebContext
+    from corpid.web.pages.views import View
 
 _UP_TO_PASSKEYS: Final = phrase("Your passkeys")
 _REFERENCE_CHARACTERS: Final = 16
@@ -39,28 +38,28 @@ def reference(passkey: Passkey) -> str:
     return sha256(passkey.credential_id.encode()).hexdigest()[:_REFERENCE_CHARACTERS]
 
 
-async def _factors(turn: Turn) -> HeldFactors:
-    return await own_factors.of(turn.desk.provider, turn.visit)
+async def _factors(turn: AccountContext) -> HeldFactors:
+    return await own_factors.of(turn.context.provider, turn.visit)
 
 
-def _line(desk: Desk, passkey: Passkey) -> views.PasskeyLine:
+def _line(context: WebContext, passkey: Passkey) -> views.PasskeyLine:
     return views.PasskeyLine(
-        url=place(desk, f"passkey/{reference(passkey)}"),
+        url=account_path(context, f"passkey/{reference(passkey)}"),
         name=passkey.name,
-        made=moment(desk, passkey.created_at),
-        used=moment(desk, passkey.used_at) if passkey.used_at else None,
+        made=moment(context, passkey.created_at),
+        used=moment(context, passkey.used_at) if passkey.used_at else None,
         synced=passkey.synced,
     )
 
 
-async def passkeys(turn: Turn) -> View:
+async def passkeys(turn: AccountContext) -> View:
     """The passkeys of a person (D46)."""
-    desk, factors = turn.desk, await _factors(turn)
-    works, full = own_passkeys.offered(desk.provider), own_passkeys.full(factors)
+    context, factors = turn.context, await _factors(turn)
+    works, full = own_factors.offered(context.provider), own_factors.full(factors)
     return views.Passkeys(
         frame=frame(turn),
-        passkeys=tuple(_line(desk, each) for each in factors.passkeys),
-        add=place(desk, "new-passkey") if works and not full else "",
+        passkeys=tuple(_line(context, each) for each in factors.passkeys),
+        add=account_path(context, "new-passkey") if works and not full else "",
         full=phrase("You have {passkeys} passkeys, which is as many as there can be.", passkeys=PASSKEYS_PER_PERSON)
         if full
         else None,
@@ -68,28 +67,28 @@ async def passkeys(turn: Turn) -> View:
     )
 
 
-def _up_to_passkeys(desk: Desk) -> Link:
-    return Link(url=place(desk, "passkeys"), text=_UP_TO_PASSKEYS)
+def _up_to_passkeys(context: WebContext) -> Link:
+    return Link(url=account_path(context, "passkeys"), text=_UP_TO_PASSKEYS)
 
 
-async def new_passkey(turn: Turn) -> View:
+async def new_passkey(turn: AccountContext) -> View:
     """Where a passkey is made (D46). Raises Gone where they do not work, StaleStep where there are enough."""
-    desk = turn.desk
-    if not own_passkeys.offered(desk.provider):
+    context = turn.context
+    if not own_factors.offered(context.provider):
         raise Gone
-    if own_passkeys.full(await _factors(turn)):
+    if own_factors.full(await _factors(turn)):
         raise StaleStep
     return views.AddPasskey(
-        frame=frame(turn, up=_up_to_passkeys(desk)),
+        frame=frame(turn, up=_up_to_passkeys(context)),
         passkey=AskPasskey(
-            action=place(desk, "new-passkey"), options=await own_passkeys.options(desk.provider, turn.visit)
+            action=account_path(context, "new-passkey"), options=await own_factors.options(context.provider, turn.visit)
         ),
         notes=turn.notes,
         errors=turn.errors,
     )
 
 
-async def this_passkey(turn: Turn) -> Passkey:
+async def this_passkey(turn: AccountContext) -> Passkey:
     """The passkey that the page is about. Raises Gone where it is not this person's, or not there (D46)."""
     named = turn.page.partition("/")[2]
     found = next((each for each in (await _factors(turn)).passkeys if reference(each) == named), None)
@@ -98,13 +97,13 @@ async def this_passkey(turn: Turn) -> Passkey:
     return found
 
 
-async def passkey(turn: Turn) -> View:
+async def passkey(turn: AccountContext) -> View:
     """One passkey, which can be renamed and removed (D46)."""
-    desk, shown = turn.desk, await this_passkey(turn)
+    context, shown = turn.context, await this_passkey(turn)
     return views.Passkey(
-        frame=frame(turn, up=_up_to_passkeys(desk)),
-        action=place(desk, turn.page),
-        passkey=_line(desk, shown),
+        frame=frame(turn, up=_up_to_passkeys(context)),
+        action=account_path(context, turn.page),
+        passkey=_line(context, shown),
         heading=phrase("{name}", name=shown.name),
         typed=turn.form.get("name", shown.name),
         notes=turn.notes,
@@ -112,54 +111,56 @@ async def passkey(turn: Turn) -> View:
     )
 
 
-async def password(turn: Turn) -> View:
+async def password(turn: AccountContext) -> View:
     """Choosing a new password (D44)."""
     factors = await _factors(turn)
     return ChoosePassword(
         frame=frame(turn),
-        action=place(turn.desk, "password"),
+        action=account_path(turn.context, "password"),
         heading=phrase("Choose a new password") if factors.password else phrase("Choose a password"),
         user_name=turn.visit.user.user_name,
         notes=(
             *turn.notes,
-            *(() if own_factors.go_with_password(turn.desk.provider, turn.visit, factors) else (_PASSWORD_ALONE,)),
+            *(() if own_factors.go_with_password(turn.context.provider, turn.visit, factors) else (_PASSWORD_ALONE,)),
         ),
         errors=turn.errors,
     )
 
 
-def _notes(turn: Turn, factors: HeldFactors, alone: Phrase) -> tuple[Phrase, ...]:
+def _notes(turn: AccountContext, factors: HeldFactors, alone: Phrase) -> tuple[Phrase, ...]:
     return (*turn.notes, *(() if factors.password else (alone,)))
 
 
-async def app(turn: Turn) -> View:
+async def app(turn: AccountContext) -> View:
     """Setting up an app, which may replace another one (D45)."""
-    desk, factors = turn.desk, await _factors(turn)
-    shown = await own_second_factors.offer(desk.provider, turn.who, turn.visit, "app")
-    secret = own_second_factors.app_secret(desk.provider, shown)
+    context, factors = turn.context, await _factors(turn)
+    shown = await own_factors.offer(context.provider, turn.who, turn.visit, "app")
+    secret = own_factors.app_secret(context.provider, shown)
     return SetUpApp(
         frame=frame(turn),
-        action=place(desk, "app"),
-        picture=place(desk, "app/qr.svg"),
+        action=account_path(context, "app"),
+        picture=account_path(context, "app/qr.svg"),
         app_link=_app_link(turn, secret),
         secret=app_key.grouped(secret),
         notes=(*_notes(turn, factors, _APP_ALONE), *((_REPLACED,) if factors.app else ())),
-        remove=Link(url=place(desk, "remove-app"), text=phrase("Remove the app you have now")) if factors.app else None,
+        remove=Link(url=account_path(context, "remove-app"), text=phrase("Remove the app you have now"))
+        if factors.app
+        else None,
         errors=turn.errors,
     )
 
 
-async def app_link(turn: Turn) -> str:
+async def app_link(turn: AccountContext) -> str:
     """What the QR code says (D45)."""
-    shown = await own_second_factors.offer(turn.desk.provider, turn.who, turn.visit, "app")
-    return _app_link(turn, own_second_factors.app_secret(turn.desk.provider, shown))
+    shown = await own_factors.offer(turn.context.provider, turn.who, turn.visit, "app")
+    return _app_link(turn, own_factors.app_secret(turn.context.provider, shown))
 
 
-def _app_link(turn: Turn, secret: str) -> str:
-    return app_key.link(turn.desk, turn.visit.user, secret)
+def _app_link(turn: AccountContext, secret: str) -> str:
+    return app_key.link(turn.context, turn.visit.user, secret)
 
 
-async def remove_app(turn: Turn) -> View:
+async def remove_app(turn: AccountContext) -> View:
     """Asks before the app goes (D45). Raises StaleStep where there is none."""
     factors = await _factors(turn)
     if not factors.app:
@@ -167,41 +168,41 @@ async def remove_app(turn: Turn) -> View:
     used_at = own_factors.app_used_at(factors)
     return views.Remove(
         frame=frame(turn),
-        action=place(turn.desk, "remove-app"),
+        action=account_path(turn.context, "remove-app"),
         heading=phrase("Remove the authenticator app?"),
         told=phrase("Its codes no longer work then, and you are signed out everywhere else."),
-        used=moment(turn.desk, used_at) if used_at else None,
+        used=moment(turn.context, used_at) if used_at else None,
         button=phrase("Remove the app"),
         notes=turn.notes,
         errors=turn.errors,
     )
 
 
-async def codes(turn: Turn) -> View:
+async def codes(turn: AccountContext) -> View:
     """New recovery codes; they stay the same until they are kept (D45)."""
-    desk, factors = turn.desk, await _factors(turn)
-    shown = await own_second_factors.offer(desk.provider, turn.who, turn.visit, "codes")
+    context, factors = turn.context, await _factors(turn)
+    shown = await own_factors.offer(context.provider, turn.who, turn.visit, "codes")
     return KeepCodes(
         frame=frame(turn, step_name=shown),
-        action=place(desk, "codes"),
-        codes=own_second_factors.codes(desk.provider, shown),
+        action=account_path(context, "codes"),
+        codes=own_factors.codes(context.provider, shown),
         replaces=factors.codes > 0,
         notes=_notes(turn, factors, _CODES_ALONE),
-        remove=Link(url=place(desk, "remove-codes"), text=phrase("Remove the codes you have now"))
+        remove=Link(url=account_path(context, "remove-codes"), text=phrase("Remove the codes you have now"))
         if factors.codes
         else None,
         errors=turn.errors,
     )
 
 
-async def remove_codes(turn: Turn) -> View:
+async def remove_codes(turn: AccountContext) -> View:
     """Asks before the recovery codes go (D45). Raises StaleStep where there is none."""
     left = (await _factors(turn)).codes
     if not left:
         raise StaleStep
     return views.Remove(
         frame=frame(turn),
-        action=place(turn.desk, "remove-codes"),
+        action=account_path(turn.context, "remove-codes"),
         heading=phrase("Remove your recovery codes?"),
         told=counted(
             left,

@@ -6,20 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import activity, own_factors, own_passkeys, own_second_factors
-from corpid.flows.sign_in import Rejected
+from corpid.flows.account import activity, own_factors
+from corpid.flows.authentication.sign_in import Rejected
 from corpid.texts import phrase
-from corpid.web.account import factor_pages, pages
-from corpid.web.factors import app_key
-from corpid.web.languages import LANGUAGES
+from corpid.web.account import app_key, factor_pages, pages
+from corpid.web.pages.translations import LANGUAGES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.responses import Response
 
-    from corpid.web.account.turns import Turn
-    from corpid.web.views import View
+    from corpid.web.account.page_context import AccountContext
+    from corpid.web.pages.views import View
 
 FIELDS: Final = frozenset(
     {
@@ -34,8 +33,8 @@ _PASSKEY: Final = re.compile(r"passkey/[0-9a-f]{16}")
 class Page:
     """What a page shows, what its form submits, and where that leads."""
 
-    view: Callable[[Turn], Awaitable[View | Response]]
-    submit: Callable[[Turn], Awaitable[None]] | None = None
+    view: Callable[[AccountContext], Awaitable[View | Response]]
+    submit: Callable[[AccountContext], Awaitable[None]] | None = None
     leads_to: str = ""
     says: str = ""
     """the field that its errors stand beside; empty: the page as a whole"""
@@ -45,58 +44,58 @@ class Page:
     """the page that it stands in, which is opened in its place"""
 
 
-async def _add_passkey(turn: Turn) -> None:
-    await own_passkeys.add(turn.desk.provider, turn.who, turn.visit, answer=turn.form.get("passkey", ""))
+async def _add_passkey(turn: AccountContext) -> None:
+    await own_factors.add(turn.context.provider, turn.who, turn.visit, answer=turn.form.get("passkey", ""))
 
 
-async def _change_passkey(turn: Turn) -> None:
-    provider, who, visit = turn.desk.provider, turn.who, turn.visit
+async def _change_passkey(turn: AccountContext) -> None:
+    provider, who, visit = turn.context.provider, turn.who, turn.visit
     shown = await factor_pages.this_passkey(turn)
     if turn.form.get("decision") == "remove":
-        await own_passkeys.remove(provider, who, visit, shown)
+        await own_factors.remove(provider, who, visit, shown)
     else:
-        await own_passkeys.rename(provider, who, visit, shown, name=turn.form.get("name", ""))
+        await own_factors.rename(provider, who, visit, shown, name=turn.form.get("name", ""))
 
 
-async def _qr_code(turn: Turn) -> Response:
+async def _qr_code(turn: AccountContext) -> Response:
     return app_key.picture(await factor_pages.app_link(turn))
 
 
-async def _set_up_app(turn: Turn) -> None:
-    await own_second_factors.set_up_app(turn.desk.provider, turn.who, turn.visit, code=turn.form.get("code", ""))
+async def _set_up_app(turn: AccountContext) -> None:
+    await own_factors.set_up_app(turn.context.provider, turn.who, turn.visit, code=turn.form.get("code", ""))
 
 
-async def _remove_app(turn: Turn) -> None:
-    await own_second_factors.remove_app(turn.desk.provider, turn.who, turn.visit)
+async def _remove_app(turn: AccountContext) -> None:
+    await own_factors.remove_app(turn.context.provider, turn.who, turn.visit)
 
 
-async def _change_password(turn: Turn) -> None:
+async def _change_password(turn: AccountContext) -> None:
     password = turn.form.get("password", "")
-    await own_factors.change_password(turn.desk.provider, turn.who, turn.visit, password=password)
+    await own_factors.change_password(turn.context.provider, turn.who, turn.visit, password=password)
 
 
-async def _replace_codes(turn: Turn) -> None:
+async def _replace_codes(turn: AccountContext) -> None:
     shown, kept = turn.form.get("step", ""), turn.form.get("kept") == "yes"
-    await own_second_factors.replace_codes(turn.desk.provider, turn.who, turn.visit, shown=shown, kept=kept)
+    await own_factors.replace_codes(turn.context.provider, turn.who, turn.visit, shown=shown, kept=kept)
 
 
-async def _remove_codes(turn: Turn) -> None:
-    await own_second_factors.remove_codes(turn.desk.provider, turn.who, turn.visit)
+async def _remove_codes(turn: AccountContext) -> None:
+    await own_factors.remove_codes(turn.context.provider, turn.who, turn.visit)
 
 
-async def _end(turn: Turn) -> None:
-    provider, who, visit = turn.desk.provider, turn.who, turn.visit
+async def _end(turn: AccountContext) -> None:
+    provider, who, visit = turn.context.provider, turn.who, turn.visit
     if turn.form.get("decision") == "others":
         await activity.end_others(provider, who, visit)
     else:
         await activity.end(provider, who, visit, name=turn.form.get("browser", ""))
 
 
-async def _choose_language(turn: Turn) -> None:
+async def _choose_language(turn: AccountContext) -> None:
     wanted = turn.form.get("language", "")
     if wanted not in {each.tag for each in LANGUAGES}:
         raise Rejected(phrase("Choose a language."))
-    await activity.choose_language(turn.desk.provider, turn.who, turn.visit, language=wanted)
+    await activity.choose_language(turn.context.provider, turn.who, turn.visit, language=wanted)
 
 
 _ONE_PASSKEY: Final = Page(

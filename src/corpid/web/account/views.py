@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from corpid.texts import Phrase, phrase
-from corpid.web.frame import FormView, PageView
+from corpid.web.pages.layout import FormView, PageView
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from corpid.web.factors.fields import AskPasskey
+    from corpid.web.pages.factor_fields import AskPasskey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,0 @@
-"""What lives for minutes, on Redis or Valkey. `transient.open_valkey` is the way in."""

@@ -1,0 +1,238 @@
+"""Checks of a node's own settings, engines and connections."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import datetime
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from corpid import engines
+from corpid.cli.doctor.findings import Finding, ok, problem, sentence, warning
+from corpid.ports import StoreUnavailable
+from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.rules.oauth.client_registration import pkce_optional
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.settings.checks import is_local
+from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME, EncryptionError
+from corpid.stores.sql import examination as database
+from corpid.stores.sql.schema_errors import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from corpid.settings import Settings
+
+    Address = IPv4Address | IPv6Address
+    from corpid.rules.oauth.records import Client
+    from corpid.stores.valkey.examination import ExaminedValkey
+
+_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_LISTENS: Final = "0A"
+
+
+def look_at_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Finding:
+    """Whether those who connect are the proxies that are trusted; ask just after requests came through them (D47)."""
+    about = "callers' addresses"
+    change = "Change: name the addresses from which the proxy connects in trusted_proxies."
+    if not settings.trusted_proxies and settings.tls_certificate is None:
+        return warning(about, "No proxy is trusted: behind one, all callers have one address.", change)
+    entries = [entry for table in tables for entry in _entries(table)]
+    if not settings.trusted_proxies:
+        return ok(about, "CorpID speaks TLS itself, and callers' addresses are those of their connections.")
+    if not any(port == settings.port and state == _LISTENS for port, _, state in entries):
+        seen = f"Nothing listens on port {settings.port} of this machine, so who connects cannot be seen."
+        return warning(about, seen, "Change: run this on a node, with its settings.")
+    peers = {peer for port, peer, state in entries if port == settings.port and state != _LISTENS}
+    foreign = {peer for peer in peers if not any(peer in network for network in settings.trusted_proxies)}
+    return _peer_finding(about, change, peers, foreign)
+
+
+def _peer_finding(about: str, change: str, peers: set[Address], foreign: set[Address]) -> Finding:
+    shown = ", ".join(sorted(map(str, foreign)))
+    if not peers:
+        seen = "No connection of a proxy was open or had just been, so its address cannot be seen."
+        return warning(about, seen, "Change: run this again, or look at `address` in the log: it must be the caller's.")
+    if foreign == peers:
+        seen = f"Connections come from {shown}, which is not trusted: all callers have that one address."
+        return problem(about, seen, change)
+    if foreign:
+        return warning(
+            about, f"Connections come from {shown}, too, which is not trusted.", f"{change[:-1]}, if it is one."
+        )
+    return ok(about, "Connections come from trusted proxies only, whose word is taken for who calls.")
+
+
+def _entries(table: Path) -> Iterator[tuple[int, Address, str]]:
+    """Local port, remote address and state of each connection."""
+    try:
+        lines = table.read_text(encoding="ascii").splitlines()[1:]
+    except OSError:
+        return
+    for line in lines:
+        _, local, remote, state, *_ = line.split()
+        yield int(local.rpartition(":")[2], 16), _address(remote.partition(":")[0]), state
+
+
+def _address(text: str) -> Address:
+    """Words of four bytes, each in this machine's order; an IPv4 address inside of IPv6 is that address."""
+    raw = bytes.fromhex(text)
+    ordered = b"".join(raw[at : at + 4][::-1] for at in range(0, len(raw), 4))
+    address = ip_address(ordered)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+_DAY: Final = 86_400
+OLD_KEY_DAYS: Final = 400
+"""a key is rotated once a year; this is when somebody is told that it was not (alert CorpidSigningKeyOld)"""
+_OLDEST_RUN: Final = 15
+"""of PostgreSQL"""
+_PLENTY: Final = 0.8
+"""of maxmemory"""
+
+
+def look(settings: Settings) -> Iterator[Finding]:
+    """Everything that can be told without asking the nodes."""
+    yield from _chosen(settings)
+    yield _key_encryption_key(settings)
+    yield from _database(settings)
+    if settings.transient_url:
+        yield from _redis(settings)
+
+
+def _chosen(settings: Settings) -> Iterator[Finding]:
+    parts = urlsplit(settings.base_url)
+    found: list[Finding] = []
+    if settings.developer_mode:
+        change = "Change: leave developer_mode out wherever others than yourself sign in."
+        found.append(warning("developer_mode", "It is on: rules are lifted.", change))
+    elif is_local(parts.hostname or ""):
+        change = "Change: set base_url to the URL that callers use."
+        found.append(warning("base_url's host", f"base_url is {settings.base_url}, for this machine only.", change))
+    elif parts.scheme != "https":
+        change = "Change: let the proxy speak TLS, and base_url begin with https://."
+        found.append(problem("base_url's scheme", "base_url is http: codes and tokens travel in the open.", change))
+    if settings.trusted_proxies and not settings.drain_delay_seconds:
+        change = "Change: set drain_delay_seconds to more than the proxy needs to notice what /readyz says, such as 5."
+        found.append(warning("drain_delay_seconds", "It is 0: requests may fail while a node restarts.", change))
+    if settings.transient_url and settings.sqlite_path is not None:
+        change = "Change: set database_url to a PostgreSQL, or leave transient_url out."
+        found.append(
+            warning("engines", "Redis or Valkey beside SQLite: further nodes could not share the database.", change)
+        )
+    if settings.metrics_address.startswith(("0.0.0.0:", "[::]:")):
+        change = "Change: name the address of the network in which Prometheus asks."
+        found.append(warning("metrics_address", "Metrics are told on every address.", change))
+    yield from found or [ok("settings", "Nothing in them looks wrong.")]
+
+
+def _key_encryption_key(settings: Settings) -> Finding:
+    about = "key-encryption key"
+    made = settings.data_dir / EMBEDDED_KEY_NAME
+    named = settings.key_encryption_key or settings.key_encryption_key_file
+    if settings.is_embedded and not named and not made.exists():
+        return ok(about, f"The first start makes one, {made}.")
+    try:
+        engines.secret_cipher(settings)
+    except (engines.StartError, EncryptionError) as error:
+        return problem(about, sentence(error), "Change: give every node the same key, in a file of its user's alone.")
+    if settings.key_encryption_key is not None:
+        change = "Change: put it in a file (mode 0600) and name that in key_encryption_key_file."
+        return warning(about, "It is a variable of the environment, which other programs may see.", change)
+    return ok(about, "It is there, and its file is its owner's alone.")
+
+
+def _database(settings: Settings) -> Iterator[Finding]:
+    try:
+        found = database.examine(settings.database_url, clock=time.time)
+    except SchemaError as error:
+        yield problem("database", sentence(error))
+        return
+    seen = f"{found.engine} {found.version} at {found.place}"
+    if found.engine == "PostgreSQL" and int(found.version.split(".")[0]) < _OLDEST_RUN:
+        yield warning("database", f"{seen}.", f"Change: {_OLDEST_RUN} is the oldest that CorpID is run with.")
+    elif found.apart > CLOCKS_APART_SECONDS:
+        change = "Change: synchronise the clocks (NTP)."
+        yield problem("database", f"{seen}, whose clock is {found.apart:.0f} s off this machine's.", change)
+    else:
+        yield ok("database", f"{seen}.")
+    yield _schema(found.older, found.now, found.later)
+    yield from _pkce(settings, found.pkce_optional)
+    yield _keys([(key.kid, key.active_from, key.retired_at) for key in found.keys])
+
+
+def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:
+    if older:
+        return problem("schema", sentence(older))
+    if now:
+        return warning("schema", f"Not done yet: {'; '.join(now)}.", "Change: run `corpid migrate`.")
+    if later:
+        change = "Change: run `corpid migrate --contract` once every node has this version."
+        return warning("schema", f"Left for later: {'; '.join(later)}.", change)
+    return ok("schema", "It is that of this version.")
+
+
+def _keys(keys: list[tuple[str, int, int | None]]) -> Finding:
+    now = time.time()
+    signing = [(begun, kid) for kid, begun, ends in keys if begun <= now and (ends is None or ends > now)]
+    if not signing:
+        change = "Change: start a node, which makes the first key, or run `corpid key rotate`."
+        return problem("signing keys", "No key signs now.", change)
+    since, kid = max(signing)
+    days = (now - since) / _DAY
+    seen = f"{kid} has signed for {days:.0f} days."
+    if days > OLD_KEY_DAYS:
+        return warning("signing keys", seen, "Change: run `corpid key rotate`, once a year.")
+    return ok("signing keys", seen)
+
+
+def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Finding]:
+    """Who may leave PKCE out today, in a generation that is served and allows it."""
+    today = datetime.now(settings.timezone).date().isoformat()
+    allowing = [generation for name in settings.generations if (generation := GENERATIONS[name]).pkce_optional]
+    found = [one.client_id for one in registered if any(pkce_optional(one, each, today) for each in allowing)]
+    if found:
+        change = (
+            "Change: register pkce required, or the last day as pkce_optional_until, as soon as they send a challenge."
+        )
+        who = f"{', '.join(found)} may leave it out (pkce optional)"
+        seen = f"{who}. A request with neither code_challenge nor nonce does not meet RFC 9700 2.1.1."
+        yield warning("PKCE", seen, change)
+    elif allowing:
+        yield ok("PKCE", "No client may leave it out.")
+
+
+def _redis(settings: Settings) -> Iterator[Finding]:
+    """One finding, or one for each primary of a cluster; under the name that the setting uses."""
+    # The driver is loaded by those who use it.
+    from corpid.stores.valkey import examination  # noqa: PLC0415
+
+    name = "Valkey" if settings.transient_url.startswith("valkey") else "Redis"
+    try:
+        engines_seen = asyncio.run(examination.examine(settings.transient_url))
+    except StoreUnavailable as error:
+        yield problem(name, sentence(error))
+        return
+    for number, seen in enumerate(engines_seen, start=1):
+        about = name if len(engines_seen) == 1 else f"{name}, primary {number}"
+        yield problem(about, sentence(seen)) if isinstance(seen, StoreUnavailable) else _judged(about, seen)
+
+
+def _judged(about: str, found: ExaminedValkey) -> Finding:
+    kept = (
+        "appendonly file" if found.appends else f"snapshots (save {found.saves})" if found.saves else "no persistence"
+    )
+    seen = (
+        f"{found.engine} {found.version} at {found.place}, noeviction, {kept}: when it restarts, sign-ins that "
+        "are under way begin again, and for about 45 s callers make new proofs."
+    )
+    if found.last_save_failed:
+        change = "Change: look at its log; it may stop taking writes (stop-writes-on-bgsave-error)."
+        return problem(about, f"{seen} Its last snapshot failed.", change)
+    if found.most and found.used > _PLENTY * found.most:
+        return warning(about, f"{seen} It is {found.used / found.most:.0%} full.", "Change: raise its maxmemory.")
+    return ok(about, seen)

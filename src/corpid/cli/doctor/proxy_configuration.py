@@ -1,0 +1,201 @@
+"""Checks of a proxy's configuration: failover, and what its access log holds (D48)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from corpid.cli.doctor.findings import Finding, ok, problem, warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_TOKEN: Final = re.compile(
+    r"""#[^\n]*|(?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<mark>[;{}])|(?P<word>(?:\\.|\$\{\w+\}|[^\s;{}])+)""",
+    re.DOTALL,
+)
+
+
+class Directive(NamedTuple):
+    """`words` are its name and parameters, without quotes; `block` is None if it ends with a semicolon."""
+
+    words: tuple[str, ...]
+    block: list[Directive] | None
+
+    @property
+    def name(self) -> str:
+        """The first word; empty if there is none."""
+        return self.words[0] if self.words else ""
+
+
+def parse(text: str) -> list[Directive]:
+    """The directives of a file; what cannot be understood is passed over, since nginx itself will say so."""
+    levels: list[list[Directive]] = [[]]
+    words: list[str] = []
+    for token in _TOKEN.finditer(text):
+        mark = token["mark"]
+        if token["quoted"] is not None:
+            words.append(token["quoted"][1:-1])
+        elif token["word"] is not None:
+            words.append(token["word"])
+        elif mark == ";":
+            levels[-1].append(Directive(tuple(words), None))
+        elif mark == "{":
+            block: list[Directive] = []
+            levels[-1].append(Directive(tuple(words), block))
+            levels.append(block)
+        elif mark == "}" and len(levels) > 1:
+            levels.pop()
+        if mark is not None:
+            words = []
+    return levels[0]
+
+
+def every(directives: list[Directive]) -> Iterator[Directive]:
+    """The directives and all within them."""
+    waiting = list(reversed(directives))
+    while waiting:
+        directive = waiting.pop()
+        yield directive
+        waiting.extend(reversed(directive.block or []))
+
+
+_ABOUT: Final = "access log"
+_MASKED: Final = "enrol"
+"""what a pattern that masks the links of before has in it"""
+_QUERY: Final = "query"
+_PATH: Final = "path"
+_UNKNOWN: Final = "unknown"
+
+_VARIABLE: Final = re.compile(r"\$\{?(\w+)")
+_VARIABLES: Final = {
+    **dict.fromkeys(("request", "request_uri", "args", "query_string", "http_referer"), _QUERY),
+    **dict.fromkeys(("uri", "document_uri", "request_filename"), _PATH),
+}
+_COMBINED: Final = "$request $http_referer"
+"""what nginx writes if nothing else is said, as far as it matters here"""
+
+_COMMENT: Final = re.compile(r"(?<!\S)#.*")
+_HAPROXY: Final = re.compile(r"^\s*(?:frontend|listen|defaults|backend)\b", re.MULTILINE)
+_FORMAT: Final = re.compile(r"^\s*(?:error-)?log-format(?:-sd)?\s+(.+)$", re.MULTILINE)
+_STANDARD: Final = re.compile(r"^\s*option\s+https?log\b", re.MULTILINE)
+_TAG: Final = re.compile(r"%(?:\{[^}]*\})?(\[[^\]]*\]|[A-Za-z]+)")
+_TAGS: Final = {"r": _QUERY, "HU": _QUERY, "HQ": _QUERY, "HP": _PATH, "HPO": _PATH}
+_SET: Final = re.compile(r"\bset-var\(([\w.]+)[^)]*\)\s+(.+)$", re.MULTILINE)
+_VAR: Final = re.compile(r"\bvar\(([\w.]+)")
+_EXPRESSIONS: Final = {
+    _QUERY: re.compile(r"\b(?:query|url|url_param|urlp|pathq|baseq|capture\.req\.uri|referer)\b", re.IGNORECASE),
+    _PATH: re.compile(r"\b(?:path|base)\b"),
+}
+
+
+def look_at_access_log(text: str) -> Finding:
+    """Whether the log holds query strings, or the whole path of a link as it went out before (D48)."""
+    directives = parse(text)
+    servers = list(_servers(directives, []))
+    if servers:
+        where, found = "nginx", _of_nginx(directives, servers)
+    elif _HAPROXY.search(text):
+        where, found = "HAProxy", _of_haproxy(_COMMENT.sub("", text))
+    else:
+        where, found = "the proxy", {_UNKNOWN}
+    return _judged(found, "deploy/haproxy/haproxy.cfg" if where == "HAProxy" else "deploy/nginx/corpid.conf")
+
+
+def _judged(found: set[str], example: str) -> Finding:
+    if _QUERY in found:
+        seen = "Query strings or referrers are logged: they hold what relying parties send, and who signs in where."
+        return problem(_ABOUT, seen, f"Change: log the path alone, on port 80 too, as {example} does.")
+    if _PATH in found:
+        seen = "Paths are logged whole: the secrets of links that went out before they had it in the fragment, too."
+        return warning(_ABOUT, seen, f"Change: mask what follows /enrol/, as {example} does.")
+    if _UNKNOWN in found:
+        seen = "A log format is not in this file, or none is."
+        return warning(_ABOUT, seen, f"Change: look whether it holds query strings; {example} shows one that does not.")
+    return ok(_ABOUT, "Neither query strings nor secrets in paths are logged.")
+
+
+def _servers(directives: list[Directive], inherited: list[Directive]) -> Iterator[tuple[Directive, list[Directive]]]:
+    """Every server that leads somewhere, and the logs that it has or inherits."""
+    logs = [each for each in directives if each.name == "access_log"] or inherited
+    for each in directives:
+        if each.block is None:
+            continue
+        if each.name != "server":
+            yield from _servers(each.block, logs)
+            continue
+        within = list(every(each.block))
+        if any(one.name in ("proxy_pass", "return", "rewrite") for one in within):
+            own = [one for one in each.block if one.name == "access_log"] or logs
+            yield each, own + [one for one in within if one.name == "access_log" and one not in own]
+
+
+def _of_nginx(directives: list[Directive], servers: list[tuple[Directive, list[Directive]]]) -> set[str]:
+    everything = list(every(directives))
+    formats = {
+        each.words[1]: "".join(each.words[2:])
+        for each in everything
+        if each.name == "log_format" and len(each.words) > 2
+    }
+    maps = {each.words[2].lstrip("$"): each for each in everything if each.name == "map" and len(each.words) == 3}
+    found: set[str] = set()
+    for _, logs in servers:
+        for words in [each.words for each in logs] or [("access_log", "")]:
+            if words[1:2] == ("off",):
+                continue
+            name = words[2] if len(words) > 2 and "=" not in words[2] else "combined"
+            text = formats.get(name, _COMBINED if name == "combined" else "")
+            found |= _of_variables(text, maps, frozenset()) if text else {_UNKNOWN}
+    return found
+
+
+def _of_variables(text: str, maps: Mapping[str, Directive], met: frozenset[str]) -> set[str]:
+    found: set[str] = set()
+    for name in set(_VARIABLE.findall(text)) - met:
+        if name in maps:
+            entries = maps[name].block or []
+            values = " ".join(word for entry in entries for word in entry.words[1:])
+            within = _of_variables(values, maps, met | {name})
+            masked = any(_MASKED in entry.name.lower() for entry in entries)
+            found |= within - {_PATH} if masked else within
+        elif name in _VARIABLES or name.startswith("arg_"):
+            found.add(_VARIABLES.get(name, _QUERY))
+    return found
+
+
+def _of_haproxy(text: str) -> set[str]:
+    found = {_QUERY} if _STANDARD.search(text) else set()
+    variables: dict[str, str] = {}
+    for name, expression in _SET.findall(text):
+        variables[name] = f"{variables.get(name, '')} {expression}"
+    for written in _FORMAT.findall(text):
+        for tag in _TAG.findall(written):
+            found |= _of_expression(tag, variables) if tag.startswith("[") else {_TAGS.get(tag, "")} - {""}
+    return found
+
+
+def _of_expression(expression: str, variables: Mapping[str, str]) -> set[str]:
+    whole = " ".join([expression, *(variables.get(name, "") for name in _VAR.findall(expression))])
+    found = {kind for kind, pattern in _EXPRESSIONS.items() if pattern.search(_VAR.sub("", whole))}
+    return found - {_PATH} if _MASKED in whole.lower() else found
+
+
+_NGINX: Final = re.compile(r"\bproxy_next_upstream\s[^;]*\bnon_idempotent\b")
+_HAPROXY_DIRECTIVE: Final = re.compile(r"^\s*retry-on\s+(.+)$", re.MULTILINE)
+_NO_POST: Final = re.compile(r"\bdisable-l7-retry\b.*\bMETH_POST\b")
+_NEVER_SENT: Final = frozenset({"none", "conn-failure"})
+_TRAILING_COMMENT: Final = re.compile(r"#.*")
+
+
+def look_at_failover(text: str) -> Finding:
+    """Whether requests that were sent are sent again: what they carry is spent by the first (RFC 9449 §11.1, D7, D8)."""
+    told = _TRAILING_COMMENT.sub("", text)
+    about = "retries"
+    if _NGINX.search(told):
+        seen = "proxy_next_upstream has non_idempotent: a POST is sent again, with a proof and a code that are spent."
+        return problem(about, seen, "Change: take non_idempotent away.")
+    reasons = {reason for line in _HAPROXY_DIRECTIVE.findall(told) for reason in line.split()}
+    if reasons - _NEVER_SENT and not _NO_POST.search(told):
+        seen = f"retry-on has {', '.join(sorted(reasons - _NEVER_SENT))}: a POST is sent again, with what is spent by then."
+        return problem(about, seen, "Change: write retry-on conn-failure.")
+    return ok(about, "A request that was sent to a node is not sent again.")

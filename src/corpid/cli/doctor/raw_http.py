@@ -1,0 +1,216 @@
+"""Requests as they go over the wire: exact paths, repeated headers, sizes; and who it was that answered.
+
+Nothing but the origin that was named is connected to, one request a connection, and no redirect is followed.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import re
+import socket
+import ssl
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from corpid.rules.oauth.urls import DEFAULT_PORTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    Fields = Sequence[tuple[str, str]]
+
+ANSWER_SECONDS: Final = 10.0
+MOST_BYTES: Final = 1 << 20
+"""of an answer; the rest is not read"""
+_RECEIVED_BYTES: Final = 2 * MOST_BYTES
+"""of everything that comes with it"""
+FORM: Final = ("Content-Type", "application/x-www-form-urlencoded")
+_REFERENCE: Final = re.compile(r"\(reference ([0-9a-f]{16})\)")
+_SERVERS: Final = ("Server", "Via")
+_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
+"""what OpenSSL says of an answer that is not TLS"""
+
+
+class NoResponse(Exception):
+    """The origin cannot be reached, or hung up; the text says how."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawResponse:
+    """An answer, whoever gave it."""
+
+    status: int
+    """0: the connection was closed without one"""
+    headers: Fields
+    body: bytes
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a header."""
+        return [value for given, value in self.headers if given.lower() == name.lower()]
+
+    def header(self, name: str) -> str:
+        """The values of a header as one; empty if there is none."""
+        return ", ".join(self.all(name))
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The members of the JSON object in its body; empty where there is none."""
+        try:
+            content = msgspec.json.decode(self.body)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    @property
+    def description(self) -> str:
+        """What CorpID says is wrong; empty where it says nothing."""
+        told = self.json.get("error_description", "")
+        return told if isinstance(told, str) else ""
+
+    @property
+    def reference(self) -> str:
+        """CorpID's own id of the request, by which its log line is found (D28); empty where it tells none."""
+        found = _REFERENCE.search(self.description)
+        return found[1] if found else ""
+
+    @property
+    def is_corpid(self) -> bool:
+        """Whether it is an error of CorpID's, and not of something before it."""
+        return bool(self.reference)
+
+    def told(self) -> str:
+        """The answer in a few words, for a finding."""
+        if not self.status:
+            return "the connection was closed without an answer"
+        who = "CorpID" if self.is_corpid else next(filter(None, map(self.header, _SERVERS)), "something before CorpID")
+        more = f": {self.description}" if self.description else ""
+        return f"{self.status} by {who}{more}"
+
+
+class Origin:
+    """Where requests go: scheme, host and port of one URL. `trusting` None: http, or TLS unchecked."""
+
+    def __init__(self, url: str, trusting: ssl.SSLContext | None = None) -> None:
+        """Raises ValueError for what is no http or https URL with a host."""
+        parts = urlsplit(url)
+        if parts.scheme not in DEFAULT_PORTS or not parts.hostname or parts.username is not None:
+            raise ValueError(f"{url} is no URL: write for example https://login.example.org")
+        self.secure: Final = parts.scheme == "https"
+        self.host: Final = parts.hostname
+        self.port: Final = parts.port or DEFAULT_PORTS[parts.scheme]
+        self.path: Final = parts.path.rstrip("/")
+        self.netloc: Final = parts.netloc
+        self.url: Final = f"{parts.scheme}://{parts.netloc}{self.path}"
+        self.trusting: Final = trusting
+
+    def connection(self, trusting: ssl.SSLContext | None = None) -> http.client.HTTPConnection:
+        """A connection that is not yet open."""
+        made: http.client.HTTPConnection
+        if self.secure:
+            context = trusting or self.trusting
+            made = http.client.HTTPSConnection(self.host, self.port, timeout=ANSWER_SECONDS, context=context)
+        else:
+            made = http.client.HTTPConnection(self.host, self.port, timeout=ANSWER_SECONDS)
+        made.response_class = _BoundedResponse
+        return made
+
+    def offer(self, path: str, fields: Fields, body: bytes = b"x=y") -> RawResponse:
+        """`ask`, for a POST that may be too large for whoever gets it: they may hang up and say nothing."""
+        try:
+            return self.ask("POST", path, (FORM, *fields), body)
+        except NoResponse:
+            return RawResponse(status=0, headers=(), body=b"")
+
+    def ask(self, method: str, path: str, fields: Fields = (), body: bytes = b"") -> RawResponse:
+        """One request, exactly so; `path` follows the URL's own. Raises NoAnswer."""
+        connection = self.connection()
+        try:
+            connection.connect()
+            connection.putrequest(method, self.path + path, skip_host=True, skip_accept_encoding=True)
+            sent = (("Host", self.netloc), *fields, ("Connection", "close"))
+            length = (("Content-Length", str(len(body))),) if body or method == "POST" else ()
+            for name, value in (*sent, *length):
+                connection.putheader(name, value)
+            with _in_time(connection.sock):
+                _send(connection, body)
+                answer = connection.getresponse()
+                return RawResponse(status=answer.status, headers=answer.getheaders(), body=answer.read(MOST_BYTES))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise NoResponse(_why(error)) from error
+        finally:
+            connection.close()
+
+
+class _BoundedResponse(http.client.HTTPResponse):
+    """An answer of which no more is read than that: http.client reads any number of interim answers before it."""
+
+    def __init__(self, connected: socket.socket, *rest: Any, **named: Any) -> None:  # noqa: ANN401
+        super().__init__(connected, *rest, **named)
+        received: Any = self.fp
+        self.fp = io.BufferedReader(_Bounded(received.detach()))
+
+
+class _Bounded(io.RawIOBase):
+    """What a socket receives. Reading raises HTTPException once it was too much."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
+        self._received = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:  # noqa: ANN401
+        count: int | None = self._raw.readinto(buffer)
+        self._received += count or 0
+        if self._received > _RECEIVED_BYTES:
+            raise http.client.HTTPException(f"more than {_RECEIVED_BYTES >> 20} MiB came, with no end in sight")
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+@contextmanager
+def _in_time(connected: socket.socket) -> Iterator[None]:
+    """Hang up after ANSWER_SECONDS in all: a socket's own timeout begins anew with each byte. Raises TimeoutError."""
+    late = threading.Event()
+
+    def hang_up() -> None:
+        late.set()
+        with suppress(OSError):
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)  # of the TCP connection below TLS
+
+    timer = threading.Timer(ANSWER_SECONDS, hang_up)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if late.is_set():
+            raise TimeoutError
+
+
+def _send(connection: http.client.HTTPConnection, body: bytes) -> None:
+    """Whoever refuses early may no longer read; what it answered is there all the same."""
+    try:
+        connection.endheaders(body or None)
+    except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
+        return
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {ANSWER_SECONDS:g} seconds"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate cannot be checked: {error.verify_message}"
+    if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
+        return "it does not speak TLS here: is it http?"
+    return str(getattr(error, "strerror", None) or error) or type(error).__name__

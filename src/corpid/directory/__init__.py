@@ -1,1 +1,0 @@
-"""The law of who may act for whom: pure and synchronous."""

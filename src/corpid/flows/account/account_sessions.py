@@ -1,0 +1,230 @@
+"""Sessions of the account: signed in for it, and re-authenticated for a change (D30, D34)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.flows import namespaces
+from corpid.flows.authentication import account_client, browsers, interactions, sessions, throttle
+from corpid.flows.authentication.interactions import Interaction, StaleStep
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.oauth import held_arrivals
+from corpid.flows.oauth.arrival import Entered
+from corpid.flows.oauth.held_arrivals import HeldArrival
+from corpid.rules.directory.access import Person
+from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, ACCOUNT_PAGE_EXTENSIONS, ACCOUNT_PAGE_SECONDS
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.authentication.throttle import Attempt
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.ports import AuditEvent, Session, TransientUnit
+    from corpid.rules.directory.records import User
+
+
+class TooOld(Exception):
+    """The sign-in is too old for a change of factors: it has to be made anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountVisit:
+    """A person, the browser they sit at, and the session that they signed in for."""
+
+    user: User
+    browser: Browser
+    session: Session
+    opening: Opening | None = None
+    """the page they are at, where it is one on which factors are changed (`account.openings`)"""
+
+    @property
+    def form(self) -> str:
+        """What a form of these pages is bound to beside the browser (D35)."""
+        return f"account {self.session.session_id}"
+
+
+async def visit(provider: Provider, caller: Caller, browser: Browser | None) -> AccountVisit | None:
+    """Who sits at this browser, None where nobody is signed in to the account, or was idle for too long.
+
+    Notes the use of the session, at most every two minutes. Source: D30, D34
+    """
+    if browser is None or not browser.account_id:
+        return None
+    session = await provider.registry.sessions.get(browser.account_id, now=caller.now)
+    if session is None or session.purpose != "account" or session.browser_id != browser.browser_id:
+        return None
+    if caller.now >= browsers.ends_at(provider, session):
+        return None
+    user = await provider.registry.directory.user(session.user_id)
+    if user is None or not user.enabled:
+        return None
+    return AccountVisit(
+        user=user, browser=browser, session=await sessions.use_seldom(provider, session, now=caller.now)
+    )
+
+
+async def use(provider: Provider, caller: Caller, visit: AccountVisit) -> AccountVisit:
+    """Note that the account is used; the same person, who has as long again (D30, WCAG 2.2.1)."""
+    return replace(visit, session=await sessions.use(provider, visit.session, now=caller.now))
+
+
+def require_fresh(visit: AccountVisit, *, now: float) -> None:
+    """Raises TooOld unless the person signed in a few minutes ago (DESIGN, Security)."""
+    if now >= visit.session.auth_time + ACCOUNT_FRESH_SECONDS:
+        raise TooOld
+
+
+def event(caller: Caller, visit: AccountVisit, action: str) -> AuditEvent:
+    """What the audit is told of something that a person did in their account. Source: DESIGN, Security"""
+    user_id = visit.user.user_id
+    return caller.event(Person(user_id=user_id), action, subject=user_id)
+
+
+async def enter(
+    provider: Provider, caller: Caller, browser: Browser | None, *, page: str, anew: bool = False
+) -> Entered:
+    """Begin a sign-in that leads to a page of the account; a browser that is new gets a cookie, and holds the sign-in.
+
+    `anew`: the person is signed in, but not lately enough for that page. Raises TooManyRequests. Source: D15, D34
+    """
+    at, cookie = (browser, None) if browser else await browsers.issue_cookie(provider, now=caller.now)
+    begun = HeldArrival(
+        interaction=Interaction(
+            interaction_id=provider.new_id(),
+            browser_id=at.browser_id,
+            reference=provider.new_id(),
+            request=account_client.request(provider, page, anew=anew),
+            expires_at=interactions.fresh_expiry(caller.now),
+        )
+    )
+    held = ""
+    if browser is None:
+        held = held_arrivals.seal(provider, begun)
+    else:
+        await held_arrivals.store(provider, caller, browser, begun)
+    return Entered(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
+
+
+class Opening(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A page that stands open; `ends_at` in epoch seconds."""
+
+    opening_id: str
+    page: str
+    ends_at: float
+    extensions: int = 0
+
+
+async def opened(provider: Provider, caller: Caller, visit: AccountVisit, page: str) -> AccountVisit:
+    """The person at a page that stands open, or is opened now. Raises TooOld where it takes a new sign-in (D45)."""
+    found = await _standing(provider, caller, visit, page)
+    if found is None or await _is_closed(provider, caller, found):
+        require_fresh(visit, now=caller.now)
+        found = Opening(opening_id=provider.new_id(), page=page, ends_at=_from(caller, visit))
+        async with provider.transient.unit(caller.now) as unit:
+            await _keep(provider, unit, visit, found)
+    return replace(visit, opening=found)
+
+
+async def still_open(provider: Provider, caller: Caller, visit: AccountVisit, page: str) -> AccountVisit:
+    """The person at a page that they opened before.
+
+    Raises TooOld where its time is over, StaleStep where it was made use of already. Source: D45
+    """
+    found = await _standing(provider, caller, visit, page)
+    if found is None:
+        raise TooOld
+    if await _is_closed(provider, caller, found):
+        raise StaleStep
+    return replace(visit, opening=found)
+
+
+def require(visit: AccountVisit, *, now: float) -> None:
+    """Raises TooOld unless the person is at a page that stands open: no factor is changed without one (D45)."""
+    if visit.opening is None or now >= visit.opening.ends_at:
+        raise TooOld
+
+
+async def admit(provider: Provider, caller: Caller, visit: AccountVisit) -> Attempt:
+    """Begin a change of factors, before anything is hashed or written. Raises TooOld as `require`, and Throttled (D45, D47)."""
+    require(visit, now=caller.now)
+    attempt = await throttle.change(provider, caller, visit.user.user_id)
+    # Its person has just signed in in this browser.
+    return replace(attempt, known=True)
+
+
+def ends_at(provider: Provider, visit: AccountVisit) -> float:
+    """When the page closes that the person is at, in epoch seconds; one that needs no opening does so with the session (D30)."""
+    if visit.opening is not None:
+        return visit.opening.ends_at
+    return browsers.ends_at(provider, visit.session)
+
+
+def extendable(provider: Provider, visit: AccountVisit) -> bool:
+    """Whether there is more time for the page: a few times, and never past the end of the session (D15)."""
+    extensions = visit.opening.extensions if visit.opening is not None else 0
+    return extensions < ACCOUNT_PAGE_EXTENSIONS and ends_at(provider, visit) < visit.session.expires_at
+
+
+async def extend(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
+    """Keep the page open for as long again. Raises Rejected, and StaleStep where that was done already, or the page was closed.
+
+    Source: D15, WCAG 2.2.1
+    """
+    if not extendable(provider, visit):
+        raise Rejected(phrase("This page cannot be given more time."))
+    await use(provider, caller, visit)
+    before = visit.opening
+    if before is None:
+        return
+    longer = msgspec.structs.replace(before, ends_at=_from(caller, visit), extensions=before.extensions + 1)
+    step = namespaces.key(namespaces.STEP, provider.policy.base_url, before.opening_id, str(before.extensions))
+    async with provider.transient.unit(caller.now) as unit:
+        if await unit.get(*_closed(provider, before)) is not None:
+            raise StaleStep
+        if not await unit.add(namespaces.STEP.name, step, namespaces.STEP.seconds):
+            raise StaleStep
+        await _keep(provider, unit, visit, longer)
+
+
+async def close(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
+    """Close the page, since what it was opened for was done: the next change takes a fresh sign-in again (D45).
+
+    It stays closed, also where another request gives it more time at this moment.
+    """
+    if visit.opening is not None:
+        # An entry of its own, since whoever writes the opening may have read it before it was closed.
+        async with provider.transient.unit(caller.now) as unit:
+            await unit.add(*_closed(provider, visit.opening), namespaces.CLOSED_ACCOUNT_PAGE.seconds)
+
+
+def _from(caller: Caller, visit: AccountVisit) -> float:
+    return min(caller.now + ACCOUNT_PAGE_SECONDS, float(visit.session.expires_at))
+
+
+async def _standing(provider: Provider, caller: Caller, visit: AccountVisit, page: str) -> Opening | None:
+    value = await provider.transient.get(namespaces.ACCOUNT_PAGE.name, _key(provider, visit, page), now=caller.now)
+    found = None if value is None else msgspec.msgpack.decode(value, type=Opening)
+    return found if found is not None and caller.now < found.ends_at else None
+
+
+async def _is_closed(provider: Provider, caller: Caller, opening: Opening) -> bool:
+    return await provider.transient.get(*_closed(provider, opening), now=caller.now) is not None
+
+
+async def _keep(provider: Provider, unit: TransientUnit, visit: AccountVisit, opening: Opening) -> None:
+    key, value = _key(provider, visit, opening.page), msgspec.msgpack.encode(opening)
+    await unit.put(namespaces.ACCOUNT_PAGE.name, key, value, namespaces.ACCOUNT_PAGE.seconds)
+
+
+def _key(provider: Provider, visit: AccountVisit, page: str) -> bytes:
+    return namespaces.key(namespaces.ACCOUNT_PAGE, provider.policy.base_url, visit.session.session_id, page)
+
+
+def _closed(provider: Provider, opening: Opening) -> tuple[str, bytes]:
+    """Where it stands that what a page was opened for was done."""
+    kind = namespaces.CLOSED_ACCOUNT_PAGE
+    return kind.name, namespaces.key(kind, provider.policy.base_url, opening.opening_id)

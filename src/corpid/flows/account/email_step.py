@@ -1,0 +1,96 @@
+"""Codes by e-mail as the second factor: whoever chooses them shows by a first one that they arrive (D45)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows import notifications
+from corpid.flows.account import enrolments, reauthenticate
+from corpid.flows.account.enrolment_steps import Step
+from corpid.flows.authentication import second_factor_methods, second_factors, throttle
+from corpid.flows.authentication.interactions import StaleStep
+from corpid.flows.authentication.second_factor_methods import AskSecondFactor, Way
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.rules.authentication.totp import WrongCode
+from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+
+_STEPS: Final = frozenset({Step.SECOND_FACTOR, Step.MAILED_CODE})
+
+
+def offered(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> bool:
+    """Whether this person can choose codes by e-mail: where mail is sent, and one can be sent still or was (D45)."""
+    at = visit.enrolment
+    return second_factor_methods.mails_codes(provider, visit.user) and (
+        _more(at) or second_factor_methods.under_way(at, now=caller.now)
+    )
+
+
+def _more(enrolment: Enrolment) -> bool:
+    return enrolment.mails < MAILED_CODES_PER_SIGN_IN
+
+
+def asked(caller: Caller, visit: EnrolmentVisit) -> AskSecondFactor:
+    """What the page of the code asks for (D45)."""
+    at = visit.enrolment
+    sent = second_factor_methods.under_way(at, now=caller.now)
+    return AskSecondFactor(way=Way.EMAIL, email=visit.user.email, under_way=sent, more=_more(at))
+
+
+async def choose_way(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, decision: str) -> Enrolment:
+    """Codes by e-mail, of which one is sent, unless one is to be typed that was; or an app after all (`ways.Way`).
+
+    Raises Rejected and StaleStep. Source: D45
+    """
+    enrolment = visit.enrolment
+    if enrolment.step not in _STEPS:
+        raise StaleStep
+    if decision == Way.APP.value:
+        return await enrolments.turn(provider, caller, enrolment, enrolment.step, by_email=False)
+    if decision != Way.EMAIL.value or not second_factor_methods.mails_codes(provider, visit.user):
+        raise Rejected(phrase("Choose one of the ways that are shown."))
+    if not enrolment.by_email and second_factor_methods.under_way(enrolment, now=caller.now):
+        return await enrolments.turn(provider, caller, enrolment, enrolment.step, by_email=True)
+    return await _send(provider, caller, visit, enrolment.step)
+
+
+async def _send(provider: Provider, caller: Caller, visit: EnrolmentVisit, step: Step) -> Enrolment:
+    enrolment, user = visit.enrolment, visit.user
+    if not _more(enrolment):
+        raise Rejected(phrase("No more codes can be sent here. Use the newest one, or set up an authenticator app."))
+    await second_factors.count(provider, caller, user, enrolment.browser_key)
+    changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(caller.now)}
+    moved = await enrolments.turn(provider, caller, enrolment, step, **changes)
+    await provider.registry.audit.write(reauthenticate.event(caller, user, "mail_code", "ok"), now=caller.now)
+    why = phrase(
+        "You are setting up your sign-in with {name}: codes like this one will come to this address. If that is not "
+        "you, do not give them the code, and tell the person who manages {name} in your organisation.",
+        name=provider.policy.name,
+    )
+    code = second_factors.code_of(provider, moved.enrolment_id, moved, user)
+    notifications.mailed_code(provider, user, code, why=why)
+    return moved
+
+
+async def submit_code(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, code: str) -> Enrolment:
+    """The code that was sent, which shows that the next ones will arrive, too.
+
+    Five misses end the enrolment. Raises Rejected, Stopped, Throttled and StaleStep. Source: D45, D47
+    """
+    enrolment = visit.enrolment
+    if enrolment.step is not Step.MAILED_CODE:
+        raise StaleStep
+    await throttle.attempt_with_link(provider, caller, enrolment.link_hash)
+    try:
+        second_factors.check(provider, caller, enrolment.enrolment_id, enrolment, visit.user, code)
+    except WrongCode:
+        await reauthenticate.miss(provider, caller, visit)
+        raise Rejected(
+            phrase("This code is not right. Type the one from the newest e-mail, or send a new one.")
+        ) from None
+    return await enrolments.move(provider, caller, enrolment, Step.MAILED_CODE)

@@ -1,0 +1,34 @@
+"""What is offered to a person who sets up a second factor: derived, and kept nowhere before it is confirmed (D45).
+
+`purpose` and `subject` say for what and for whom; the same ones give the same offer. Without the server secret
+nobody can compute it: `own_keys.ring` was awaited before.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from typing import TYPE_CHECKING
+
+from corpid.rules.authentication import person_factors, totp
+
+if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
+
+
+def app_secret(provider: Provider, purpose: str, subject: str) -> str:
+    """The secret (base32) for an authenticator app (D45)."""
+    return totp.secret_from(_bytes(provider.signing_keys.mac(f"{purpose}-app", subject))[: totp.SECRET_BYTES])
+
+
+def codes(provider: Provider, purpose: str, subject: str) -> tuple[str, ...]:
+    """Ten recovery codes (D45)."""
+    return tuple(
+        person_factors.code_from(
+            _bytes(provider.signing_keys.mac(f"{purpose}-code", subject, str(number)))[: person_factors.BYTES]
+        )
+        for number in range(person_factors.HOW_MANY)
+    )
+
+
+def _bytes(mac: str) -> bytes:
+    return urlsafe_b64decode(mac + "=")

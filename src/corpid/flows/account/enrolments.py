@@ -1,0 +1,265 @@
+"""An enrolment under way: bound to one browser and one link, moved on by steps that are claimed once (D34).
+
+What it is about to write is kept in it, and written at once after the last step; until then nothing of the
+person has changed. The secrets that a page shows (an app's key, recovery codes) are derived, and stored by
+nobody before they are confirmed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows import namespaces
+from corpid.flows.account import enrolment_secrets, links
+from corpid.flows.account.enrolment_steps import Step, chosen, following
+from corpid.flows.authentication.interactions import StaleStep, claim_step_of
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.ports import LinkPurpose
+from corpid.rules.authentication.records import Passkey
+from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.ports import Link, TransientUnit
+    from corpid.rules.directory.records import User
+
+
+_PURPOSE: Final = "enrolment"
+
+
+class NotHere(Exception):
+    """No such link or enrolment any more: spent, expired, or void since the factors were changed."""
+
+
+class OpenElsewhere(Exception):
+    """Another browser has begun with this link, or this one keeps no cookies."""
+
+
+class Stopped(Exception):
+    """Too many wrong codes have ended this enrolment (D45)."""
+
+
+class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What one browser has done of it; moments in epoch seconds."""
+
+    enrolment_id: str
+    browser_id: str
+    link_hash: str
+    purpose: LinkPurpose
+    user_id: str
+    expires_at: float
+    serial: int = 0
+    done: tuple[Step, ...] = ()
+    password_hash: str = ""
+    """that of the new password"""
+    app_step: int = 0
+    """the step whose code an app has shown for the new secret (D45); 0: no app was set up"""
+    passkey: Passkey | None = None
+    """the new one"""
+    passkey_first: bool = False
+    """whether it stands for both factors"""
+    stopped: bool = False
+    finished: bool = False
+    extensions: int = 0
+    by_email: bool = False
+    """whether codes by e-mail were chosen as the second factor"""
+    mails: int = 0
+    """codes sent by e-mail: their number is part of each"""
+    mailed_at: int = 0
+    """when the last of them was sent"""
+    browser_key: str = ""
+    """what its browser is known by to whoever has signed in there (D47)"""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Its whole path."""
+        return chosen(links.PURPOSES[self.purpose].steps, passkey_first=self.passkey_first, by_email=self.by_email)
+
+    @property
+    def step(self) -> Step | None:
+        """Where it is; None when everything was done."""
+        return following(self.steps, set(self.done))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnrolmentVisit:
+    """A person at their enrolment, in the browser that began it."""
+
+    enrolment: Enrolment
+    user: User
+    link_ends_at: float
+    """in epoch seconds"""
+
+    @property
+    def extendable(self) -> bool:
+        """Whether there is more time to give: a few times, and never past the end of the link."""
+        return self.enrolment.extensions < ENROLMENT_EXTENSIONS and self.enrolment.expires_at < self.link_ends_at
+
+
+def app_secret(provider: Provider, enrolment: Enrolment) -> str:
+    """The secret (base32) that this enrolment offers to an app. `own_keys.ring` was awaited before (D45)."""
+    return enrolment_secrets.app_secret(provider, _PURPOSE, enrolment.enrolment_id)
+
+
+def codes(provider: Provider, enrolment: Enrolment) -> tuple[str, ...]:
+    """The recovery codes that this enrolment offers. `own_keys.ring` was awaited before (D45)."""
+    return enrolment_secrets.codes(provider, _PURPOSE, enrolment.enrolment_id)
+
+
+async def look(provider: Provider, caller: Caller, link_hash: str) -> tuple[Link, User]:
+    """A link and whose it is; spends nothing. Raises NotHere (D50, DESIGN, Security)."""
+    link = await links.holding(provider.registry, link_hash, now=caller.now)
+    user = await provider.registry.directory.user(link.user_id) if link is not None else None
+    if link is None or user is None or not user.enabled:
+        raise NotHere
+    return link, user
+
+
+async def begin(provider: Provider, caller: Caller, link: Link, browser: Browser) -> Enrolment:
+    """Begin with a link, in the browser that was first; there a second time goes on. Raises OpenElsewhere, NotHere (D34)."""
+    enrolment = Enrolment(
+        enrolment_id=provider.new_id(),
+        browser_id=browser.browser_id,
+        browser_key=browser.browser_key,
+        link_hash=link.link_hash,
+        purpose=link.purpose,
+        user_id=link.user_id,
+        expires_at=min(caller.now + ENROLMENT_SECONDS, float(link.expires_at)),
+    )
+    claim, mine = _claim(provider, enrolment)
+    async with provider.transient.unit(caller.now) as unit:
+        if await unit.add(namespaces.LINK_CLAIM.name, claim, namespaces.LINK_CLAIM.seconds, mine):
+            await _open(provider, unit, enrolment)
+            return enrolment
+        owner = await unit.get(namespaces.LINK_CLAIM.name, claim) or b""
+        whose, _, enrolment_id = owner.decode().partition(" ")
+        if whose != browser.browser_id:
+            raise OpenElsewhere
+        # Whatever process claimed it may have ended before it wrote more: on Valkey, one verb stands without the next.
+        await _open(provider, unit, msgspec.structs.replace(enrolment, enrolment_id=enrolment_id))
+    return (await sit(provider, caller, enrolment_id, browser.browser_id)).enrolment
+
+
+async def _open(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
+    """Write a new enrolment, unless it is there."""
+    key, value = _key(provider, enrolment.enrolment_id), msgspec.msgpack.encode(enrolment)
+    if await unit.add(namespaces.ENROLMENT.name, key, namespaces.ENROLMENT.seconds, value):
+        await _note(provider, unit, enrolment)
+
+
+def _claim(provider: Provider, enrolment: Enrolment) -> tuple[bytes, bytes]:
+    """Where it stands which browser has a link, and what stands there for this enrolment."""
+    claim = namespaces.key(namespaces.LINK_CLAIM, provider.policy.base_url, enrolment.link_hash)
+    return claim, f"{enrolment.browser_id} {enrolment.enrolment_id}".encode()
+
+
+def _under_way(provider: Provider, user_id: str, purpose: LinkPurpose) -> bytes:
+    return namespaces.key(namespaces.UNDER_WAY, provider.policy.base_url, user_id, purpose)
+
+
+async def _note(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
+    key, value = _under_way(provider, enrolment.user_id, enrolment.purpose), enrolment.enrolment_id.encode()
+    await unit.put(namespaces.UNDER_WAY.name, key, value, namespaces.UNDER_WAY.seconds)
+
+
+async def under_way(provider: Provider, caller: Caller, user: User, purpose: LinkPurpose) -> str:
+    """The hash of the link with which somebody is setting this person's factors now; empty for none (D34)."""
+    key = _under_way(provider, user.user_id, purpose)
+    enrolment_id = await provider.transient.get(namespaces.UNDER_WAY.name, key, now=caller.now)
+    enrolment = await _stored(provider, caller, (enrolment_id or b"").decode())
+    if enrolment is None or enrolment.stopped or enrolment.finished or caller.now >= enrolment.expires_at:
+        return ""
+    return enrolment.link_hash
+
+
+async def _stored(provider: Provider, caller: Caller, enrolment_id: str) -> Enrolment | None:
+    value = await provider.transient.get(namespaces.ENROLMENT.name, _key(provider, enrolment_id), now=caller.now)
+    return None if value is None else msgspec.msgpack.decode(value, type=Enrolment)
+
+
+async def sit(provider: Provider, caller: Caller, enrolment_id: str, browser_id: str) -> EnrolmentVisit:
+    """A browser's own enrolment, also after its end.
+
+    Raises OpenElsewhere, Stopped, and NotHere, also where its link was spent or is void. Source: D34, D50
+    """
+    enrolment = await _stored(provider, caller, enrolment_id)
+    if enrolment is None or caller.now >= enrolment.expires_at:
+        raise NotHere
+    if enrolment.browser_id != browser_id:
+        raise OpenElsewhere
+    if enrolment.stopped:
+        raise Stopped
+    user = await provider.registry.directory.user(enrolment.user_id)
+    if user is None or not user.enabled:
+        raise NotHere
+    link = await links.holding(provider.registry, enrolment.link_hash, now=caller.now)
+    if not enrolment.finished and link is None:
+        raise NotHere
+    await provider.signing_keys.ring(caller.now)
+    return EnrolmentVisit(
+        enrolment=enrolment, user=user, link_ends_at=link.expires_at if link else enrolment.expires_at
+    )
+
+
+async def keep(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
+    """Write an enrolment (D34)."""
+    key, value = _key(provider, enrolment.enrolment_id), msgspec.msgpack.encode(enrolment)
+    await unit.put(namespaces.ENROLMENT.name, key, value, namespaces.ENROLMENT.seconds)
+
+
+async def stop(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
+    """End an enrolment before its time; its link stays claimed by it (D45)."""
+    await keep(provider, unit, msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, stopped=True))
+
+
+async def _claim_step(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
+    await claim_step_of(provider, unit, namespaces.ENROLMENT, enrolment.enrolment_id, enrolment)
+
+
+async def move(provider: Provider, caller: Caller, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
+    """Claim a step, do it, and keep what it brought. Raises StaleStep, also where another one is the current one (D15)."""
+    return await turn(provider, caller, enrolment, step, done=(*enrolment.done, step), **changes)
+
+
+async def turn(provider: Provider, caller: Caller, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
+    """Claim a step and keep what changes at it; the step itself is still to be done. Raises StaleStep as `move` (D15)."""
+    if enrolment.step is not step:
+        raise StaleStep
+    moved = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, **changes)
+    async with provider.transient.unit(caller.now) as unit:
+        await _claim_step(provider, unit, enrolment)
+        await keep(provider, unit, moved)
+    return moved
+
+
+async def extend(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> Enrolment:
+    """Give the person another hour, at most ten times and not past the end of the link.
+
+    Raises Rejected and StaleStep. Source: D15, WCAG 2.2.1
+    """
+    enrolment = visit.enrolment
+    if not visit.extendable:
+        raise Rejected(phrase("This page cannot be given more time."))
+    extended = msgspec.structs.replace(
+        enrolment,
+        serial=enrolment.serial + 1,
+        extensions=enrolment.extensions + 1,
+        expires_at=min(caller.now + ENROLMENT_SECONDS, visit.link_ends_at),
+    )
+    claim, mine = _claim(provider, enrolment)
+    async with provider.transient.unit(caller.now) as unit:
+        await _claim_step(provider, unit, enrolment)
+        await keep(provider, unit, extended)
+        await unit.put(namespaces.LINK_CLAIM.name, claim, mine, namespaces.LINK_CLAIM.seconds)
+        await _note(provider, unit, extended)
+    return extended
+
+
+def _key(provider: Provider, enrolment_id: str) -> bytes:
+    return namespaces.key(namespaces.ENROLMENT, provider.policy.base_url, enrolment_id)

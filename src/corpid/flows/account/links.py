@@ -1,0 +1,163 @@
+"""Links that let a person set their factors: an invitation, a new password, a new second factor.
+
+The code of a link stands in the fragment of its address, which no request holds, and is kept by its hash. Looking at
+a link spends nothing, since mail programs look too; it is spent when what it leads to is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from corpid.flows import notifications
+from corpid.flows.account.enrolment_steps import Step
+from corpid.flows.authentication import interactions
+from corpid.jose.encoding import base64url
+from corpid.ports import AuditEvent, Link
+from corpid.rules.authentication import link_codes
+from corpid.rules.authentication.link_codes import NewLink
+from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.limits import INVITATION_SECONDS, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from corpid.flows.notifications import Notice
+    from corpid.ports import LinkPurpose, Registry
+    from corpid.rules.authentication.records import Credentials
+    from corpid.rules.directory.access import ObjectKind
+    from corpid.rules.directory.records import User
+    from corpid.texts import Phrase
+
+PATH: Final = "/enrol"
+"""under base_url, the same of every link"""
+_HOUR: Final = 3600
+_MINUTE: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """What a link is for: how long it works, in seconds, what it leads through, and what people read of it."""
+
+    seconds: int
+    object_kind: ObjectKind
+    """as what making one is authorised"""
+    steps: tuple[Step, ...]
+    asks_for: Literal["", "password", "second factor"]
+    """what has to be shown first"""
+    begins: bool = False
+    """whether the person has nothing to sign in with before"""
+    drops_app: bool = False
+    """whether an app from before ends: whoever has the lost phone has it"""
+    heading: Phrase
+    """of the page that it opens, and the subject of its letter"""
+    lead: Phrase
+    """stands before the address in its letter"""
+    told: Callable[[str, str], Phrase]
+    """on the page that it opens, by the names of the person and of the provider"""
+    done: Phrase
+    """the heading at the end"""
+    notice: Notice | None
+    """what the person is told afterwards; None: by what was set up"""
+
+
+PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
+    "invitation": Purpose(
+        seconds=INVITATION_SECONDS,
+        object_kind="link",
+        steps=(Step.FIRST, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
+        asks_for="",
+        begins=True,
+        heading=phrase("Set up your sign-in"),
+        lead=phrase(
+            "You can now set up your sign-in. Open this address within {hours} hours; it works once:",
+            hours=INVITATION_SECONDS // _HOUR,
+        ),
+        told=lambda user, name: phrase("{user}, here you set up how you sign in with {name}.", user=user, name=name),
+        done=phrase("Your sign-in is set up"),
+        notice=notifications.SET_UP,
+    ),
+    "password": Purpose(
+        seconds=PASSWORD_LINK_SECONDS,
+        object_kind="password link",
+        steps=(Step.PROVE_SECOND_FACTOR, Step.PASSWORD),
+        asks_for="second factor",
+        heading=phrase("Choose a new password"),
+        lead=phrase(
+            "You can choose a new password. Open this address within {minutes} minutes; it works once, and asks for "
+            "your second factor first:",
+            minutes=PASSWORD_LINK_SECONDS // _MINUTE,
+        ),
+        told=lambda user, name: phrase("{user}, here you choose a new password for {name}.", user=user, name=name),
+        done=phrase("Your password is changed"),
+        notice=notifications.PASSWORD_CHANGED,
+    ),
+    "second_factor": Purpose(
+        seconds=SECOND_FACTOR_LINK_SECONDS,
+        object_kind="link",
+        steps=(Step.PROVE_PASSWORD, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
+        asks_for="password",
+        drops_app=True,
+        heading=phrase("Set up your second factor anew"),
+        lead=phrase(
+            "You can set up your second factor anew. Open this address within {hours} hours; it works once, and asks "
+            "for your password first:",
+            hours=SECOND_FACTOR_LINK_SECONDS // _HOUR,
+        ),
+        told=lambda user, name: phrase("{user}, here you set up a new second factor for {name}.", user=user, name=name),
+        done=phrase("Your second factor is changed"),
+        notice=None,
+    ),
+}
+
+
+async def make(
+    registry: Registry,
+    user: User,
+    purpose: LinkPurpose,
+    *,
+    actor: Actor,
+    base_url: str,
+    now: float,
+    new_id: Callable[[], str],
+    request_id: str = "",
+    spared: str = "",
+) -> NewLink:
+    """A new link for a person, who loses those before of the same purpose but the one with the hash `spared`.
+
+    Raises access.Forbidden and StoreUnavailable. Source: DESIGN, Security
+    """
+    authorise(actor, "write", Object(kind=PURPOSES[purpose].object_kind, user_id=user.user_id))
+    code = link_codes.code_from(new_id())
+    link = Link(
+        link_hash=link_codes.hashed(code),
+        purpose=purpose,
+        user_id=user.user_id,
+        created_at=int(now),
+        expires_at=int(now) + PURPOSES[purpose].seconds,
+        factors=_fingerprint(await registry.factors.credentials(user.user_id)),
+    )
+    event = AuditEvent(actor=actor.name, action=f"link.{purpose}", object=user.user_id, request_id=request_id)
+    await registry.factors.keep_link(link, event, spared=spared)
+    return NewLink(page=base_url + PATH, code=code)
+
+
+async def holding(registry: Registry, link_hash: str, *, now: float) -> Link | None:
+    """A link that still opens something, None where it does not or is not there. Source: DESIGN, Security"""
+    link = await registry.factors.link(link_hash)
+    if link is None:
+        return None
+    return link if opens(link, await registry.factors.credentials(link.user_id), now=now) else None
+
+
+def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
+    """Whether a link that nobody has spent opens something: it lasts, and its owner's factors are as they were.
+
+    Source: DESIGN, Security
+    """
+    return now < link.expires_at and _fingerprint(credentials) == link.factors
+
+
+def _fingerprint(credentials: Credentials) -> str:
+    return base64url(interactions.fingerprint(credentials))

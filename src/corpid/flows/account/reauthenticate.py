@@ -1,0 +1,138 @@
+"""Showing the factor that one still has, before the other one is set anew (D44, D45, D46)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.account import enrolments
+from corpid.flows.account.enrolment_steps import Step
+from corpid.flows.authentication import (
+    code_guesses,
+    passkeys,
+    password_checks,
+    second_factor_methods,
+    second_factors,
+    throttle,
+)
+from corpid.flows.authentication.interactions import StaleStep
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.rules.authentication.passkeys import PasskeyRefused
+from corpid.rules.authentication.totp import WrongCode
+from corpid.rules.directory import names
+from corpid.rules.directory.access import Person
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.ports import AuditEvent
+    from corpid.rules.authentication.code_guesses import CodeGuesses
+    from corpid.rules.directory.records import User
+
+_PURPOSE: Final = "enrolment-proof"
+
+
+async def submit_password(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, password: str) -> Enrolment:
+    """The password that the person has. Raises Rejected, Throttled, PasswordsBusy and StaleStep (D44, D47)."""
+    enrolment, user = _at(visit, Step.PROVE_PASSWORD), visit.user
+    attempt = await throttle.attempt_with_link(provider, caller, enrolment.link_hash)
+    known = await provider.registry.factors.credentials(user.user_id)
+    name, stored = names.user_name(user.user_name), known.password_hash
+    if not await password_checks.fits(provider, caller, attempt, name, password_hash=stored, password=password):
+        await provider.registry.audit.write(event(caller, user, "password", "refused"), now=caller.now)
+        raise Rejected(phrase("The password is not right. Check it and try again."))
+    return await enrolments.move(provider, caller, enrolment, Step.PROVE_PASSWORD)
+
+
+async def submit_code(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, code: str) -> Enrolment:
+    """A code of the person's app, or one of their recovery codes, which is spent.
+
+    Five misses end the enrolment. Raises Rejected, Stopped, Throttled (also as Paused) and StaleStep. Source: D45, D47
+    """
+    enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
+    known = await provider.registry.factors.credentials(user.user_id)
+    by_app, guesses = bool(known.totp_secret) and "".join(code.split()).isdecimal(), None
+    if by_app:
+        guesses = await code_guesses.attempt_with_link(provider, caller, known, enrolment.link_hash)
+    else:
+        await throttle.attempt_with_link(provider, caller, enrolment.link_hash)
+    entry = event(caller, user, "second_factor", "ok")
+    try:
+        if by_app:
+            await second_factors.accept_app(provider, caller, known, code, entry)
+        else:
+            await second_factors.accept_recovery(provider, user, code, entry)
+    except WrongCode:
+        await miss(provider, caller, visit, guesses)
+        raise Rejected(
+            phrase("This code is not right, or was used before. Type the newest one of your app, or a recovery code.")
+        ) from None
+    await provider.registry.code_guesses.forget(user.user_id, code_guesses.LINK)
+    return await enrolments.move(provider, caller, enrolment, Step.PROVE_SECOND_FACTOR)
+
+
+async def miss(provider: Provider, caller: Caller, visit: EnrolmentVisit, guesses: CodeGuesses | None = None) -> None:
+    """Count a wrong code. Raises Stopped at the fifth, which ends the enrolment (D45)."""
+    enrolment = visit.enrolment
+    async with provider.transient.unit(caller.now) as unit:
+        last = await second_factors.count_miss(provider, unit, enrolment.enrolment_id)
+        if last:
+            await enrolments.stop(provider, unit, enrolment)
+        await provider.registry.audit.write(event(caller, visit.user, "second_factor", "refused"), now=caller.now)
+        if guesses is not None and guesses.paused_until:
+            entry = code_guesses.pause_event(event(caller, visit.user, "pause_codes", "refused"), guesses)
+            await provider.registry.audit.write(entry, now=caller.now)
+    if last:
+        raise enrolments.Stopped
+
+
+async def has_codes(provider: Provider, user: User) -> bool:
+    """Whether this person has an app or recovery codes, so that a code can be asked for (D45)."""
+    return (await second_factor_methods.held_factors(provider.registry, user.user_id)).typed_code
+
+
+async def passkey_options(provider: Provider, visit: EnrolmentVisit) -> str:
+    """The JSON that a page gives the browser to show a passkey; empty where the person has none that works here (D46)."""
+    own = await provider.registry.factors.passkeys(visit.user.user_id)
+    if not own:
+        return ""
+    subject = visit.enrolment.enrolment_id
+    return passkeys.authentication_options(provider, _PURPOSE, subject, allowed=own)
+
+
+async def submit_passkey(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, passkey: str) -> Enrolment:
+    """One of the person's own passkeys. Raises Rejected, Throttled and StaleStep (WebAuthn §7.2, D46)."""
+    enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
+    await throttle.attempt_unguessable(provider, caller)
+    try:
+        await passkeys.proved(
+            provider,
+            caller,
+            await passkeys.claimed(provider, passkey),
+            purpose=_PURPOSE,
+            subject=enrolment.enrolment_id,
+            entry_of=lambda owner: event(caller, owner, "passkey", "ok"),
+            only=user.user_id,
+        )
+    except PasskeyRefused as refusal:
+        entry = event(caller, user, "passkey", "refused", reason=passkeys.reason(refusal))
+        await provider.registry.audit.write(entry, now=caller.now)
+        raise Rejected(phrase("This passkey was not accepted. Use another one, or a code.")) from None
+    return await enrolments.move(provider, caller, enrolment, Step.PROVE_SECOND_FACTOR)
+
+
+def _at(visit: EnrolmentVisit, step: Step) -> Enrolment:
+    if visit.enrolment.step is not step:
+        raise StaleStep
+    return visit.enrolment
+
+
+def event(
+    caller: Caller, user: User, factor: str, outcome: Literal["ok", "refused"], *, reason: str = ""
+) -> AuditEvent:
+    """What the audit is told of a factor that is shown in an enrolment. Source: DESIGN, Security"""
+    actor = Person(user_id=user.user_id)
+    return caller.event(actor, f"enrolment.{factor}", subject=user.user_id, outcome=outcome, reason=reason)

@@ -1,0 +1,92 @@
+"""A forgotten password: a link by e-mail, for whoever still has their second factor (D44, D45, D47).
+
+Whoever asks is told the same, and nothing that depends on the account is done before they are answered.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from math import ceil
+from typing import TYPE_CHECKING
+
+from corpid.flows import namespaces, notifications
+from corpid.flows.account import enrolments, links
+from corpid.flows.authentication import second_factor_methods, throttle
+from corpid.flows.authentication.throttle import Throttled
+from corpid.ports import StoreUnavailable
+from corpid.rules.directory import names
+from corpid.rules.directory.access import ANONYMOUS
+from corpid.rules.limits import RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS
+from corpid.rules.networks import site
+
+if TYPE_CHECKING:
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.rules.directory.records import User
+
+"""under base_url"""
+
+
+async def ask(provider: Provider, caller: Caller) -> None:
+    """Count a request of this address. Raises Throttled (D47)."""
+    kind = namespaces.RECOVERIES
+    window = str(int(caller.now // kind.seconds))
+    key = namespaces.key(kind, provider.policy.base_url, site(caller.address), window)
+    async with provider.transient.unit(caller.now) as unit:
+        asked = await unit.count(kind.name, key, kind.seconds)
+    if asked > RECOVERIES_PER_ADDRESS:
+        raise Throttled(ceil(kind.seconds - caller.now % kind.seconds))
+
+
+async def answer(provider: Provider, caller: Caller, user_name: str, *, browser_key: str) -> None:
+    """Send the letter, if there is anybody to send one to: what follows a request, once it was answered.
+
+    A few for one account while a link works; more are passed over. A browser that is known for it has as many of its own, so
+    that strangers cannot keep its owner out. Whoever has begun with an earlier link goes on, since somebody else may
+    have asked. Source: D44, D45, D47
+    """
+    with suppress(StoreUnavailable):
+        user = await _named(provider, user_name)
+        if user is None or not user.email or not await _admitted(provider, caller, user, browser_key):
+            return
+        if not user.enabled or not await _goes_on(provider, user):
+            notifications.no_link(provider, user)
+            return
+        link = await links.make(
+            provider.registry,
+            user,
+            "password",
+            actor=ANONYMOUS,
+            base_url=provider.policy.base_url,
+            now=caller.now,
+            new_id=provider.new_id,
+            request_id=caller.request_id,
+            spared=await enrolments.under_way(provider, caller, user, "password"),
+        )
+        purpose = links.PURPOSES["password"]
+        notifications.link(
+            provider.mail, user, link, heading=purpose.heading, lead=purpose.lead, provider_name=provider.policy.name
+        )
+
+
+async def _named(provider: Provider, user_name: str) -> User | None:
+    try:
+        name = names.user_name(user_name)
+    except ValueError:
+        return None
+    return await provider.registry.directory.user_by_name(name)
+
+
+async def _admitted(provider: Provider, caller: Caller, user: User, browser_key: str) -> bool:
+    known = await throttle.is_known(provider, caller, names.user_name(user.user_name), browser_key)
+    key = namespaces.key(
+        namespaces.RECOVERY_LETTERS, provider.policy.base_url, user.user_id, browser_key if known else ""
+    )
+    async with provider.transient.unit(caller.now) as unit:
+        sent = await unit.count(namespaces.RECOVERY_LETTERS.name, key, namespaces.RECOVERY_LETTERS.seconds)
+    return sent <= RECOVERIES_PER_ACCOUNT
+
+
+async def _goes_on(provider: Provider, user: User) -> bool:
+    """Whether there is something to show that is not the mailbox itself, which the link comes to already."""
+    return (await second_factor_methods.held_factors(provider.registry, user.user_id)).second_factor

@@ -1,0 +1,1 @@
+"""Signing in: browser, session, factors, entity, completion."""

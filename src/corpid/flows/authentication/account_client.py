@@ -1,0 +1,73 @@
+"""The provider's own pages as the asker of a sign-in.
+
+They stand where a client would, with an empty client_id, which nothing that is registered can have; so a person
+signs in there in the same steps, but no entity is chosen, nothing is consented to, and no code is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
+from corpid.rules.oauth import acr
+from corpid.rules.oauth.authorization_response import AuthorizationResponse
+from corpid.rules.oauth.records import AuthorizationRequest, Client
+
+if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
+    from corpid.ports import SessionPurpose
+
+PATH: Final = "/account"
+RECOVERY_PATH: Final = "/recover"
+"""where a link for a forgotten password is asked for"""
+AGAIN: Final = "again"
+"""in the query of a page to which a sign-in leads that its change of factors asked for"""
+_CLIENT_ID: Final = ""
+
+
+def purpose(request: AuthorizationRequest) -> SessionPurpose:
+    """What a sign-in for this request is for. Source: DESIGN "Pages", D30"""
+    return "account" if request.client_id == _CLIENT_ID else "sign_in"
+
+
+def is_reauthentication(request: AuthorizationRequest) -> bool:
+    """Whether a sign-in is asked for because the one before is too old for a change of factors. Source: D30"""
+    return purpose(request) == "account" and request.max_age is not None
+
+
+async def requesting_client(provider: Provider, client_id: str, *, now: float) -> Client | None:
+    """Who asks for a sign-in: an enabled client, or the own pages; None where there is no such client (D50)."""
+    return _client(provider) if client_id == _CLIENT_ID else await provider.registry_cache.client(client_id, now)
+
+
+def _client(provider: Provider) -> Client:
+    return Client(client_id=_CLIENT_ID, name=provider.policy.name, redirect_uris=(_address(provider),))
+
+
+def request(provider: Provider, page: str, *, anew: bool = False) -> AuthorizationRequest:
+    """What a sign-in for a page of the account asks for; `page` is the part of its path after `/account/`.
+
+    `anew`: for a change of factors, which an earlier sign-in is too old for. Source: D10, D40
+    """
+    return AuthorizationRequest(
+        client_id=_CLIENT_ID,
+        generation=provider.policy.served[0].name,
+        redirect_uri=_address(provider),
+        scopes=(),
+        code_challenge="",
+        state=page or None,
+        acr=acr.urn(provider.policy.acr_prefix, acr.TWO_FACTORS),
+        prompt=("login", "select_account"),
+        max_age=ACCOUNT_FRESH_SECONDS if anew else None,
+    )
+
+
+def way_on(provider: Provider, asked: AuthorizationRequest, *, cancelled: bool) -> AuthorizationResponse:
+    """Where a finished sign-in leads: the page that was asked for, or out of the account (D15, D17)."""
+    page = (f"/{asked.state}" if asked.state else "") + (f"?{AGAIN}" if is_reauthentication(asked) else "")
+    where = f"{provider.policy.base_url}/" if cancelled else f"{_address(provider)}{page}"
+    return AuthorizationResponse(redirect_uri=where, mode="query", parameters={})
+
+
+def _address(provider: Provider) -> str:
+    return f"{provider.policy.base_url}{PATH}"

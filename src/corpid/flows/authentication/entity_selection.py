@@ -1,0 +1,94 @@
+"""Which entities a person can choose for a client (D17, D30).
+
+A person may have thousands: each question here costs the same for all but the page, which asks for what it shows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.rules.authentication import single_sign_on
+from corpid.rules.directory.entity_choice import Choice, accepted, search_words, usable
+
+if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
+    from corpid.rules.directory.records import Acting, Service
+    from corpid.rules.oauth.records import AuthorizationRequest, Client
+
+SHOWN: Final = 50
+"""entities of one page"""
+QUERY_CHARACTERS: Final = 200
+"""of what is searched for; the rest is left out"""
+_QUERY_WORDS: Final = 10
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """The first entities of those that match a query, usable ones before the others, and how many match it."""
+
+    choices: tuple[Choice, ...]
+    total: int
+    preselected: str
+    """an entity_id: of the only usable one, else the one that was to stand first, which may be none of these"""
+
+
+async def unasked(
+    provider: Provider, user_id: str, client: Client, request: AuthorizationRequest, *, now: float
+) -> str:
+    """The entity that needs no choice: the identifier of the only usable one.
+
+    Empty for none or several, and where the client wants it to be chosen in any case (D30, D40).
+    """
+    if single_sign_on.asks_choice(request):
+        return ""
+    found = await _first_usable(provider, user_id, client, now)
+    return found[0] if len(found) == 1 else ""
+
+
+async def any_usable(provider: Provider, user_id: str, client: Client, *, now: float) -> bool:
+    """Whether there is anything to choose at this client (D17)."""
+    return bool(await _first_usable(provider, user_id, client, now))
+
+
+async def usable_here(provider: Provider, user_id: str, entity_id: str, client: Client, *, now: float) -> Acting | None:
+    """A person and one of their entities that they can use at this client, None where they cannot.
+
+    That the person is enabled is for the end of the sign-in to say (D17, D50).
+    """
+    found = await provider.registry_cache.membership(user_id, entity_id, now)
+    if found is None:
+        return None
+    services = await _services(provider, client, now)
+    return found if usable(found.entity, found.membership, services).usable else None
+
+
+async def offer(provider: Provider, user_id: str, client: Client, *, query: str, preselected: str, now: float) -> Offer:
+    """The first entities that match the words of a query by name or number, each with why it is not usable.
+
+    Usable ones come first, of these the preselected one, then they stand by name (Spec 3, R-19, D17).
+    """
+    services = await _services(provider, client, now)
+    found, total = await provider.registry.directory.choices(
+        user_id,
+        accepted(services),
+        words=_words(query),
+        first=preselected,
+        limit=SHOWN,
+    )
+    offered = tuple(usable(entity, membership, services) for entity, membership in found)
+    answers = [each.entity.entity_id for each in offered if each.usable]
+    return Offer(choices=offered, total=total, preselected=answers[0] if len(answers) == 1 else preselected)
+
+
+def _words(query: str) -> tuple[str, ...]:
+    """What is searched for is bounded, since each word is looked for in each of thousands of names."""
+    return search_words(query[:QUERY_CHARACTERS])[:_QUERY_WORDS]
+
+
+async def _first_usable(provider: Provider, user_id: str, client: Client, now: float) -> list[str]:
+    return await provider.registry_cache.usable(user_id, accepted(await _services(provider, client, now)), now)
+
+
+async def _services(provider: Provider, client: Client, now: float) -> list[Service]:
+    return await provider.registry_cache.services(client.services, now) if client.services else []

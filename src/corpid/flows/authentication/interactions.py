@@ -1,0 +1,242 @@
+"""A browser's unfinished sign-in: what is known so far, and how it moves on (D15).
+
+An interaction is rewritten only by whoever claimed its next step with `add`; who comes second is shown
+the page that is current now.
+"""
+
+from __future__ import annotations
+
+import hmac
+from enum import Enum
+from hashlib import sha256
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from corpid.flows import namespaces
+from corpid.flows.authentication.second_factor_methods import Way
+from corpid.jose.encoding import tuple_bytes
+from corpid.rules.limits import INTERACTION_SECONDS
+from corpid.rules.oauth.records import AuthorizationRequest
+
+if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
+    from corpid.ports import TransientUnit
+    from corpid.rules.authentication.records import Credentials
+
+
+class HasSerial(Protocol):
+    """What moves by steps; each raises its serial."""
+
+    @property
+    def serial(self) -> int: ...
+
+
+class Outcome(Enum):
+    """How an interaction ended."""
+
+    CODE = "code"
+    ACCOUNT = "account"
+    """a session for the account's own pages"""
+    REFUSED = "refused"
+
+
+class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One browser's sign-in for one request; times in epoch seconds."""
+
+    interaction_id: str
+    browser_id: str
+    reference: str
+    """the random part of the request_uri"""
+    request: AuthorizationRequest
+    expires_at: float
+    extensions: int = 0
+    serial: int = 0
+    """raised by each step"""
+    user_id: str = ""
+    """set by the first factor"""
+    amr: tuple[str, ...] = ()
+    auth_time: int = 0
+    """set by the last factor"""
+    level: int = 0
+    """the assurance level reached"""
+    session_id: str = ""
+    """the session that signed it in, where single sign-on did: a page has to be confirmed"""
+    factors: bytes = b""
+    """fingerprint of the credentials that the first factor was checked against"""
+    entity_id: str = ""
+    consented: bool = False
+    outcome: Outcome | None = None
+    finished_at: float = 0
+    error_description: str = ""
+    user_name: str = ""
+    """as the person typed it, in its mapped form; shown on the pages"""
+    passkey: str = ""
+    """the credential id of the passkey that signed it in"""
+    way: Way | None = None
+    """the way of the second factor that was chosen"""
+    mails: int = 0
+    """codes sent by e-mail, whoever was signing in: their number is part of each"""
+    mailed_at: int = 0
+    """when the last of them was sent"""
+    made_session_id: str = ""
+    """the session that its factors began, with which it ends"""
+
+    @property
+    def signed_in(self) -> bool:
+        """Whether every factor was shown."""
+        return bool(self.auth_time)
+
+    @property
+    def anonymous(self) -> Interaction:
+        """The same sign-in with nobody signed in."""
+        return msgspec.structs.replace(
+            self,
+            user_id="",
+            user_name="",
+            amr=(),
+            auth_time=0,
+            level=0,
+            session_id="",
+            factors=b"",
+            entity_id="",
+            consented=False,
+            passkey="",
+            way=None,
+            mailed_at=0,
+            made_session_id="",
+        )
+
+
+def fingerprint(credentials: Credentials) -> bytes:
+    """SHA-256 over both factors: another password or secret gives another one (DESIGN, Security)."""
+    return sha256(tuple_bytes(*credentials.factors)).digest()
+
+
+async def same_factors(provider: Provider, interaction: Interaction, credentials: Credentials) -> bool:
+    """Whether the factors that a sign-in was checked against are still its owner's, whose `credentials` are these (D50)."""
+    if interaction.passkey:
+        passkey = await provider.registry.factors.passkey(interaction.passkey)
+        if passkey is None or passkey.user_id != interaction.user_id:
+            return False
+    return fingerprint(credentials) == interaction.factors
+
+
+class StaleStep(Exception):
+    """Another request has already moved this interaction on, or is doing so."""
+
+
+def key(provider: Provider, interaction_id: str) -> bytes:
+    """Where an interaction lives (D15)."""
+    return namespaces.key(namespaces.INTERACTION, provider.policy.base_url, interaction_id)
+
+
+def request_key(provider: Provider, kind: namespaces.Namespace, client_id: str, reference: str, *more: str) -> bytes:
+    """Where something about a pushed request lives: its claim, its completion, an arrival (D15)."""
+    return namespaces.key(kind, provider.policy.base_url, client_id, reference, *more)
+
+
+async def load(provider: Provider, interaction_id: str, *, now: float) -> Interaction | None:
+    """An interaction, also for a while after its end; None where there was none (D15)."""
+    value = await provider.transient.get(namespaces.INTERACTION.name, key(provider, interaction_id), now=now)
+    return None if value is None else msgspec.msgpack.decode(value, type=Interaction)
+
+
+async def save(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+    """Write an interaction; it outlives its end, so that a page can say what happened (D15).
+
+    One in which nobody has shown a first factor ends soon, as often as it is written, since any stranger can begin one.
+    """
+    await unit.put(namespaces.INTERACTION.name, *_entry(provider, interaction))
+
+
+async def begin(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
+    """Write an interaction unless it is there, as `keep` does; whether this was the first time (D15)."""
+    where, value, seconds = _entry(provider, interaction)
+    return await unit.add(namespaces.INTERACTION.name, where, seconds, value)
+
+
+def _entry(provider: Provider, interaction: Interaction) -> tuple[bytes, bytes, float]:
+    """Where an interaction is stored, what is, and for how many seconds."""
+    seconds = namespaces.INTERACTION.seconds if interaction.user_id else namespaces.UNTOUCHED_SECONDS
+    return key(provider, interaction.interaction_id), msgspec.msgpack.encode(interaction), seconds
+
+
+async def claim_step(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+    """Claim the interaction's next step, once. Raises StaleStep for everybody but the first (D15)."""
+    await claim_step_of(provider, unit, namespaces.INTERACTION, interaction.interaction_id, interaction)
+
+
+async def release_step(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+    """Let the step be claimed anew that this unit has claimed in vain, also where a unit is not undone (D15)."""
+    await unit.take(namespaces.STEP.name, _step_key(provider, interaction.interaction_id, interaction))
+
+
+def _step_key(provider: Provider, name: str, looked_at: HasSerial) -> bytes:
+    return namespaces.key(namespaces.STEP, provider.policy.base_url, name, str(looked_at.serial))
+
+
+async def claim_step_of(
+    provider: Provider, unit: TransientUnit, kind: namespaces.Namespace, name: str, looked_at: HasSerial
+) -> None:
+    """Claim the next step of what is kept as `kind` under `name`, once: it must still be as it was looked at.
+
+    Raises StaleStep for everybody but the first (D15).
+    """
+    if not await unit.add(namespaces.STEP.name, _step_key(provider, name, looked_at), namespaces.STEP.seconds):
+        raise StaleStep
+    stored = await unit.get(kind.name, namespaces.key(kind, provider.policy.base_url, name))
+    if stored is None or msgspec.msgpack.decode(stored, type=type(looked_at)).serial != looked_at.serial:
+        raise StaleStep
+
+
+async def move(provider: Provider, interaction: Interaction, *, now: float, **changes: object) -> Interaction:
+    """Claim the next step and write what it changes; returns the interaction as it is now. Raises StaleStep (D15)."""
+    moved = msgspec.structs.replace(interaction, serial=interaction.serial + 1, **changes)
+    async with provider.transient.unit(now) as unit:
+        await claim_step(provider, unit, interaction)
+        await save(provider, unit, moved)
+    return moved
+
+
+def claim_key(provider: Provider, interaction: Interaction) -> bytes:
+    """Where the claim of an interaction's request lives (D15)."""
+    return request_key(provider, namespaces.CLAIM, interaction.request.client_id, interaction.reference)
+
+
+async def is_claimed(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
+    """Whether this browser or another one has claimed the request (D15)."""
+    return await unit.get(namespaces.CLAIM.name, claim_key(provider, interaction)) is not None
+
+
+async def claim_request(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
+    """Claim the pushed request for this browser; whether it is this browser's now (D15)."""
+    claim = claim_key(provider, interaction)
+    owner = interaction.browser_id.encode()
+    if await unit.add(namespaces.CLAIM.name, claim, namespaces.CLAIM.seconds, owner):
+        return True
+    return await unit.get(namespaces.CLAIM.name, claim) == owner
+
+
+def fresh_expiry(now: float) -> float:
+    """When an interaction ends that begins or is extended at `now` (D15)."""
+    return now + INTERACTION_SECONDS
+
+
+def form_token(provider: Provider, browser_id: str, form: str) -> str:
+    """A new token of a form, `nonce.mac`: bound to browser and interaction, and another one each time (D34, D35).
+
+    Two pages never hold the same, so whoever opens a page knows nothing of the form that another one shows.
+    """
+    nonce = provider.new_id()
+    return f"{nonce}.{_form_mac(provider, browser_id, form, nonce)}"
+
+
+def is_form_token(provider: Provider, token: str, browser_id: str, form: str) -> bool:
+    """Whether a form came from a page that this browser was shown (D35)."""
+    nonce, _, mac = token.partition(".")
+    return hmac.compare_digest(mac.encode(), _form_mac(provider, browser_id, form, nonce).encode())
+
+
+def _form_mac(provider: Provider, browser_id: str, form: str, nonce: str) -> str:
+    return provider.signing_keys.mac("form", browser_id, form, nonce)

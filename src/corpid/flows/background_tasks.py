@@ -1,0 +1,88 @@
+"""Work that belongs to no request: it begins some seconds later, so that nobody can tell from outside whether there was any (D47)."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from contextlib import suppress
+from contextvars import Context
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+WAITING: Final = 200
+"""errands that wait or are done at most; where there are more, one is dropped"""
+_SHORTEST_MILLISECONDS: Final = 1000
+_LONGEST_MILLISECONDS: Final = 5000
+"""of the pause, which every errand draws for itself"""
+_DRAIN_SECONDS: Final = 5.0
+
+
+class BackgroundTasks:
+    """To be used in a running loop, and settled at the end. `tell` writes an event and its detail to the log."""
+
+    def __init__(self, tell: Callable[[str, str], None]) -> None:
+        self._tell: Final = tell
+        self._under_way: Final[set[asyncio.Task[None]]] = set()
+        self._waiting: Final[dict[asyncio.Task[None], str]] = {}
+        """those of them that have not begun, and where each comes from"""
+        self._hurry = asyncio.Event()
+
+    def later(self, work: Callable[[], Awaitable[None]], *, place: str) -> None:
+        """Do this after a random pause; `place` says where it comes from. Never waits, never raises.
+
+        A full bag drops the newest of the place that has most in it, which the log says: who fills it keeps nobody
+        out who comes from elsewhere. Source: D47
+        """
+        if len(self._under_way) >= WAITING:
+            self._tell("errand_dropped", f"{WAITING} errands are waiting already")
+            if not self._make_room(place):
+                return
+        # The context of the request would put what is done here into its log lines and its trace.
+        task = asyncio.create_task(self._run(work, self._hurry), context=Context())
+        self._under_way.add(task)
+        self._waiting[task] = place
+        task.add_done_callback(self._forget)
+
+    def _make_room(self, place: str) -> bool:
+        """Drop one that waits; False where no place has more of them than this one."""
+        waiting = Counter(self._waiting.values())
+        crowded, most = next(iter(waiting.most_common(1)), ("", 0))
+        if most <= waiting[place] + 1:
+            return False
+        newest = next(task for task in reversed(self._waiting) if self._waiting[task] == crowded)
+        newest.cancel()
+        self._forget(newest)
+        return True
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        self._waiting.pop(task, None)
+
+    async def settle(self) -> None:
+        """Do at once what waits; what is not done within a few seconds is dropped, which the log says.
+
+        Source: D47
+        """
+        hurried, self._hurry = self._hurry, asyncio.Event()
+        hurried.set()
+        if not self._under_way:
+            return
+        _, late = await asyncio.wait(self._under_way, timeout=_DRAIN_SECONDS)
+        for task in late:
+            task.cancel()
+        if late:
+            self._tell("errand_dropped", f"{len(late)} errands were not done within {_DRAIN_SECONDS:g} seconds")
+
+    async def _run(self, work: Callable[[], Awaitable[None]], hurry: asyncio.Event) -> None:
+        pause = _SHORTEST_MILLISECONDS + secrets.randbelow(_LONGEST_MILLISECONDS - _SHORTEST_MILLISECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(hurry.wait(), pause / 1000)
+        if (own := asyncio.current_task()) is not None:
+            self._waiting.pop(own, None)
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - it has no caller, and what it says may name somebody (D48)
+            self._tell("errand_failed", type(error).__name__)

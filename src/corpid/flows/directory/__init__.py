@@ -1,0 +1,1 @@
+"""Administration of people, entities, roles and clients."""

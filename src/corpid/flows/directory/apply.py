@@ -1,0 +1,248 @@
+"""`corpid apply`: a directory file becomes the directory."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows.directory.write import audit_event, write
+from corpid.jose.keys import KeySetError, parse_client_key_set
+from corpid.ports import COMMAND_LINE
+from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.current import Current, References, newcomers, references, user_ids
+from corpid.rules.directory.differences import Difference, difference
+from corpid.rules.directory.document import parse
+from corpid.rules.directory.nodes import DirectoryError, Problem
+from corpid.rules.directory.plan import RECORDS, Plan, plan, record_key
+from corpid.rules.directory.records import ThirdPartyGrant, User
+from corpid.rules.oauth.client_registration import (
+    PLAIN_RULES,
+    RegistrationError,
+    Rules,
+    new_client,
+    public_key_set,
+    register,
+)
+from corpid.rules.oauth.records import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from corpid.ports import Passwords, Registry
+    from corpid.rules.directory.access import Actor
+    from corpid.rules.directory.current import Key
+    from corpid.rules.directory.document import Document, Entry
+    from corpid.rules.directory.sections import Kind
+
+HASHED_AT_ONCE: Final = 4
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan, and user identifier → user name for whoever reads it."""
+
+    plan: Plan
+    user_names: dict[str, str]
+
+
+async def prepare(
+    registry: Registry,
+    passwords: Passwords,
+    document: Document,
+    *,
+    new_user_id: Callable[[], str],
+    rules: Rules = PLAIN_RULES,
+    prune: bool = False,
+) -> Prepared:
+    """Plan a document against the directory; nothing is written.
+
+    `new_user_id` gives a UUID for each user that is new. Plain passwords are hashed, unless the stored
+    hash is theirs already. A new client gets what `rules` say of new ones where the document says nothing.
+    Raises DirectoryError, StoreUnavailable, PasswordsBusy. D44, D51.
+    """
+    needed = references(document)
+    by_name, by_id = await _users(registry, needed)
+    fresh = {name: new_user_id() for name in newcomers(document, by_name)}
+    ids = user_ids(document, by_name, by_id, fresh)
+    records = await (_everything(registry) if prune else _named(registry, document, needed, ids))
+    current = Current(records=records)
+    complete = _with_public_keys(_with_what_new_clients_get(document, current, rules))
+    hashed = await _with_hashes(complete, current, ids, passwords)
+
+    def check_client(client: msgspec.Struct) -> Iterable[tuple[str, str]]:
+        return _faults(client, rules)
+
+    made = plan(hashed, current, ids, client_record=Client, check_client=check_client, prune=prune)
+    warnings = sorted({*made.warnings, *document.remarks, *_key_remarks(document)})
+    names = {user.user_id: user.user_name for user in current.of("user").values() if isinstance(user, User)}
+    names |= {user_id: name for name, user_id in ids.items()}
+    return Prepared(plan=Plan(changes=made.changes, warnings=tuple(warnings)), user_names=names)
+
+
+async def _users(registry: Registry, needed: References) -> tuple[dict[str, User], dict[str, User]]:
+    by_name: dict[str, User] = {}
+    for name in sorted(needed.user_names):
+        user = await registry.directory.user_by_name(name)
+        if user is not None:
+            by_name[name] = user
+    by_key = await registry.directory.read(User, [(user_id,) for user_id in sorted(needed.user_ids)])
+    return by_name, {user.user_id: user for user in by_key.values()}
+
+
+async def _everything(registry: Registry) -> dict[Kind, dict[Key, msgspec.Struct]]:
+    records: dict[Kind, dict[Key, msgspec.Struct]] = {}
+    for kind, record in RECORDS.items():
+        records[kind] = {found.key: found async for found in registry.directory.scan(record)}  # type: ignore[type-var, attr-defined]
+    records["client"] = {(client.client_id,): client for client in await registry.clients.all()}
+    return records
+
+
+async def _named(
+    registry: Registry, document: Document, needed: References, ids: Mapping[str, str]
+) -> dict[Kind, dict[Key, msgspec.Struct]]:
+    keys: dict[Kind, set[Key]] = {}
+    for kind in RECORDS:
+        entries = document.of(kind).values()
+        keys[kind] = {record_key(entry, ids) for entry in entries if kind == "user" or _user_known(entry, ids)}
+    keys["entity"] |= needed.entities
+    keys["service"] |= needed.services
+    keys["membership"] |= {(ids[name], entity_id) for name, entity_id in needed.memberships if name in ids}
+    records: dict[Kind, dict[Key, msgspec.Struct]] = {}
+    for kind, record in RECORDS.items():
+        records[kind] = dict(await registry.directory.read(record, sorted(keys[kind])))  # type: ignore[type-var]
+    if document.of("third-party row"):
+        records["grant"] = {found.key: found async for found in registry.directory.scan(ThirdPartyGrant)}
+    clients = [await registry.clients.get(client_id) for (client_id,) in document.of("client")]
+    records["client"] = {(client.client_id,): client for client in clients if client is not None}
+    return records
+
+
+def _user_known(entry: Entry, ids: Mapping[str, str]) -> bool:
+    return entry.kind in {"service", "entity", "grant"} or entry.key[0] in ids
+
+
+def _with_what_new_clients_get(document: Document, current: Current, rules: Rules) -> Document:
+    clients = {
+        key: entry
+        if key in current.of("client")
+        else msgspec.structs.replace(entry, fields=new_client(rules, entry.fields))
+        for key, entry in document.of("client").items()
+    }
+    return msgspec.structs.replace(document, entries={**document.entries, "client": clients})
+
+
+def _with_public_keys(document: Document) -> Document:
+    clients = {
+        key: msgspec.structs.replace(entry, fields={**entry.fields, "jwks": public_key_set(str(entry.fields["jwks"]))})
+        if entry.fields.get("jwks") is not None
+        else entry
+        for key, entry in document.of("client").items()
+    }
+    return msgspec.structs.replace(document, entries={**document.entries, "client": clients})
+
+
+def _key_remarks(document: Document) -> list[Problem]:
+    remarks = []
+    for entry in document.of("client").values():
+        if entry.fields.get("jwks") is None:
+            continue
+        try:
+            problems = parse_client_key_set(str(entry.fields["jwks"])).problems
+        except KeySetError:
+            continue  # the check of the client has refused it already
+        remarks += [Problem(entry.line_of("jwks"), f"jwks: {problem}") for problem in problems]
+    return remarks
+
+
+def _faults(client: msgspec.Struct, rules: Rules) -> Iterable[tuple[str, str]]:
+    if not isinstance(client, Client):
+        raise TypeError("the record of a client is a Client")
+    try:
+        register(client, rules)
+    except RegistrationError as error:
+        return [(fault.member, fault.reason) for fault in error.faults]
+    return []
+
+
+async def _with_hashes(document: Document, current: Current, ids: Mapping[str, str], passwords: Passwords) -> Document:
+    entries = dict(document.of("credentials"))
+    plain = [key for key, entry in entries.items() if "password" in entry.fields]
+    _refuse_guessable(document, [entries[key] for key in plain], passwords)
+    for start in range(0, len(plain), HASHED_AT_ONCE):
+        keys = plain[start : start + HASHED_AT_ONCE]
+        known = [current.of("credentials").get((ids[key[0]],)) for key in keys]
+        hashed = await asyncio.gather(
+            *(_hashed(entries[key], held, passwords) for key, held in zip(keys, known, strict=True))
+        )
+        entries |= dict(zip(keys, hashed, strict=True))
+    return msgspec.structs.replace(document, entries={**document.entries, "credentials": entries})
+
+
+def _refuse_guessable(document: Document, plain: Sequence[Entry], passwords: Passwords) -> None:
+    problems = []
+    for entry in plain:
+        try:
+            chosen_password(str(entry.fields["password"]), user_name=entry.key[0], blocklist=passwords.guessable())
+        except PasswordRefused as error:
+            problems.append(Problem(entry.line_of("password"), f"password of {entry.key[0]}: {error}"))
+    if problems:
+        raise DirectoryError(document.file, problems)
+
+
+async def _hashed(entry: Entry, known: msgspec.Struct | None, passwords: Passwords) -> Entry:
+    """The entry with a hash in place of its plain password, or with neither where nothing would change."""
+    fields = {member: value for member, value in entry.fields.items() if member != "password"}
+    typed = str(entry.fields["password"])
+    if isinstance(known, Credentials) and known.password_set_by != "directory":
+        return msgspec.structs.replace(entry, fields=fields)
+    held = known.password_hash if isinstance(known, Credentials) else None
+    if held is None or not await passwords.verify(held, typed, source=COMMAND_LINE):
+        fields["password_hash"] = await passwords.hash(typed, source=COMMAND_LINE)
+    return msgspec.structs.replace(entry, fields=fields)
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file changed, or would change: in words, in the order of writing."""
+
+    differences: tuple[Difference, ...]
+    warnings: tuple[Problem, ...]
+    written: bool
+
+
+async def apply(
+    registry: Registry,
+    passwords: Passwords,
+    content: bytes,
+    *,
+    file: str,
+    actor: Actor,
+    new_user_id: Callable[[], str],
+    rules: Rules = PLAIN_RULES,
+    plain_passwords: bool = False,
+    prune: bool = False,
+    dry_run: bool = False,
+) -> Applied:
+    """Apply a directory file; `file` names it in errors, `new_user_id` gives a UUID.
+
+    Additive: what the file does not name is unchanged, unless `prune`. `rules` are those of
+    clients; `plain_passwords` are for development. A large file is written in several short transactions; since
+    applying is idempotent, an interrupted one is finished by applying again. Raises DirectoryError with
+    every problem of the file, access.Forbidden, StoreUnavailable, PasswordsBusy; nothing was changed then.
+    Source: docs/directory.md, D44, D51, R-14, R-21
+    """
+    document = parse(content, file, plain_passwords=plain_passwords)
+    prepared = await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules, prune=prune)
+    changes = prepared.plan.changes
+    if changes and not dry_run:
+        counts = {verb: str(number) for verb, number in Counter(change.verb for change in changes).items()}
+        digest = hashlib.sha256(content).hexdigest()
+        await write(registry, actor, changes, audit_event(actor, "directory.apply", file, sha256=digest, **counts))
+    return Applied(
+        differences=tuple(difference(change, prepared.user_names) for change in changes),
+        warnings=prepared.plan.warnings,
+        written=bool(changes) and not dry_run,
+    )

@@ -1,0 +1,80 @@
+"""Registering, reading and switching off clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.flows.directory.entities import addition
+from corpid.flows.directory.write import Refused, audit_event, switched, write
+from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.plan import Change
+from corpid.rules.oauth.client_registration import PLAIN_RULES
+from corpid.rules.oauth.records import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.ports import Passwords, Registry
+    from corpid.rules.oauth.client_registration import Rules
+
+
+async def add_client(
+    registry: Registry,
+    passwords: Passwords,
+    client_id: str,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    rules: Rules = PLAIN_RULES,
+) -> tuple[Client, tuple[str, ...]]:
+    """Register a client; `members` as in a directory file, `rules` of the deployment. Returns it with remarks on its keys and name.
+
+    Raises writing.Refused with every fault, access.Forbidden, StoreUnavailable. Spec 1, D27, D38
+    """
+    adding = await addition(registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules)
+    await write(registry, actor, adding.changes, audit_event(actor, "client.add", client_id))
+    return adding.record, adding.remarks
+
+
+async def client(registry: Registry, client_id: str, *, actor: Actor) -> Client:
+    """One client. Raises writing.Refused when there is none, access.Forbidden, StoreUnavailable. Spec 1"""
+    authorise(actor, "read", Object(kind="client"))
+    found = await registry.clients.get(client_id)
+    if found is None:
+        raise Refused(f"there is no client {client_id!r}: `corpid client list` shows those that there are")
+    return found
+
+
+async def clients(registry: Registry, *, actor: Actor) -> list[Client]:
+    """Every client, by identifier. Raises access.Forbidden, StoreUnavailable. Spec 1"""
+    authorise(actor, "read", Object(kind="client"))
+    return sorted(await registry.clients.all(), key=lambda each: each.client_id)
+
+
+async def switch_client(registry: Registry, client_id: str, *, enabled: bool, actor: Actor) -> Client:
+    """Enable or disable a client; a running server follows within 5 s.
+
+    Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
+    """
+    found = await client(registry, client_id, actor=actor)
+    becomes = switched(found, f"client {client_id}", enabled=enabled)
+    change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
+    event = audit_event(actor, f"client.{'enable' if enabled else 'disable'}", client_id)
+    await write(registry, actor, [change], msgspec.structs.replace(event, client_id=client_id))
+    return becomes
+
+
+async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:
+    """Drop what was fetched from a client's jwks_uri; a running server follows within 5 s.
+
+    Raises writing.Refused when there is no such client or its keys stand in its record, access.Forbidden,
+    StoreUnavailable. D27
+    """
+    found = await client(registry, client_id, actor=actor)
+    if found.jwks_uri is None:
+        raise Refused(f"the keys of {client_id} stand in its record: replace them with `corpid apply`")
+    authorise(actor, "write", Object(kind="client"))
+    event = msgspec.structs.replace(audit_event(actor, "client.drop_keys", client_id), client_id=client_id)
+    await registry.clients.drop_fetched_key_set(client_id, event)

@@ -1,0 +1,95 @@
+"""Entities, and adding any one record: it passes the same rules as a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from corpid.flows.directory.apply import prepare
+from corpid.flows.directory.write import Refused, audit_event, switched, write
+from corpid.rules.directory.document import parse
+from corpid.rules.directory.export import one_entry
+from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Entity
+from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.oauth.client_registration import PLAIN_RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from corpid.ports import Passwords, Registry
+    from corpid.rules.directory.access import Actor
+    from corpid.rules.oauth.client_registration import Rules
+
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+class Addition(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
+    """The record that is added, every change that goes with it, and remarks for people."""
+
+    record: R
+    changes: tuple[Change, ...]
+    remarks: tuple[str, ...]
+
+
+async def addition(
+    registry: Registry,
+    passwords: Passwords,
+    record: type[R],
+    section: str,
+    key: str,
+    members: Mapping[str, object],
+    *,
+    new_user_id: Callable[[], str],
+    rules: Rules = PLAIN_RULES,
+) -> Addition[R]:
+    """What adding a record changes; `members` are keys of its section, None for those not given; `rules`
+    are those of clients.
+
+    Raises writing.Refused when it exists already or breaks a rule. Source: docs/directory.md
+    """
+    kind = SECTIONS[section].kind
+    try:
+        document = parse(one_entry(section, key, members), "")
+        prepared = await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules)
+    except DirectoryError as error:
+        raise Refused("; ".join(problem.reason for problem in error.problems)) from None
+    added = [change.becomes for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
+    if not added or not isinstance(added[0], record):
+        raise Refused(f"the {kind} {key} exists already: change it with `corpid apply`")
+    return Addition(
+        record=added[0],
+        changes=prepared.plan.changes,
+        remarks=tuple(warning.reason for warning in prepared.plan.warnings),
+    )
+
+
+async def add_entity(
+    registry: Registry, passwords: Passwords, entity_id: str, members: Mapping[str, object], *, actor: Actor
+) -> tuple[Entity, tuple[str, ...]]:
+    """Add an entity; `members` as in a directory file. Returns it with remarks on its name.
+
+    Raises writing.Refused, access.Forbidden, StoreUnavailable. R-12.4
+    """
+    adding = await addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
+    event = msgspec.structs.replace(audit_event(actor, "entity.add", entity_id), entity_id=entity_id)
+    await write(registry, actor, adding.changes, event)
+    return adding.record, adding.remarks
+
+
+async def switch_entity(registry: Registry, entity_id: str, *, enabled: bool, actor: Actor) -> Entity:
+    """Enable or disable an entity, and with it everybody who acts for it.
+
+    Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
+    """
+    key = (entity_id,)
+    found = (await registry.directory.read(Entity, [key])).get(key)
+    if found is None:
+        raise Refused(f"there is no entity {entity_id!r}")
+    becomes = switched(found, f"entity {entity_id}", enabled=enabled)
+    event = audit_event(actor, f"entity.{'enable' if enabled else 'disable'}", entity_id)
+    change = Change(verb="change", kind="entity", key=key, was=found, becomes=becomes)
+    await write(registry, actor, [change], msgspec.structs.replace(event, entity_id=entity_id))
+    return becomes

@@ -1,0 +1,254 @@
+"""People: adding and disabling them, their links and factors (D44, D45, D46)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from corpid.flows import notifications
+from corpid.flows.account import links
+from corpid.flows.authentication import password_checks, second_factor_methods, throttle
+from corpid.flows.directory.entities import addition
+from corpid.flows.directory.write import Refused, audit_event, switched, write
+from corpid.ports import COMMAND_LINE, FactorChange
+from corpid.rules.authentication.password_rules import PasswordRefused
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.names import user_name as mapped
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import User
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from corpid.ports import LinkPurpose, Mail, Passwords, Registry, TransientStore
+    from corpid.rules.authentication.link_codes import NewLink
+    from corpid.rules.authentication.person_factors import HeldFactors
+
+
+async def add_user(
+    registry: Registry,
+    passwords: Passwords,
+    user_name: str,
+    members: Mapping[str, object],
+    *,
+    password: str,
+    totp_secret: str,
+    new_user_id: Callable[[], str],
+    actor: Actor,
+) -> User:
+    """Add a person with a first password and TOTP secret (base32); `members` as in a directory file.
+
+    Raises writing.Refused, access.Forbidden, StoreUnavailable, PasswordsBusy. D44, D45, D51
+    """
+    adding = await addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
+    user = adding.record
+    password_hash = await _hashed(passwords, user, password)
+    factors = (
+        Credentials(user_id=user.user_id).with_password(password_hash, "operator").with_app(totp_secret, "operator")
+    )
+    change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
+    await write(registry, actor, [*adding.changes, change], audit_event(actor, "user.add", user.user_id))
+    return user
+
+
+async def reset_password(
+    registry: Registry, passwords: Passwords, user_name: str, password: str, *, actor: Actor
+) -> User:
+    """Give a person a new password and end their sessions; a directory file does not undo it later.
+
+    Raises writing.Refused when there is no such person or the password is not one that a person may have,
+    access.Forbidden, StoreUnavailable, PasswordsBusy. D44
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    known = await registry.factors.credentials(user.user_id)
+    becomes = known.with_password(await _hashed(passwords, user, password), "operator")
+    await _write_factors(registry, actor, known, becomes, "user.reset_password")
+    return user
+
+
+async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *, actor: Actor) -> User:
+    """Replace a person's second factor by a new TOTP secret (base32), and end their sessions.
+
+    Passkeys and recovery codes are removed. A directory file does not undo it later.
+
+    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    known = await registry.factors.credentials(user.user_id)
+    becomes = known.with_app(totp_secret, "operator")
+    await replace_factors(registry, known, becomes, "user.reset_factors", actor=actor)
+    return user
+
+
+async def replace_factors(
+    registry: Registry, known: Credentials, becomes: Credentials, action: str, *, actor: Actor
+) -> None:
+    """Write password and app of a person, remove their passkeys and recovery codes, and end their sessions.
+
+    Raises writing.Refused where they were changed meanwhile, access.Forbidden, StoreUnavailable. D45, D46
+    """
+    authorise(actor, "write", Object(kind="credentials", user_id=known.user_id))
+    change = FactorChange(before=known, after=becomes, remove_passkeys=True, recovery_codes=(), end_sessions_but="")
+    if not await registry.factors.change(change, audit_event(actor, action, known.user_id)):
+        raise Refused("the factors were changed at the same moment: try again")
+
+
+async def switch_user(registry: Registry, user_name: str, *, enabled: bool, actor: Actor) -> User:
+    """Enable or disable a person, whose sessions end with it.
+
+    Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    becomes = switched(user, f"user {user.user_name}", enabled=enabled)
+    change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
+    event = audit_event(actor, f"user.{'enable' if enabled else 'disable'}", user.user_id)
+    await write(registry, actor, [change], event)
+    return becomes
+
+
+async def unlock_user(
+    registry: Registry, transient: TransientStore, issuer: str, user_name: str, *, actor: Actor, now: float
+) -> User:
+    """End the delay after wrong passwords and codes, and every pause of codes; `now` in epoch seconds.
+
+    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D47
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    authorise(actor, "write", Object(kind="credentials", user_id=user.user_id))
+    async with transient.unit(now) as unit:
+        await throttle.unlock(unit, issuer, user.user_name)
+        await registry.code_guesses.forget_all(user.user_id, audit_event(actor, "user.unlock", user.user_id))
+    return user
+
+
+async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> User:
+    """The person of this name, however it is written.
+
+    Raises writing.Refused when there is none, access.Forbidden, StoreUnavailable. D51
+    """
+    try:
+        name = mapped(user_name)
+    except ValueError as error:
+        raise Refused(f"{user_name!r}: {error}") from None
+    found = await registry.directory.user_by_name(name)
+    if found is None:
+        raise Refused(f"there is no user {name!r}")
+    authorise(actor, "read", Object(kind="user", user_id=found.user_id))
+    return found
+
+
+async def _hashed(passwords: Passwords, user: User, password: str) -> str:
+    try:
+        return await password_checks.hashed(passwords, user, password, source=COMMAND_LINE)
+    except PasswordRefused as error:
+        raise Refused(str(error)) from None
+
+
+async def _write_factors(registry: Registry, actor: Actor, was: Credentials, becomes: Credentials, action: str) -> None:
+    change = Change(verb="change", kind="credentials", key=was.key, was=was, becomes=becomes)
+    await write(registry, actor, [change], audit_event(actor, action, was.user_id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A link that was made for a person."""
+
+    user: User
+    link: NewLink
+    purpose: LinkPurpose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Office:
+    """What making a link needs. `now` is in epoch seconds, `base_url` without a trailing slash."""
+
+    registry: Registry
+    base_url: str
+    new_id: Callable[[], str]
+    now: float
+    actor: Actor
+
+
+async def add_invited(
+    office: Office,
+    passwords: Passwords,
+    user_name: str,
+    members: Mapping[str, object],
+    *,
+    new_user_id: Callable[[], str],
+) -> Given:
+    """Add a person without any factor, and invite them; `members` as in a directory file.
+
+    Raises writing.Refused, access.Forbidden, StoreUnavailable. D46, D51
+    """
+    adding = await addition(office.registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
+    user = adding.record
+    event = audit_event(office.actor, "user.add", user.user_id)
+    await write(office.registry, office.actor, adding.changes, event)
+    return await _give(office, user, "invitation")
+
+
+async def invite(office: Office, user_name: str, *, anew: bool = False) -> Given:
+    """Invite a person to set up their sign-in. Who has factors is invited only `anew`, which removes them all first.
+
+    Raises writing.Refused, access.Forbidden, StoreUnavailable. D46
+    """
+    user, held = await factors(office.registry, user_name, actor=office.actor)
+    if held.any and not anew:
+        raise Refused(
+            f"{user.user_name} can sign in already: `corpid user link` renews one factor, and "
+            "`corpid user invite --anew` removes every one first"
+        )
+    if anew:
+        bare = Credentials(user_id=user.user_id, password_set_by="operator", totp_set_by="operator")
+        await replace_factors(office.registry, held.credentials, bare, "user.remove_factors", actor=office.actor)
+    return await _give(office, user, "invitation")
+
+
+async def give_link(office: Office, user_name: str, purpose: LinkPurpose) -> Given:
+    """A link for a new password or a new second factor, for who still has the other one.
+
+    Raises writing.Refused, access.Forbidden, StoreUnavailable. D44, D45
+    """
+    user, held = await factors(office.registry, user_name, actor=office.actor)
+    asked = links.PURPOSES[purpose].asks_for
+    if asked and not {"password": held.password, "second factor": held.second_factor}[asked]:
+        raise Refused(
+            f"{user.user_name} has no {asked} to show first: use `corpid user invite {user.user_name} --anew`"
+        )
+    return await _give(office, user, purpose)
+
+
+async def factors(registry: Registry, user_name: str, *, actor: Actor) -> tuple[User, HeldFactors]:
+    """A person, and what they have to sign in with.
+
+    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D46
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    authorise(actor, "read", Object(kind="credentials", user_id=user.user_id))
+    return user, await second_factor_methods.held_factors(registry, user.user_id)
+
+
+async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:
+    link = await links.make(
+        office.registry,
+        user,
+        purpose,
+        actor=office.actor,
+        base_url=office.base_url,
+        now=office.now,
+        new_id=office.new_id,
+    )
+    return Given(user=user, link=link, purpose=purpose)
+
+
+def send(mail: Mail, given: Given, *, provider_name: str) -> bool:
+    """Send a link to the person it was made for; whether there is an address, and mail. Source: DESIGN, Security"""
+    if not mail.works or not given.user.email:
+        return False
+    purpose = links.PURPOSES[given.purpose]
+    notifications.link(
+        mail, given.user, given.link, heading=purpose.heading, lead=purpose.lead, provider_name=provider_name
+    )
+    return True

@@ -1,0 +1,210 @@
+"""The letters, all by e-mail: what happened to a person's account, codes, and links that they asked for or were given.
+
+A notice is sent after the change it tells of was written. Where a person has no address, nothing is sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.ports import Letter
+from corpid.rules.limits import MAILED_CODE_SECONDS, TOTP_MISSES
+from corpid.texts import counted, phrase
+
+if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
+    from corpid.ports import Mail
+    from corpid.rules.authentication.link_codes import NewLink
+    from corpid.rules.directory.records import User
+    from corpid.texts import Phrase
+
+_MINUTE: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What happened, in the line that a mailbox shows and in a sentence."""
+
+    subject: Phrase
+    told: Phrase
+
+
+SET_UP: Final = Notice(
+    subject=phrase("Your sign-in is set up"),
+    told=phrase("Your sign-in was set up with the invitation that you were given."),
+)
+PASSWORD_CHANGED: Final = Notice(
+    subject=phrase("Your password was changed"),
+    told=phrase("Your password was changed. Every browser in which you were signed in has to sign in again."),
+)
+APP_ADDED: Final = Notice(
+    subject=phrase("An authenticator app was added"),
+    told=phrase("An authenticator app was set up for your account."),
+)
+APP_REPLACED: Final = Notice(
+    subject=phrase("Your authenticator app was changed"),
+    told=phrase("Another authenticator app was set up for your account; the one before no longer works."),
+)
+APP_REMOVED: Final = Notice(
+    subject=phrase("Your authenticator app was removed"),
+    told=phrase("The authenticator app of your account was removed; its codes no longer work."),
+)
+PASSKEY_ADDED: Final = Notice(
+    subject=phrase("A passkey was added"),
+    told=phrase("A new passkey can be used to sign in to your account."),
+)
+PASSKEY_REMOVED: Final = Notice(
+    subject=phrase("A passkey was removed"),
+    told=phrase("A passkey of your account was removed and no longer works."),
+)
+NEW_RECOVERY_CODES: Final = Notice(
+    subject=phrase("You have new recovery codes"),
+    told=phrase("New recovery codes were made for your account; those before no longer work."),
+)
+RECOVERY_CODES_REMOVED: Final = Notice(
+    subject=phrase("Your recovery codes were removed"),
+    told=phrase("The recovery codes of your account were removed and no longer work."),
+)
+
+
+def second_factor_set_anew(done: Phrase) -> Notice:
+    """After a link for a lost second factor; `done` says what was set up, as a sentence (D45, D46)."""
+    return Notice(
+        subject=phrase("Your second factor was changed"),
+        told=phrase(
+            "{done} Your recovery codes are new. An authenticator app or recovery codes that you had before no longer "
+            "work, and every browser in which you were signed in has to sign in again.",
+            done=done,
+        ),
+    )
+
+
+WRONG_CODES: Final = Notice(
+    subject=phrase("Wrong codes were typed after your password"),
+    told=phrase(
+        "Your password was typed to sign in, and after it a wrong code, {misses} times in a day. Nobody got in by that. "
+        "If it was not you, somebody knows your password: choose a new one at once.",
+        misses=TOTP_MISSES,
+    ),
+)
+
+
+def codes_paused(misses: int, *, duration: Phrase, known: bool, recover: str) -> Notice:
+    """After so many wrong codes, and what to do; `recover` is where a new password is asked for (D45).
+
+    `known`: they were typed in a browser in which the person has signed in before.
+    """
+    where = (
+        phrase(
+            "In that browser, which you have used before, codes of an app or by e-mail are now refused {duration}.",
+            duration=duration,
+        )
+        if known
+        else phrase(
+            "In browsers that you have not used before, codes of an app or by e-mail are now refused {duration}.",
+            duration=duration,
+        )
+    )
+    return Notice(
+        subject=phrase("Change your password: somebody may know it"),
+        told=phrase(
+            "Your password was typed to sign in, and after it a wrong code, {misses} times without a sign-in between "
+            "them. Nobody got in by that. {where} A passkey or a recovery code still works.\n\n"
+            "If it was not you, somebody knows your password. Change it now: sign in to your account, whose address is "
+            "below, with a browser that you have used before, a passkey or a recovery code, and choose Password. If you "
+            "cannot sign in, ask for a new password here:\n\n{recover}",
+            misses=misses,
+            where=where,
+            recover=recover,
+        ),
+    )
+
+
+def new_device(device: str) -> Notice:
+    """A sign-in in a browser that was not seen before; `device` as its names are known, e.g. `Firefox on Windows` (D47)."""
+    return Notice(
+        subject=phrase("You signed in on a new device"),
+        told=phrase("Somebody signed in to your account with {device}, for the first time.", device=device)
+        if device
+        else phrase("Somebody signed in to your account in a browser that was not used before."),
+    )
+
+
+def code_used(left: int) -> Notice:
+    """One of the recovery codes was used, and so many are left (D45)."""
+    return Notice(
+        subject=phrase("A recovery code was used"),
+        told=counted(
+            left,
+            "One of your recovery codes was used. {count} code is left.",
+            "One of your recovery codes was used. {count} codes are left.",
+        ),
+    )
+
+
+def notify(provider: Provider, user: User, notice: Notice) -> None:
+    """Tell a person what happened to their account. Source: DESIGN, Security"""
+    text = phrase(
+        "Hello {name},\n\n{told}\n\n"
+        "If that was you, there is nothing to do. If not, tell the person who manages {provider} in your "
+        "organisation at once, and look at how and where you sign in:\n\n{account}\n\nYour user name is {user_name}.",
+        name=user.name,
+        told=notice.told,
+        account=provider.policy.base_url + ACCOUNT_PATH,
+        provider=provider.policy.name,
+        user_name=user.user_name,
+    )
+    _post(provider.mail, user, notice.subject, text)
+
+
+def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase, provider_name: str) -> None:
+    """Send a person the link that was made for them, and the code to type instead. Source: DESIGN, Security"""
+    text = phrase(
+        "Hello {name},\n\n{lead}\n\n{url}\n\n"
+        "If the page asks for a code, type this one. On another device, open {page} and type it there.\n\n{code}\n\n"
+        "If you did not expect this, do not open it, and tell the person who manages {provider} in your "
+        "organisation.\n\nYour user name is {user_name}.",
+        name=user.name,
+        lead=lead,
+        url=made.url,
+        page=made.page,
+        code=made.code,
+        provider=provider_name,
+        user_name=user.user_name,
+    )
+    _post(mail, user, heading, text)
+
+
+def mailed_code(provider: Provider, user: User, code: str, *, why: Phrase) -> None:
+    """Send a person a code that they asked for; `why` says what for, and what to do if they did not (D45)."""
+    # Not the code itself: mail servers log subjects, and locked telephones show them.
+    subject = phrase("Your code for {name}", name=provider.policy.name)
+    text = phrase(
+        "Your code is {code}. It works for {minutes} minutes, on the page on which you asked for it.\n\n{why}\n\n"
+        "Nobody from {name} will ever ask you for this code.\n",
+        code=code,
+        minutes=MAILED_CODE_SECONDS // _MINUTE,
+        why=why,
+        name=provider.policy.name,
+    )
+    _post(provider.mail, user, subject, text)
+
+
+def no_link(provider: Provider, user: User) -> None:
+    """Tell a person who forgot their password that only an administrator can help them. Source: DESIGN, Security"""
+    text = phrase(
+        "Hello {name},\n\nSomebody, perhaps you, asked for a new password for your account {user_name}. It cannot "
+        "be set by e-mail: ask the person who manages {provider} in your organisation for a link.\n\n"
+        "If you did not ask, there is nothing to do.",
+        name=user.name,
+        user_name=user.user_name,
+        provider=provider.policy.name,
+    )
+    _post(provider.mail, user, phrase("A new password was asked for"), text)
+
+
+def _post(mail: Mail, user: User, subject: Phrase, text: Phrase) -> None:
+    if user.email:
+        mail.post(Letter(to=user.email, subject=subject, text=text, language=user.language))

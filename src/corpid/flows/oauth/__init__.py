@@ -1,0 +1,1 @@
+"""The endpoints of OAuth: PAR, authorize, token, resources."""

@@ -1,0 +1,194 @@
+"""A browser at an authorization request whose redirect URI is proven: answered at once, or led to a page (D15, D30)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.flows import namespaces
+from corpid.flows.authentication import browsers, completion, entity_selection, interactions, sessions
+from corpid.flows.authentication.browsers import Browser
+from corpid.flows.authentication.interactions import Interaction
+from corpid.ports import Session, StoreUnavailable
+from corpid.rules.authentication import single_sign_on
+from corpid.rules.directory import names
+from corpid.rules.oauth import authorization_response
+from corpid.rules.oauth.authorization_response import AuthorizationResponse
+from corpid.rules.oauth.errors import (
+    AccessDenied,
+    ConsentRequired,
+    InteractionRequired,
+    InvalidRequest,
+    InvalidRequestURI,
+    LoginRequired,
+    OAuthError,
+    ServerError,
+    TemporarilyUnavailable,
+)
+from corpid.rules.oauth.records import AuthorizationRequest, Client, RequestingClient
+from corpid.rules.oauth.scopes import needs_consent
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.rules.oauth.authorization_response import ReturnAddress
+
+
+class Entered(msgspec.Struct, frozen=True, kw_only=True):
+    """The browser goes to the interaction's page; `cookie` is a new value for it, if it needs one."""
+
+    interaction_id: str
+    cookie: str | None
+    held: str = ""
+    """the interaction, encrypted: nothing is stored of it until its browser has shown the cookie, together with this"""
+    asker: RequestingClient | None = None
+    """None: the provider's own pages"""
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """The browser goes straight back to the client; `failure` tells the log why, if it is one."""
+
+    response: AuthorizationResponse
+    asker: RequestingClient
+    failure: Exception | None = None
+    interaction: Interaction | None = None
+    """the sign-in that was completed, if one was"""
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """A browser at a request whose redirect URI is proven."""
+
+    client: Client
+    request: AuthorizationRequest
+    reference: str
+    """names the request among those of its client"""
+    mark: str
+    """what this browser asked with: with the same again it comes to the same interaction"""
+    browser: Browser | None
+    may_complete: bool
+
+
+class SsoResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The interaction that an arrival would begin, and why it could not be completed at once, if it could not."""
+
+    interaction: Interaction
+    required_prompt: OAuthError | None
+    session: Session | None = None
+    """of single sign-on, where it signs the interaction in"""
+    cookie: str | None = None
+    """a new value for a browser that is new"""
+
+
+async def answered(
+    caller: Caller, asker: RequestingClient, address: ReturnAddress, entering: Awaitable[Entered | Answered]
+) -> Entered | Answered:
+    """What `entering` comes to; its errors are the client's to know.
+
+    Raises InvalidRequest, which becomes a page, where another browser has claimed the request.
+    Source: Spec 4.2, D15, D16
+    """
+    error: OAuthError
+    cause: Exception
+    try:
+        return await entering
+    except completion.OtherBrowser:
+        raise InvalidRequest(
+            "this sign-in goes on in another browser, where it was begun",
+            sentence=phrase("This sign-in goes on in another browser, where it was begun."),
+        ).of(asker) from None
+    except OAuthError as raised:
+        error, cause = raised, raised
+    except StoreUnavailable as raised:
+        error, cause = TemporarilyUnavailable("please try again in a moment"), raised
+    except Exception as raised:  # noqa: BLE001 - the client is told server_error, the log the cause
+        error, cause = ServerError("something unforeseen went wrong"), raised
+    response = authorization_response.failure(address, error, reference=caller.request_id)
+    return Answered(response=response, asker=asker, failure=cause)
+
+
+async def before(
+    provider: Provider, client_id: str, mark: str, browser: Browser | None, now: float
+) -> Interaction | None:
+    """The interaction that this browser began with the same request; None where there is none (D15)."""
+    if browser is None:
+        return None
+    key = interactions.request_key(provider, namespaces.ARRIVAL, client_id, mark, browser.browser_id)
+    value = await provider.transient.get(namespaces.ARRIVAL.name, key, now=now)
+    return None if value is None else await interactions.load(provider, value.decode(), now=now)
+
+
+async def sso_result(provider: Provider, arrival: Arrival, now: float) -> SsoResult:
+    """What single sign-on makes of an arrival (D30)."""
+    session = await browsers.session_of(provider, arrival.browser, now=now)
+    browser, cookie = (arrival.browser, None) if arrival.browser else await browsers.issue_cookie(provider, now=now)
+    interaction = Interaction(
+        interaction_id=provider.new_id(),
+        browser_id=browser.browser_id,
+        reference=arrival.reference,
+        request=arrival.request,
+        expires_at=interactions.fresh_expiry(now),
+    )
+    if session is None or not browsers.suffices(provider, session, arrival.request, now=now):
+        refusal = LoginRequired("nobody is signed in, or the sign-in does not suffice, and prompt is none")
+        return SsoResult(interaction=interaction, required_prompt=refusal, cookie=cookie)
+    only = await entity_selection.unasked(provider, session.user_id, arrival.client, arrival.request, now=now)
+    known = msgspec.structs.replace(
+        interaction,
+        user_id=session.user_id,
+        amr=session.amr,
+        auth_time=session.auth_time,
+        level=session.level,
+        session_id=session.session_id,
+        entity_id=only,
+    )
+    return SsoResult(interaction=known, required_prompt=await _obstacle(provider, arrival, known, now), session=session)
+
+
+async def _obstacle(provider: Provider, arrival: Arrival, interaction: Interaction, now: float) -> OAuthError | None:
+    """Which page has to be shown to somebody who is signed in, as the error of prompt=none."""
+    request = arrival.request
+    if single_sign_on.asks_consent(request) or needs_consent(arrival.client, request.scopes):
+        return ConsentRequired("consent has to be asked, and prompt is none")
+    if not interaction.entity_id:
+        return InteractionRequired("the entity has to be chosen, and prompt is none")
+    if await provider.registry_cache.acting(interaction.user_id, interaction.entity_id, now) is None:
+        return AccessDenied("this person may not act for this entity")
+    return None
+
+
+def refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError | None) -> None:
+    """Raises what keeps a request with prompt=none from being answered (OpenID Connect Core §3.1.2.6, D40)."""
+    if single_sign_on.silent(request):
+        raise required_prompt or InteractionRequired("a page has to be shown, and prompt is none")
+
+
+async def complete_at_once(provider: Provider, caller: Caller, client: Client, prospect: SsoResult) -> Answered:
+    """Answer with a code, without a page. Raises AccessDenied, InvalidRequestURI, OtherBrowser (D30, D50)."""
+    interaction = prospect.interaction
+    await completion.still_allowed(provider, client, interaction, caller.now)
+    await provider.signing_keys.ring(caller.now)
+    try:
+        async with provider.transient.unit(caller.now) as unit:
+            code = await completion.write_code(provider, unit, caller, interaction)
+            if prospect.session is not None:
+                await sessions.use_seldom(provider, prospect.session, now=caller.now)
+    except completion.AlreadyCompleted:
+        raise InvalidRequestURI("this request was already completed: begin a new one") from None
+    address = authorization_response.of_request(interaction.request, iss=provider.policy.iss_of_callback)
+    return Answered(
+        response=authorization_response.success(address, code=code),
+        asker=RequestingClient(client=client, ui_locales=interaction.request.ui_locales),
+        interaction=interaction,
+    )
+
+
+async def named(provider: Provider, interaction: Interaction) -> Interaction:
+    """A new interaction, with the name of whoever single sign-on has signed in, for its pages (D30)."""
+    if not interaction.session_id:
+        return interaction
+    user = await provider.registry.directory.user(interaction.user_id)
+    return msgspec.structs.replace(interaction, user_name=names.user_name(user.user_name) if user is not None else "")

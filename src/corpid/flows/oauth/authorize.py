@@ -1,0 +1,170 @@
+"""A browser arrives with an authorization request (Spec 4.2, D15, D16, D30).
+
+Trust is a position here: what fails before the redirect URI is proven is raised and becomes a page;
+after that line errors are returned as answers for the client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows import namespaces
+from corpid.flows.authentication import browsers, interactions
+from corpid.flows.oauth import arrival, query_request
+from corpid.flows.oauth.arrival import Answered, Arrival, Entered
+from corpid.flows.oauth.par import REQUEST_URI_PREFIX
+from corpid.rules.limits import INTERACTIONS_PER_REQUEST, REQUEST_URI_SECONDS
+from corpid.rules.oauth import authorization_response, parameters
+from corpid.rules.oauth.errors import InvalidRequest, InvalidRequestURI, OAuthError
+from corpid.rules.oauth.parameters import required
+from corpid.rules.oauth.records import PushedRequest, RequestingClient
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from corpid.flows.caller import Caller
+    from corpid.flows.oauth.arrival import SsoResult
+    from corpid.flows.provider import Provider
+    from corpid.rules.oauth.records import Client
+
+AUTHORIZATION_PARAMETERS: Final = frozenset({"client_id", "request_uri"})
+_NOT_FOUND: Final = (
+    "this link to sign in is not known here or has expired: go back to where you came from and start again"
+)
+
+
+async def arrive(
+    provider: Provider,
+    caller: Caller,
+    query: bytes,
+    *,
+    cookie: str | None,
+    held: str | None = None,
+    may_complete: bool,
+) -> Entered | Answered:
+    """Answer an authorization request; `may_complete` is false for a prefetch and for HEAD (D30).
+
+    `held` is the sign-in that the browser holds, if it holds one (`held_arrivals`).
+
+    A request_uri of ours leads to the pushed request, whatever else the query holds. Without one, a client that
+    is registered for it is answered on what the query holds. Raises InvalidRequest and InvalidRequestURI, which
+    become pages that name the client once it is known: also where another browser has claimed the request.
+    Source: Spec 4.2, D15, D16
+    """
+    sent = parameters.parse(query, AUTHORIZATION_PARAMETERS)
+    client = await provider.registry_cache.client(required(sent, "client_id"), caller.now)
+    if client is None:
+        raise InvalidRequest(
+            "client_id is not known here, or the client is disabled",
+            sentence=phrase("The service that you came from is not known here."),
+        )
+    try:
+        return await _of_client(
+            provider, caller, client, query, sent=sent, cookie=cookie, held=held, may_complete=may_complete
+        )
+    except OAuthError as error:
+        raise error.of(RequestingClient(client=client))  # noqa: B904 - it is the same
+
+
+async def _of_client(
+    provider: Provider,
+    caller: Caller,
+    client: Client,
+    query: bytes,
+    *,
+    sent: dict[str, str],
+    cookie: str | None,
+    held: str | None,
+    may_complete: bool,
+) -> Entered | Answered:
+    policy = provider.policy
+    ours = policy.pushed is not None and sent.get("request_uri", "").startswith(REQUEST_URI_PREFIX)
+    if policy.query is not None and not ours:
+        if policy.serves(client, policy.query, caller.now):
+            return await query_request.arrive(
+                provider,
+                caller,
+                client,
+                query,
+                generation=policy.query,
+                cookie=cookie,
+                held=held,
+                may_complete=may_complete,
+            )
+        if "request_uri" not in sent:
+            way_on = ": push the request" if policy.pushed is not None else ""
+            raise InvalidRequest(
+                f"this client is not registered to send its request in the query, or its end date has passed{way_on}"
+            )
+    return await _with_reference(
+        provider, caller, client, required(sent, "request_uri"), cookie=cookie, may_complete=may_complete
+    )
+
+
+async def _with_reference(
+    provider: Provider, caller: Caller, client: Client, request_uri: str, *, cookie: str | None, may_complete: bool
+) -> Entered | Answered:
+    if not request_uri.startswith(REQUEST_URI_PREFIX):
+        raise InvalidRequestURI(_NOT_FOUND)
+    reference = request_uri.removeprefix(REQUEST_URI_PREFIX)
+    browser = await browsers.recognise(provider, cookie, now=caller.now)
+    key = interactions.request_key(provider, namespaces.PUSHED_REQUEST, client.client_id, reference)
+    value = await provider.transient.get(namespaces.PUSHED_REQUEST.name, key, now=caller.now)
+    if value is None:
+        interaction = await arrival.before(provider, client.client_id, reference, browser, caller.now)
+        if interaction is None:
+            raise InvalidRequestURI(_NOT_FOUND)
+        return Entered(interaction_id=interaction.interaction_id, cookie=None)
+    pushed = msgspec.msgpack.decode(value, type=PushedRequest)
+    if pushed.request.redirect_uri not in client.redirect_uris:
+        raise InvalidRequest("redirect_uri is no longer registered for this client")
+    # The redirect URI is proven: from here on errors are the client's to know.
+    arriving = Arrival(
+        client=client,
+        request=pushed.request,
+        reference=reference,
+        mark=reference,
+        browser=browser,
+        may_complete=may_complete,
+    )
+    asker = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
+    address = authorization_response.of_request(pushed.request, iss=provider.policy.iss_of_callback)
+    in_time = caller.now < pushed.pushed_at + REQUEST_URI_SECONDS
+    return await arrival.answered(caller, asker, address, _enter(provider, caller, arriving, in_time=in_time))
+
+
+async def _enter(provider: Provider, caller: Caller, arriving: Arrival, *, in_time: bool) -> Entered | Answered:
+    client_id, now = arriving.client.client_id, caller.now
+    await provider.registry_cache.refuse_maintenance(now)
+    prospect = await arrival.sso_result(provider, arriving, now)
+    if in_time and prospect.required_prompt is None and arriving.may_complete:
+        return await arrival.complete_at_once(provider, caller, arriving.client, prospect)
+    completed = interactions.request_key(provider, namespaces.COMPLETED, client_id, arriving.reference)
+    if await provider.transient.get(namespaces.COMPLETED.name, completed, now=now) is not None:
+        raise InvalidRequestURI("this request was already completed: push a new one")
+    before = await arrival.before(provider, client_id, arriving.mark, arriving.browser, now)
+    if before is not None and now < before.expires_at:
+        return Entered(interaction_id=before.interaction_id, cookie=None)
+    if not in_time:
+        raise InvalidRequestURI(f"request_uri has expired: it is valid for {REQUEST_URI_SECONDS} seconds")
+    arrival.refuse_silence(arriving.request, prospect.required_prompt)
+    return await _open(provider, caller, arriving, prospect)
+
+
+async def _open(provider: Provider, caller: Caller, arriving: Arrival, prospect: SsoResult) -> Entered:
+    client_id, reference = arriving.client.client_id, arriving.reference
+    interaction = await arrival.named(provider, prospect.interaction)
+    count = interactions.request_key(provider, namespaces.INTERACTION_COUNT, client_id, reference)
+    here = interactions.request_key(provider, namespaces.ARRIVAL, client_id, arriving.mark, interaction.browser_id)
+    async with provider.transient.unit(caller.now) as unit:
+        opened = await unit.count(namespaces.INTERACTION_COUNT.name, count, namespaces.INTERACTION_COUNT.seconds)
+        if opened > INTERACTIONS_PER_REQUEST:
+            raise InvalidRequestURI("too many browsers have opened this request: push a new one")
+        if not await unit.add(
+            namespaces.ARRIVAL.name, here, namespaces.ARRIVAL.seconds, interaction.interaction_id.encode()
+        ):
+            first = await unit.get(namespaces.ARRIVAL.name, here)
+            return Entered(interaction_id=(first or b"").decode(), cookie=None)
+        await interactions.save(provider, unit, interaction)
+    return Entered(interaction_id=interaction.interaction_id, cookie=prospect.cookie)

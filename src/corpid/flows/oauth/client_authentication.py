@@ -1,0 +1,147 @@
+"""Who is calling: PAR and token endpoint ask the same way (D8, D9)."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows import namespaces
+from corpid.flows.oauth import rate_limits, replay_audit
+from corpid.jose.keys import ClientKeySet
+from corpid.ports import KeySetUnavailable
+from corpid.rules.limits import CLOCK_AHEAD_SECONDS
+from corpid.rules.oauth import client_assertion
+from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
+from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
+from corpid.rules.oauth.errors import InvalidClient, InvalidRequest, ServerError
+from corpid.rules.oauth.records import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from corpid.flows.provider import Provider
+    from corpid.ports import TransientUnit
+    from corpid.rules.oauth.client_assertion import Candidate
+    from corpid.rules.oauth.generations import Generation
+
+
+_PATHS: Final[Mapping[str, str]] = MappingProxyType({rate_limits.PAR: PAR_PATH, rate_limits.TOKEN: TOKEN_PATH})
+
+
+class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
+    """A client that has proven who it is; its assertion is still to be spent."""
+
+    client: Client
+    keys: ClientKeySet
+    assertion: Assertion
+
+
+def no_key_set(provider: Provider, cause: str) -> ServerError:
+    """The refusal if a client has no key set that can be used; the caller reads the cause in developer mode (D27, D28)."""
+    sentence = "the key set of this client cannot be fetched or used"
+    return ServerError(f"{sentence}: {cause}" if provider.policy.developer_mode else sentence, detail=cause)
+
+
+async def authenticate(
+    provider: Provider,
+    parameters: Mapping[str, str],
+    authorization: Sequence[bytes],
+    *,
+    generation: Generation,
+    endpoint: str,
+    address: str,
+    now: float,
+) -> AuthenticatedClient:
+    """Authenticate the client by its assertion; nothing is spent yet, but the request is counted (D47).
+
+    `endpoint` is one of flows.rates, `address` the caller's. `authorization` are the request's Authorization headers: another method beside the assertion is refused.
+    Raises InvalidClient, InvalidRequest, ServerError, TooManyRequests. Source: RFC 7523 §3, D5, D8, D27, D64
+    """
+    await provider.rate_limits.address(endpoint, address, now)
+    if "client_assertion" in parameters and ("client_secret" in parameters or authorization):
+        raise InvalidRequest("use client_assertion alone, without client_secret or an Authorization header")
+    candidate = _read(provider, parameters, endpoint, generation, now)
+    client = await provider.registry_cache.client(candidate.client_id, now)
+    if client is None:
+        raise _failed(provider, candidate, "unknown or disabled client")
+    _judge_again(provider, parameters, client, candidate, generation, endpoint, now)
+    if not client_assertion.may_name_its_audience(candidate, client, today=provider.policy.today(now)):
+        raise _failed(provider, candidate, "aud is the endpoint, which this client may not name today")
+    try:
+        keys = await provider.client_keys.current(client, now=now)
+        try:
+            assertion = client_assertion.verify(candidate, keys, now=now)
+        except KeyNotFound:
+            keys = await provider.client_keys.refetched(client, now=now)
+            if client.jwks_uri and not keys.signing:
+                raise no_key_set(provider, _no_signing_key(client.jwks_uri, keys)) from None
+            assertion = _verify_again(provider, candidate, keys, now)
+    except KeySetUnavailable as error:
+        raise no_key_set(provider, str(error)) from None
+    await provider.rate_limits.client(endpoint, client.client_id, address, now)
+    return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
+
+
+def _read(
+    provider: Provider, parameters: Mapping[str, str], endpoint: str, generation: Generation, now: float
+) -> Candidate:
+    issuer = provider.policy.base_url
+    url = issuer + _PATHS[endpoint]
+    return client_assertion.read(parameters, issuer=issuer, endpoint=url, generation=generation, now=now)
+
+
+def _failed(provider: Provider, candidate: Candidate, detail: str) -> InvalidClient:
+    policy = provider.policy
+    return client_assertion.failed(
+        candidate, issuer=policy.base_url, developer_mode=policy.developer_mode, detail=detail
+    )
+
+
+def _judge_again(
+    provider: Provider,
+    parameters: Mapping[str, str],
+    client: Client,
+    candidate: Candidate,
+    generation: Generation,
+    endpoint: str,
+    now: float,
+) -> None:
+    """A caller names the generation by the code it sends, so another one's milder rules are for its own clients only.
+
+    Raises InvalidClient. Source: D8, decisions "No downgrade"
+    """
+    pushed = provider.policy.pushed
+    if pushed is None or provider.policy.serves(client, generation, now):
+        return
+    try:
+        _read(provider, parameters, endpoint, pushed, now)
+    except InvalidClient as error:
+        raise _failed(provider, candidate, error.description) from None
+
+
+def _no_signing_key(url: str, keys: ClientKeySet) -> str:
+    """An inline set cannot come to this: its registration would have been refused (D27)."""
+    return f"the key set at {url} has no usable signing key: {'; '.join(keys.problems) or 'no key has use sig'}"
+
+
+def _verify_again(provider: Provider, candidate: Candidate, keys: ClientKeySet, now: float) -> Assertion:
+    try:
+        return client_assertion.verify(candidate, keys, now=now)
+    except KeyNotFound:
+        raise _failed(provider, candidate, "no registered key fits kid and alg, or none verifies it") from None
+
+
+async def spend(provider: Provider, unit: TransientUnit, assertion: Assertion, *, request_id: str, now: float) -> None:
+    """Spend the assertion's jti. Raises InvalidClient if it was spent before (RFC 7523 §3, D8)."""
+    if assertion.issued_at < provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS:  # iat may lie ahead (D49)
+        raise InvalidClient(
+            "client_assertion: made before this provider's restart or just after it, or without iat to tell; make a new one, with iat"
+        )
+    if assertion.jti is None:
+        return
+    key = namespaces.key(namespaces.ASSERTION, provider.policy.base_url, assertion.client_id, assertion.jti)
+    if not await unit.add(namespaces.ASSERTION.name, key, assertion.remember_seconds):
+        await replay_audit.record(provider, "assertion.replay", assertion.client_id, request_id=request_id, now=now)
+        raise InvalidClient("client_assertion: its jti was used before; make a new assertion for each request")

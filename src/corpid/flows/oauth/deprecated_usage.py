@@ -1,0 +1,61 @@
+"""What clients use of a generation that ends: counted in memory, written now and then, nothing else kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from corpid.ports import StoreUnavailable, UseCount
+from corpid.rules.oauth.deprecated_usage import SIGN_IN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from corpid.ports import Registry
+
+ENTRIES: Final = 5000
+"""counters held at most: more only pile up while the store cannot be reached"""
+_WRITTEN_AT_ONCE: Final = 200
+"""counters of one transaction: a few milliseconds"""
+
+_Key: TypeAlias = tuple[str, str, str]
+
+
+class DeprecatedUsage:
+    """Counters of this process that are still to be written. What is not written when it dies is lost."""
+
+    def __init__(self) -> None:
+        self._held: dict[_Key, tuple[int, int]] = {}
+
+    def note(self, client_id: str, generation_name: str, habits: Iterable[str], now: float) -> None:
+        """Count one sign-in of a client, and each of its habits once. When full, only what is held already counts on."""
+        for habit in {SIGN_IN, *habits}:
+            self._count((client_id, generation_name, habit), 1, int(now))
+
+    async def flush(self, registry: Registry) -> None:
+        """Write what is held. A store that cannot be reached keeps it here, for the next flush."""
+        keys = list(self._held)
+        for start in range(0, len(keys), _WRITTEN_AT_ONCE):
+            part = {key: self._held.pop(key) for key in keys[start : start + _WRITTEN_AT_ONCE] if key in self._held}
+            try:
+                await registry.usage.add([_use_count(key, *counted) for key, counted in part.items()])
+            except StoreUnavailable:
+                self._take_back(part)
+                return
+            except BaseException:
+                self._take_back(part)
+                raise
+
+    def _take_back(self, part: dict[_Key, tuple[int, int]]) -> None:
+        for key, counted in part.items():
+            self._count(key, *counted)
+
+    def _count(self, key: _Key, count: int, at: int) -> None:
+        if key not in self._held and len(self._held) >= ENTRIES:
+            return
+        counted, last_at = self._held.get(key, (0, 0))
+        self._held[key] = (counted + count, max(last_at, at))
+
+
+def _use_count(key: _Key, count: int, last_at: int) -> UseCount:
+    client_id, generation, habit = key
+    return UseCount(client_id=client_id, generation=generation, habit=habit, count=count, last_at=last_at)

@@ -1,0 +1,70 @@
+"""Which key the caller holds: PAR, token endpoint and resources ask the same way (RFC 9449, D6, D7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpid.flows import namespaces
+from corpid.flows.oauth import replay_audit
+from corpid.rules.limits import CLOCK_AHEAD_SECONDS
+from corpid.rules.oauth import dpop
+from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.flows.provider import Provider
+    from corpid.ports import TransientUnit
+    from corpid.rules.oauth.dpop import Proof, Target
+    from corpid.rules.oauth.generations import Generation
+
+
+async def verify_proof(
+    provider: Provider,
+    headers: Sequence[bytes],
+    target: Target,
+    *,
+    generation: Generation,
+    now: float,
+    access_token: str | None = None,
+) -> Proof | None:
+    """Verify the request's DPoP header; None where it has none. Nothing is spent yet.
+
+    Raises InvalidDPoPProof, or UseDPoPNonce where server nonces are on. Of a generation whose tokens are bound to
+    no key, the header is not looked at. Source: RFC 9449 §4.3, §8
+    """
+    text = dpop.header(headers) if generation.sender_constrained else None
+    if text is None:
+        return None
+    proof = dpop.verify(text, target, algorithms=generation.proof_algorithms, now=now, access_token=access_token)
+    if provider.policy.dpop_nonces:
+        await provider.signing_keys.ring(now)
+        if not provider.signing_keys.is_dpop_nonce(proof.nonce, now):
+            raise UseDPoPNonce(
+                "the DPoP proof must carry the nonce of the DPoP-Nonce header",
+                nonce=provider.signing_keys.dpop_nonce(now),
+            )
+    return proof
+
+
+def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generation) -> str | None:
+    """The thumbprint that a code will be bound to, from proof and dpop_jkt. Raises InvalidRequest (RFC 9449 §10, D6)."""
+    if dpop_jkt is not None:
+        dpop.validate_jkt(dpop_jkt)
+    if proof is not None and dpop_jkt is not None and dpop_jkt != proof.jkt:
+        raise InvalidRequest("dpop_jkt is not the thumbprint of the DPoP proof's key")
+    if proof is None and dpop_jkt is None and generation.key_binding_required:
+        raise InvalidRequest("a DPoP header or the parameter dpop_jkt is needed")
+    return proof.jkt if proof is not None else dpop_jkt
+
+
+async def spend(
+    provider: Provider, unit: TransientUnit, proof: Proof, *, client_id: str, request_id: str, now: float
+) -> None:
+    """Spend the jti of a client's proof. Raises InvalidDPoPProof if it was spent before (RFC 9449 §11.1, D7)."""
+    if proof.issued_at < provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS:  # iat may lie ahead (D49)
+        raise InvalidDPoPProof("DPoP proof: iat is before this provider's restart, or just after it; make a new one")
+    key = namespaces.key(namespaces.PROOF, provider.policy.base_url, proof.jkt, proof.jti)
+    if not await unit.add(namespaces.PROOF.name, key, proof.remember_seconds):
+        await replay_audit.record(provider, "proof.replay", client_id, request_id=request_id, now=now)
+        raise InvalidDPoPProof("DPoP proof: its jti was used before; make a new proof for each request")

@@ -1,0 +1,151 @@
+"""A sign-in that anybody can begin: its browser holds it, encrypted, until it has shown a cookie of ours back (D15, D34).
+
+Only a client can push a request, so an arrival at one is stored at once. What a query asks for, and the account, any
+stranger can ask for without end; so nothing is stored for a browser that may keep no cookies, and little for others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.flows import namespaces
+from corpid.flows.authentication import browsers, interactions
+from corpid.flows.authentication.interactions import Interaction
+from corpid.jose import authenticated_encryption
+from corpid.jose.encoding import from_base64url, tuple_bytes
+from corpid.jose.errors import MalformedToken
+from corpid.rules.limits import ARRIVALS_PER_BROWSER
+from corpid.rules.oauth.errors import TemporarilyUnavailable
+
+if TYPE_CHECKING:
+    from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.ports import TransientUnit
+
+
+class HeldArrival(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A sign-in that was begun."""
+
+    interaction: Interaction
+    mark: str = ""
+    """what its browser asked with: with the same again it comes to the same sign-in; empty: to another one"""
+
+
+def seal(provider: Provider, arrival: HeldArrival) -> str:
+    """Encrypt an arrival for its browser to hold; returns URL-safe text. `own_keys.ring` was awaited before.
+
+    The key serves this arrival alone, and opens it only together with the browser's identifier. Source: D34
+    """
+    interaction = arrival.interaction
+    nonce = from_base64url(provider.new_id())[: authenticated_encryption.NONCE_BYTES]
+    sealed = authenticated_encryption.seal(
+        msgspec.msgpack.encode(arrival),
+        _key(provider, interaction.interaction_id),
+        nonce,
+        context=tuple_bytes(interaction.browser_id),
+    )
+    return f"{interaction.interaction_id}.{sealed}"
+
+
+def is_of(held: str | None, interaction_id: str) -> bool:
+    """Whether what a browser holds says that it is this sign-in; nothing is proven by that (D34)."""
+    return bool(held) and str(held).partition(".")[0] == interaction_id
+
+
+async def waiting(provider: Provider, caller: Caller, browser: Browser, held: str | None) -> HeldArrival | None:
+    """Read what this browser holds and what is not stored yet, until its ten minutes end; None for anything else.
+
+    `own_keys.ring` was awaited before. Source: D15, D34
+    """
+    if not held:
+        return None
+    interaction_id, _, sealed = held.partition(".")
+    try:
+        opened = authenticated_encryption.unseal(
+            sealed, _key(provider, interaction_id), context=tuple_bytes(browser.browser_id)
+        )
+    except MalformedToken:
+        return None
+    arrival = msgspec.msgpack.decode(opened, type=HeldArrival)
+    if caller.now >= arrival.interaction.expires_at:
+        return None
+    return arrival if await interactions.load(provider, interaction_id, now=caller.now) is None else None
+
+
+async def land(provider: Provider, caller: Caller, interaction_id: str, *, cookie: str | None, held: str) -> None:
+    """Store the sign-in of this identifier if its browser holds it, and shows the cookie that came with it.
+
+    Nothing happens for another browser, too late, or for the second time. Raises as `store`. Source: D15, D34
+    """
+    browser = await browsers.recognise(provider, cookie, now=caller.now)
+    if browser is None or not is_of(held, interaction_id):
+        return
+    arrival = await waiting(provider, caller, browser, held)
+    if arrival is not None:
+        await store(provider, caller, browser, arrival)
+
+
+def _key(provider: Provider, interaction_id: str) -> bytes:
+    return from_base64url(provider.signing_keys.mac("held arrival", provider.policy.base_url, interaction_id))
+
+
+async def store(provider: Provider, caller: Caller, browser: Browser, arrival: HeldArrival) -> None:
+    """Store an arrival once, now that its browser has shown a cookie; a second time changes nothing.
+
+    A browser in which nobody has signed in is counted with its network, and with all of them. Raises TooManyRequests,
+    TemporarilyUnavailable. Source: D15, D34, D47
+    """
+    interaction = arrival.interaction
+    if not browser.known:
+        await provider.rate_limits.arrival(caller.address, caller.now)
+    async with provider.transient.unit(caller.now) as unit:
+        if not await interactions.begin(provider, unit, interaction):
+            return
+        if arrival.mark:
+            # The same may be asked for again after its sign-in has ended, and begins another one then.
+            where = interactions.request_key(
+                provider, namespaces.ARRIVAL, interaction.request.client_id, arrival.mark, browser.browser_id
+            )
+            await unit.put(
+                namespaces.ARRIVAL.name, where, interaction.interaction_id.encode(), namespaces.UNTOUCHED_SECONDS
+            )
+        if not await _list(provider, unit, interaction):
+            await unit.take(namespaces.INTERACTION.name, interactions.key(provider, interaction.interaction_id))
+            raise TemporarilyUnavailable("this browser begins too many sign-ins at the same time: try again")
+
+
+async def _list(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
+    """Give a sign-in one of its browser's ten places; False if others took them all at this moment.
+
+    If every place is taken, the sign-in in one of them ends: one that is over, else the one that would end first.
+    """
+    kind, name = namespaces.UNFINISHED, interaction.interaction_id.encode()
+    places = [
+        namespaces.key(kind, provider.policy.base_url, interaction.browser_id, str(number))
+        for number in range(ARRIVALS_PER_BROWSER)
+    ]
+    for place in places:
+        if await unit.add(kind.name, place, kind.seconds, name):
+            return True
+    ages = {place: await _age(provider, unit, await unit.get(kind.name, place)) for place in places}
+    for place in sorted(places, key=lambda each: ages[each]):
+        replaced = await unit.take(kind.name, place)
+        if replaced is not None:
+            await unit.take(namespaces.INTERACTION.name, interactions.key(provider, replaced.decode()))
+        if await unit.add(kind.name, place, kind.seconds, name):
+            return True
+    return False
+
+
+async def _age(provider: Provider, unit: TransientUnit, name: bytes | None) -> tuple[bool, bool, float]:
+    """What orders the sign-ins of a browser: those that are over, those without a person, those with one; the oldest first."""
+    value = (
+        None if name is None else await unit.get(namespaces.INTERACTION.name, interactions.key(provider, name.decode()))
+    )
+    if value is None:
+        return False, False, 0
+    found = msgspec.msgpack.decode(value, type=Interaction)
+    return found.outcome is None, bool(found.user_id), found.expires_at

@@ -1,0 +1,102 @@
+"""The pushed authorization request (RFC 9126, Spec 4.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows import namespaces
+from corpid.flows.oauth import client_authentication, dpop, rate_limits
+from corpid.flows.oauth.token import id_token_key
+from corpid.rules.limits import REQUEST_URI_SECONDS
+from corpid.rules.oauth import authorization_request, deprecated_usage
+from corpid.rules.oauth.discovery import PAR_PATH
+from corpid.rules.oauth.dpop import Target
+from corpid.rules.oauth.errors import InvalidRequest, UnauthorizedClient
+from corpid.rules.oauth.records import PushedRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.flows.oauth.client_authentication import AuthenticatedClient
+    from corpid.flows.provider import Provider
+    from corpid.rules.oauth.dpop import Proof
+    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.records import AuthorizationRequest
+
+REQUEST_URI_PREFIX: Final = "urn:ietf:params:oauth:request_uri:"
+
+
+class ParResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A reference to a pushed request; `expires_in` in seconds (Spec 2.2)."""
+
+    request_uri: str
+    expires_in: int
+    client_id: str
+
+
+async def push(
+    provider: Provider,
+    parameters: dict[str, str],
+    *,
+    authorization: Sequence[bytes],
+    proofs: Sequence[bytes],
+    generation: Generation,
+    now: float,
+    request_id: str = "",
+    address: str = "",
+) -> ParResponse:
+    """Accept a pushed authorization request. Raises the errors of Spec 7.1 (RFC 9126 §2, decisions "order")."""
+    policy = provider.policy
+    caller = await client_authentication.authenticate(
+        provider,
+        parameters,
+        authorization,
+        generation=generation,
+        endpoint=rate_limits.PAR,
+        address=address,
+        now=now,
+    )
+    client = caller.client
+    if not policy.serves(client, generation, now):
+        raise UnauthorizedClient("this client is not registered for the generation that is served here")
+    if parameters.get("client_id") is None:
+        raise InvalidRequest("parameter client_id is missing")
+    target = Target(method="POST", url=policy.base_url + PAR_PATH)
+    proof = await dpop.verify_proof(provider, proofs, target, generation=generation, now=now)
+    request = authorization_request.validate(
+        parameters,
+        client,
+        generation,
+        jkt=dpop.bound_key(proof, parameters.get("dpop_jkt"), generation=generation),
+        acr_prefix=policy.acr_prefix,
+        message_punctuation=policy.context_message_punctuation,
+    )
+    if caller.assertion.names_endpoint:
+        request = msgspec.structs.replace(request, habits=(deprecated_usage.PAR_ENDPOINT_AUDIENCE,))
+    await id_token_key(provider, client, generation, caller.keys, refusal=InvalidRequest, now=now)
+    return await _write(provider, caller, proof, request, request_id=request_id, now=now)
+
+
+async def _write(
+    provider: Provider,
+    caller: AuthenticatedClient,
+    proof: Proof | None,
+    request: AuthorizationRequest,
+    *,
+    request_id: str,
+    now: float,
+) -> ParResponse:
+    reference, client_id = provider.new_id(), caller.client.client_id
+    async with provider.transient.unit(now) as unit:
+        if proof is not None:
+            await dpop.spend(provider, unit, proof, client_id=client_id, request_id=request_id, now=now)
+        await client_authentication.spend(provider, unit, caller.assertion, request_id=request_id, now=now)
+        await unit.put(
+            namespaces.PUSHED_REQUEST.name,
+            namespaces.key(namespaces.PUSHED_REQUEST, provider.policy.base_url, client_id, reference),
+            msgspec.msgpack.encode(PushedRequest(request=request, pushed_at=now)),
+            namespaces.PUSHED_REQUEST.seconds,
+        )
+    return ParResponse(request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client_id)

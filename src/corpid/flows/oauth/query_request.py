@@ -1,0 +1,139 @@
+"""A browser arrives with the authorization request itself in the query (RFC 6749 §4.1.1, R-10.2, decisions "order").
+
+Only a client that is registered for such requests gets here. As in `authorize`, trust is a position.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from corpid.flows.authentication import browsers
+from corpid.flows.oauth import arrival, held_arrivals
+from corpid.flows.oauth.arrival import Arrival, Entered
+from corpid.flows.oauth.client_authentication import no_key_set
+from corpid.flows.oauth.held_arrivals import HeldArrival
+from corpid.flows.oauth.token import id_token_key
+from corpid.jose.encoding import base64url
+from corpid.ports import KeySetUnavailable
+from corpid.rules.limits import STATE_CHARACTERS, UI_LOCALES_CHARACTERS
+from corpid.rules.oauth import authorization_request, parameters
+from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
+from corpid.rules.oauth.authorization_response import ReturnAddress
+from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.parameters import required
+from corpid.rules.oauth.records import RequestingClient
+
+if TYPE_CHECKING:
+    from corpid.flows.caller import Caller
+    from corpid.flows.oauth.arrival import Answered, SsoResult
+    from corpid.flows.provider import Provider
+    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.records import AuthorizationRequest, Client
+
+
+async def arrive(
+    provider: Provider,
+    caller: Caller,
+    client: Client,
+    query: bytes,
+    *,
+    generation: Generation,
+    cookie: str | None,
+    held: str | None,
+    may_complete: bool,
+) -> Entered | Answered:
+    """Answer the request that the query holds, in the response mode that it asks for.
+
+    `held` is the sign-in that the browser holds, if it holds one. Raises InvalidRequest, which becomes a page, until the redirect URI is proven. Source: R-10.2, D14, D16
+    """
+    redirect_uri = required(parameters.parse(query, {"redirect_uri"}), "redirect_uri")
+    if redirect_uri not in client.redirect_uris:
+        raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
+    # The redirect URI is proven: from here on errors are the client's to know.
+    address = ReturnAddress(
+        redirect_uri=redirect_uri,
+        mode=authorization_request.mode_of_answer(query, generation),
+        state=parameters.lone(query, "state", longest=STATE_CHARACTERS),
+        iss=provider.policy.iss_of_callback,
+    )
+    wished = parameters.lone(query, "ui_locales", longest=UI_LOCALES_CHARACTERS) or ""
+    asker = RequestingClient(client=client, ui_locales=tuple(wished.split()))
+    entering = _enter(
+        provider, caller, client, query, generation=generation, cookie=cookie, held=held, visible=may_complete
+    )
+    return await arrival.answered(caller, asker, address, entering)
+
+
+async def _enter(
+    provider: Provider,
+    caller: Caller,
+    client: Client,
+    query: bytes,
+    *,
+    generation: Generation,
+    cookie: str | None,
+    held: str | None,
+    visible: bool,
+) -> Entered | Answered:
+    await provider.registry_cache.refuse_maintenance(caller.now)
+    request = _validated(provider, caller, client, query, generation)
+    await _key_at_hand(provider, caller, client, generation)
+    browser = await browsers.recognise(provider, cookie, now=caller.now)
+    arriving = Arrival(
+        client=client,
+        request=request,
+        reference=provider.new_id(),
+        mark=f"query:{base64url(sha256(query).digest())}",
+        browser=browser,
+        may_complete=visible,
+    )
+    prospect = await arrival.sso_result(provider, arriving, caller.now)
+    if prospect.required_prompt is None and visible:
+        return await arrival.complete_at_once(provider, caller, client, prospect)
+    before = await arrival.before(provider, client.client_id, arriving.mark, browser, caller.now)
+    if before is not None and before.outcome is None and caller.now < before.expires_at:
+        return Entered(interaction_id=before.interaction_id, cookie=None)
+    arrival.refuse_silence(request, prospect.required_prompt)
+    return await _open(provider, caller, arriving, prospect, held)
+
+
+def _validated(
+    provider: Provider, caller: Caller, client: Client, query: bytes, generation: Generation
+) -> AuthorizationRequest:
+    return authorization_request.validate(
+        parameters.parse(query, REQUEST_PARAMETERS),
+        client,
+        generation,
+        jkt=None,
+        acr_prefix=provider.policy.acr_prefix,
+        pkce_optional=provider.policy.pkce_optional(client, generation, caller.now),
+    )
+
+
+async def _key_at_hand(provider: Provider, caller: Caller, client: Client, generation: Generation) -> None:
+    """An ID token that could not be encrypted is refused before anybody signs in (D27)."""
+    try:
+        keys = await provider.client_keys.current(client, now=caller.now)
+    except KeySetUnavailable as error:
+        raise no_key_set(provider, str(error)) from None
+    await id_token_key(provider, client, generation, keys, refusal=InvalidRequest, now=caller.now)
+
+
+async def _open(
+    provider: Provider, caller: Caller, arriving: Arrival, prospect: SsoResult, held: str | None
+) -> Entered:
+    """Begin a sign-in, or store the one that this browser was given for the same query and holds still (D15)."""
+    begun = HeldArrival(interaction=await arrival.named(provider, prospect.interaction), mark=arriving.mark)
+    if arriving.browser is None:
+        return Entered(
+            interaction_id=begun.interaction.interaction_id,
+            cookie=prospect.cookie,
+            held=held_arrivals.seal(provider, begun),
+            asker=RequestingClient(client=arriving.client, ui_locales=arriving.request.ui_locales),
+        )
+    before = await held_arrivals.waiting(provider, caller, arriving.browser, held)
+    if before is not None and (before.mark, before.interaction.request) == (arriving.mark, arriving.request):
+        begun = before
+    await held_arrivals.store(provider, caller, arriving.browser, begun)
+    return Entered(interaction_id=begun.interaction.interaction_id, cookie=None)

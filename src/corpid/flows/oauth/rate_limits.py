@@ -1,0 +1,147 @@
+"""How many requests a minute one client, one address or one network may send to an endpoint (D47).
+
+A process counts by itself and tells the store once in a while: of a limit's twentieth part a time. So a
+request hardly ever touches the store for this, and several processes together pass a limit by at most a
+twentieth part each.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows import namespaces
+from corpid.rules.networks import neighbourhood, site
+from corpid.rules.oauth.errors import TooManyRequests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.ports import TransientStore
+
+PAR: Final = "par"
+TOKEN: Final = "token"
+SIGN_IN: Final = "sign_in"
+ACCOUNT: Final = "account"
+"""the account, and a forgotten password: anybody can begin there without a client, and it is kept for hours"""
+ARRIVALS: Final = "arrivals"
+"""sign-ins that are stored for a browser in which nobody has signed in, and which no client has pushed"""
+WINDOW_SECONDS: Final = 60
+_PARTS: Final = 20
+_ENTRIES: Final = 20_000
+"""counters of one kind held at most: then those that are held are forgotten, and counting begins anew"""
+_LATE: Final = 2
+"""minutes by which a request that took long may lag; beyond them it is the clock that was set back"""
+
+
+_TOO_MANY: Final = {
+    "address": "too many requests by one address: at most {limit} a minute",
+    "client": "too many requests by one client: at most {limit} a minute",
+    "network": "too many sign-ins begun by one network: at most {limit} a minute",
+    "everybody": "too many sign-ins begun: at most {limit} a minute",
+}
+"""by whom they are counted"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """Requests a minute that one client, one address, one network, or all callers may send; 0: any number.
+
+    A client is counted once it has proven who it is, so that nobody can use up another one's share.
+    """
+
+    per_client: int = 0
+    per_address: int = 0
+    per_network: int = 0
+    in_all: int = 0
+
+
+class _Counters:
+    """What a process has counted of one kind of callers in the running minute, and who of them had too much."""
+
+    __slots__ = ("counted", "exceeded", "window")
+
+    def __init__(self) -> None:
+        self.counted: dict[tuple[str, ...], int] = {}
+        self.exceeded: set[tuple[str, ...]] = set()
+        self.window = 0
+
+    def turn(self, window: int) -> None:
+        """Begin another minute; whoever comes late counts in the one that runs."""
+        if window > self.window or window < self.window - _LATE:
+            self.window = window
+        elif len(self.counted) < _ENTRIES:
+            return
+        self.counted.clear()
+        self.exceeded.clear()
+
+
+class RateLimits:
+    """The limits of a deployment, and what this process has counted in this minute.
+
+    `spare_loopback` is for developer mode: whoever tests on their own machine is not counted.
+    """
+
+    def __init__(
+        self, transient: TransientStore, issuer: str, limits: Mapping[str, RateLimit], *, spare_loopback: bool
+    ) -> None:
+        self._transient = transient
+        self._issuer = issuer
+        self._limits = limits
+        self._spare_loopback = spare_loopback
+        self._counters: Final = {who: _Counters() for who in ("address", "client", "network", "everybody")}
+
+    async def address(self, endpoint: str, address: str, now: float) -> None:
+        """Count a request by where it comes from. Raises TooManyRequests, StoreUnavailable. D47"""
+        limit = self._limits[endpoint].per_address
+        if limit and not (self._spare_loopback and _is_loopback(address)):
+            await self._count(limit, ("address", endpoint, site(address)), now)
+
+    async def client(self, endpoint: str, client_id: str, address: str, now: float) -> None:
+        """Count a request by the client that has proven who it is. Raises TooManyRequests, StoreUnavailable. D47"""
+        limit = self._limits[endpoint].per_client
+        if limit and not (self._spare_loopback and _is_loopback(address)):
+            await self._count(limit, ("client", endpoint, client_id), now)
+
+    async def arrival(self, address: str, now: float) -> None:
+        """Count a sign-in that is about to be stored for a stranger: for its network, then for all callers.
+
+        A network that has had enough uses up nothing of the others' share. Raises TooManyRequests, StoreUnavailable. D47
+        """
+        if self._spare_loopback and _is_loopback(address):
+            return
+        limits = self._limits[ARRIVALS]
+        if limits.per_network:
+            await self._count(limits.per_network, ("network", ARRIVALS, neighbourhood(address)), now)
+        if limits.in_all:
+            await self._count(limits.in_all, ("everybody", ARRIVALS), now)
+
+    async def _count(self, limit: int, who: tuple[str, ...], now: float) -> None:
+        counters = self._counters[who[0]]
+        counters.turn(int(now // WINDOW_SECONDS))
+        window = counters.window
+        counted = counters.counted[who] = counters.counted.get(who, 0) + 1
+        part = max(1, limit // _PARTS)
+        over = who in counters.exceeded or counted > limit
+        if not over and counted % part == 0:
+            over = await self._told(who, window, now) * part > limit
+        if over and window == counters.window:  # another minute may have begun while the store was asked
+            counters.exceeded.add(who)
+        if over:
+            raise TooManyRequests(
+                _TOO_MANY[who[0]].format(limit=limit),
+                retry_after=WINDOW_SECONDS - int(now % WINDOW_SECONDS),
+            )
+
+    async def _told(self, who: tuple[str, ...], window: int, now: float) -> int:
+        key = namespaces.key(namespaces.RATE, self._issuer, *who, str(window))
+        async with self._transient.unit(now) as unit:
+            return await unit.count(namespaces.RATE.name, key, namespaces.RATE.seconds)
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,153 @@
+"""A protected resource: what the person may do, signed (Spec 4.4, D23, decisions "order")."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.flows import namespaces
+from corpid.flows.oauth import dpop
+from corpid.flows.oauth.client_authentication import no_key_set
+from corpid.flows.oauth.token import encryption_key
+from corpid.jose import encryption
+from corpid.ports import KeySetUnavailable
+from corpid.rules.directory import authorization_data
+from corpid.rules.directory.parties import entity_attributes
+from corpid.rules.oauth import scopes, tokens
+from corpid.rules.oauth.dpop import Target
+from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, ServerError
+from corpid.rules.oauth.scopes import ENTITY_SCOPES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.flows.provider import Provider
+    from corpid.rules.directory.records import Acting
+    from corpid.rules.oauth.dpop import Proof
+    from corpid.rules.oauth.generations import Generation, Nesting, Resource
+    from corpid.rules.oauth.records import Client
+    from corpid.rules.oauth.tokens import AccessToken
+
+
+class ResourceResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What a resource answers with: a JWT where it is signed, else JSON (Spec 2.5, D22)."""
+
+    content: bytes
+    client_id: str
+    signed: bool
+
+
+async def read(
+    provider: Provider,
+    generation: Generation,
+    resource: Resource,
+    *,
+    method: str,
+    authorization: Sequence[bytes],
+    proofs: Sequence[bytes],
+    now: float,
+    request_id: str = "",
+) -> ResourceResponse:
+    """The answer of a resource: as the generation says and the client registered, signed, nested in a JWE or plain.
+
+    Raises the errors of Spec 7.4. Source: RFC 9449 §7, Spec 4.4, D22, D25, D26
+    """
+    text = tokens.access_token(authorization, generation.scheme)
+    token, proof = await _verify(provider, generation, resource, text, method, proofs, now)
+    await _spend(provider, token, proof, request_id=request_id, now=now)
+    client, acting = await _live(provider, generation, token, now)
+    blocks = await _blocks(provider, resource, token, client, now)
+    claims = tokens.userinfo_claims(token, client, blocks, issuer=provider.policy.base_url, now=int(now))
+    if resource.entity_member is not None:
+        claims[resource.entity_member] = entity_attributes(acting.entity, token.scopes)
+    content = msgspec.json.encode(claims)
+    nesting = resource.nesting(client.userinfo_encryption_alg, client.userinfo_encryption_enc)
+    if not (generation.userinfo_signed or client.userinfo_signing_alg or nesting):
+        return ResourceResponse(content=content, client_id=client.client_id, signed=False)
+    ring = await provider.signing_keys.ring(now)
+    answer = ring.sign(content, "JWT")
+    if nesting is not None:
+        answer = await _encrypt(provider, client, answer, nesting, now)
+    return ResourceResponse(content=answer.encode("ascii"), client_id=client.client_id, signed=True)
+
+
+async def _verify(
+    provider: Provider,
+    generation: Generation,
+    resource: Resource,
+    text: str,
+    method: str,
+    proofs: Sequence[bytes],
+    now: float,
+) -> tuple[AccessToken, Proof | None]:
+    """Token and proof, verified together or not at all."""
+    url = provider.policy.base_url + resource.path
+    ring = await provider.signing_keys.ring(now)
+    token = tokens.verify(text, ring, issuer=provider.policy.base_url, resource_url=url, now=now)
+    target = Target(method=method, url=url)
+    proof = await dpop.verify_proof(provider, proofs, target, generation=generation, now=now, access_token=text)
+    if proof is None and generation.sender_constrained:
+        raise InvalidRequest("a DPoP header is needed")
+    tokens.validate_binding(token, proof.jkt if proof else None)
+    if resource.entity_member is not None:
+        tokens.validate_scope(token, ENTITY_SCOPES)
+    return token, proof
+
+
+async def _spend(provider: Provider, token: AccessToken, proof: Proof | None, *, request_id: str, now: float) -> None:
+    denied = namespaces.key(namespaces.DENIED_TOKEN, provider.policy.base_url, token.jti)
+    async with provider.transient.unit(now) as unit:
+        if token.issued_at < provider.transient.reject_issued_before:
+            raise InvalidToken("access token: issued before this provider's restart")
+        if proof is not None:
+            await dpop.spend(provider, unit, proof, client_id=token.client_id, request_id=request_id, now=now)
+        if await unit.get(namespaces.DENIED_TOKEN.name, denied) is not None:
+            raise InvalidToken("access token: revoked, because its code was presented again")
+
+
+async def _live(provider: Provider, generation: Generation, token: AccessToken, now: float) -> tuple[Client, Acting]:
+    client = await provider.registry_cache.client(token.client_id, now)
+    if client is None:
+        raise InvalidToken("access token: its client is not known or disabled")
+    if not provider.policy.serves(client, generation, now):
+        raise InvalidToken("access token: its client may no longer use this interface")
+    if not scopes.covered(client, token.scopes):
+        raise InvalidToken("access token: its client may no longer ask for these scopes")
+    acting = await provider.registry_cache.acting(token.user_id, token.entity_id, now)
+    if acting is None:
+        raise InvalidToken("access token: the person may no longer act for the entity")
+    return client, acting
+
+
+async def _blocks(
+    provider: Provider, resource: Resource, token: AccessToken, client: Client, now: float
+) -> dict[str, dict[str, object]]:
+    today = datetime.fromtimestamp(now, provider.policy.timezone).date()
+    wanted = [scope for scope in resource.claim_names if scope in token.scopes or not resource.scoped]
+    services = await provider.registry_cache.services(client.services, now) if wanted else []
+    who = (token.user_id, token.entity_id, client.services)
+    blocks: dict[str, dict[str, object]] = {}
+    if "authinfo" in wanted:
+        rows = await provider.registry_cache.assignments(*who, now)
+        blocks[resource.claim_names["authinfo"]] = authorization_data.auth_info(rows, services, today)
+    if "tpauthinfo" in wanted:
+        others = await provider.registry_cache.third_party_rows(*who, now)
+        block = authorization_data.tp_auth_info(others, services, today)
+        if block is not None:
+            blocks[resource.claim_names["tpauthinfo"]] = block
+    return blocks
+
+
+async def _encrypt(provider: Provider, client: Client, answer: str, nesting: Nesting, now: float) -> str:
+    try:
+        keys = await provider.client_keys.current(client, now=now)
+    except KeySetUnavailable as error:
+        raise no_key_set(provider, str(error)) from None
+    key = await encryption_key(provider, client, keys, nesting.alg, now=now)
+    if key is None:
+        fit = f" and alg {nesting.alg}" if nesting.alg else ""
+        raise ServerError(f"the key set of this client has no usable key with use enc{fit}")
+    repeated = provider.policy.replicated_claims(client.client_id)
+    return encryption.encrypt(answer, key, nesting.enc, claims=repeated)

@@ -1,0 +1,1 @@
+"""Operation: signing keys, maintenance, readiness, reports."""

@@ -1,0 +1,141 @@
+"""Who still uses a generation or an exception that ends, and what each has to change before it does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import date
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.oauth import deprecated_usage
+from corpid.rules.oauth.client_registration import PLAIN_RULES, used
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.ports import Registry, UseCount
+    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.records import Client
+
+
+class DeprecatedUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a client did and that is refused one day; `last_at` in epoch seconds."""
+
+    habit: str
+    refused: str
+    """what that is, in words"""
+    count: int
+    last_at: int
+
+
+class ClientUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What one client has to do with one generation that ends, or with its exception in one that does not."""
+
+    client_id: str
+    name: str
+    generation: str
+    successor: str | None
+    """None: the generation stays, and what ends is that assertions may name an endpoint as aud (D64)"""
+    allowed: bool
+    """its record names the generation, or a last day of the exception"""
+    last_day: str | None
+    """YYYY-MM-DD, the last one on which it may use the generation or the exception"""
+    days_left: int | None
+    """from today: 0 on the last day, negative afterwards"""
+    passed: bool
+    lists_successor: bool
+    uses: int
+    """sign-ins that were counted"""
+    last_at: int | None
+    """of the last one, epoch seconds"""
+    habits: tuple[DeprecatedUse, ...]
+
+
+_Counts: TypeAlias = "Mapping[str, UseCount]"
+
+
+async def report(
+    registry: Registry,
+    *,
+    actor: Actor,
+    generations: Mapping[str, Generation],
+    today: str,
+    rules: Rules = PLAIN_RULES,
+) -> list[ClientUse]:
+    """Every client that names a generation or has an exception that ends, or has used one; `today` is YYYY-MM-DD.
+
+    `rules` are those of the deployment's clients. Ordered by client, generations first. Raises access.Forbidden,
+    StoreUnavailable. Source: decisions.md "Generations", D8, D64
+    """
+    authorise(actor, "read", Object(kind="client"))
+    counted: defaultdict[tuple[str, str], dict[str, UseCount]] = defaultdict(dict)
+    for one in await registry.usage.all():
+        counted[one.client_id, one.generation][one.habit] = one
+    ending = [(each, generations[each.successor]) for each in generations.values() if each.ends and each.successor]
+    staying = [each for each in generations.values() if each.endpoint_audience and not each.ends]
+    found = []
+    for client in await registry.clients.all():
+        for generation, successor in ending:
+            counts = counted[client.client_id, generation.name]
+            if generation.name in client.generations or counts:
+                found.append(_of_generation(client, generation, successor, counts, today))
+        for generation in staying:
+            counts = counted[client.client_id, generation.name]
+            is_allowed = client.endpoint_audience_until is not None and generation in used(client, rules)
+            if is_allowed or deprecated_usage.AUDIENCES.intersection(counts):
+                found.append(_of_exception(client, generation, counts, today, allowed=is_allowed))
+    return found
+
+
+def _of_generation(
+    client: Client, generation: Generation, successor: Generation, counts: _Counts, today: str
+) -> ClientUse:
+    listed = not client.generations or successor.name in client.generations
+    use = _client_use(client, generation, counts, client.legacy_until, today, told_by=successor)
+    allowed = generation.name in client.generations
+    return msgspec.structs.replace(use, successor=successor.name, allowed=allowed, lists_successor=listed)
+
+
+def _of_exception(client: Client, generation: Generation, counts: _Counts, today: str, *, allowed: bool) -> ClientUse:
+    use = _client_use(client, generation, counts, client.endpoint_audience_until, today, told_by=generation)
+    return msgspec.structs.replace(use, allowed=allowed)
+
+
+def _client_use(
+    client: Client,
+    generation: Generation,
+    counts: _Counts,
+    last_day: str | None,
+    today: str,
+    *,
+    told_by: Generation,
+) -> ClientUse:
+    days_left = _days(today, last_day)
+    sign_ins = counts.get(deprecated_usage.SIGN_IN)
+    return ClientUse(
+        client_id=client.client_id,
+        name=client.name,
+        generation=generation.name,
+        successor=None,
+        allowed=True,
+        last_day=last_day,
+        days_left=days_left,
+        passed=days_left is not None and days_left < 0,
+        lists_successor=True,
+        uses=sign_ins.count if sign_ins else 0,
+        last_at=sign_ins.last_at if sign_ins else None,
+        habits=tuple(
+            DeprecatedUse(
+                habit=name, refused=deprecated_usage.sentence(name, told_by), count=one.count, last_at=one.last_at
+            )
+            for name, one in sorted(counts.items())
+            if name != deprecated_usage.SIGN_IN
+        ),
+    )
+
+
+def _days(today: str, last_day: str | None) -> int | None:
+    return None if last_day is None else (date.fromisoformat(last_day) - date.fromisoformat(today)).days

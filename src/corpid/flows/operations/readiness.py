@@ -1,0 +1,87 @@
+"""Whether this process can answer requests, and if not, what is missing (D49)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from corpid.ports import StoreUnavailable
+from corpid.rules.limits import CLOCKS_APART_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from corpid.flows.provider import Provider
+
+ASKED_EVERY_SECONDS: Final = 1
+
+
+class NotReady(Exception):
+    """`part` is what is missing, in a word or two."""
+
+    def __init__(self, part: str, reason: str) -> None:
+        super().__init__(f"{part}: {reason}")
+        self.part = part
+
+
+class Readiness:
+    """Asks everything that a request needs, once a second at most; probes in between share the answer.
+
+    A store can be read while it takes no writes, since it is full or a copy; so each gets a small write.
+    """
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider: Final = provider
+        self._asked: asyncio.Task[None] | None = None
+        self._asked_at = float("-inf")
+
+    async def check(self) -> None:
+        """Return if everything answers as it has to. Raises NotReady for the first part that does not (D49)."""
+        now = self._provider.clock()
+        asked = self._asked
+        if asked is None or (asked.done() and not 0 <= now - self._asked_at < ASKED_EVERY_SECONDS):
+            asked = self._asked = asyncio.create_task(_ask(self._provider))
+            asked.add_done_callback(_note)
+            self._asked_at = now
+        await asyncio.shield(asked)
+
+
+def _note(asked: asyncio.Task[None]) -> None:
+    """Whoever asked may have gone away meanwhile."""
+    if not asked.cancelled():
+        asked.exception()
+
+
+async def _ask(provider: Provider) -> None:
+    parts: tuple[tuple[str, Callable[[Provider], Awaitable[None]]], ...] = (
+        ("database", _database),
+        ("short-lived state", _transient),
+        ("signing keys", _keys),
+    )
+    for part, asked in parts:
+        try:
+            await asked(provider)
+        except NotReady:
+            raise
+        except Exception as error:
+            raise NotReady(part, str(error) if isinstance(error, StoreUnavailable) else type(error).__name__) from error
+
+
+async def _database(provider: Provider) -> None:
+    await provider.registry.deployment.ready()
+
+
+async def _transient(provider: Provider) -> None:
+    engine_time = await provider.transient.engine_time()
+    if engine_time is not None:
+        apart = provider.clock() - engine_time
+        if abs(apart) > CLOCKS_APART_SECONDS:
+            raise NotReady(
+                "clock",
+                f"{abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} the engine's; set the time of this machine",
+            )
+    await provider.transient.ready(now=provider.clock())
+
+
+async def _keys(provider: Provider) -> None:
+    await provider.signing_keys.ring(provider.clock())

@@ -1,0 +1,261 @@
+"""Signing keys: in use, their calendar, and an operator's own certificates (D42)."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows.directory.write import Refused, audit_event
+from corpid.jose import certificates, key_ring
+from corpid.jose.certificates import CertificateRefused
+from corpid.jose.encoding import base64url, from_base64url, json_object, tuple_bytes
+from corpid.jose.key_ring import generate_private_jwk
+from corpid.ports import AuditEvent, SealedKey
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.limits import (
+    ACCESS_TOKEN_SECONDS,
+    KEY_PUBLISHED_BEFORE_USE_SECONDS,
+    LIVE_STATE_SECONDS,
+    METADATA_CACHE_SECONDS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from corpid.jose.key_ring import KeyRing, SigningKey
+    from corpid.ports import Registry
+    from corpid.rules.directory.access import Actor
+
+KEPT_SECONDS: Final = ACCESS_TOKEN_SECONDS + METADATA_CACHE_SECONDS
+"""a retired key stays published until the last token's exp and an hour"""
+_NONCE_SECONDS: Final = 120
+
+
+def open_key(key: SealedKey) -> SigningKey:
+    """A stored signing key, ready for use (D42)."""
+    return key_ring.open_signing_key(
+        key.secret,
+        active_from=key.active_from,
+        retired_at=key.retired_at,
+        revoked_at=key.revoked_at,
+        created_at=key.created_at,
+        certificate_chain=key.certificate_chain,
+    )
+
+
+class SigningKeys:
+    """Signing key ring and server secret; a change made elsewhere is seen within five seconds.
+
+    `certificates` publishes a certificate with every key.
+    """
+
+    def __init__(self, registry: Registry, *, certificates: bool = False) -> None:
+        self._registry = registry
+        self._certificates = certificates
+        self._ring: KeyRing | None = None
+        self._secret = b""
+        self._stored: list[SealedKey] = []
+        self._looked_at = float("-inf")
+
+    async def ring(self, now: float) -> KeyRing:
+        """The key ring at `now`; raises ValueError when no key may sign (D42)."""
+        if self._ring is None or not 0 <= now - self._looked_at < LIVE_STATE_SECONDS or now >= self._ring.until:
+            await self._look(now)
+        assert self._ring is not None  # noqa: S101 - `_look` set it or raised
+        return self._ring
+
+    async def _look(self, now: float) -> None:
+        stored = await self._registry.keys.all()
+        if stored != self._stored or self._ring is None or now >= self._ring.until:
+            opened = [open_key(key) for key in stored if key.use == "sig"]
+            self._ring = key_ring.build(
+                opened, now=now, kept_seconds=KEPT_SECONDS, with_certificates=self._certificates
+            )
+            self._secret = next(from_base64url(key.secret) for key in stored if key.use == "mac")
+            self._stored = stored
+        self._looked_at = now
+
+    def mac(self, purpose: str, *parts: str) -> str:
+        """HMAC-SHA256 by the server secret over a length-prefixed tuple, base64url.
+
+        Raises RuntimeError where `ring` was not awaited before: without the secret anybody could compute it.
+        """
+        if not self._secret:
+            raise RuntimeError("the server secret is not loaded: await ring() first")
+        return base64url(hmac.digest(self._secret, tuple_bytes(purpose, *parts), "sha256"))
+
+    def dpop_nonce(self, now: float, *, steps_back: int = 0) -> str:
+        """The server nonce of this moment, or of an earlier step of 120 seconds (RFC 9449 §8)."""
+        return self.mac("dpop-nonce", str(int(now // _NONCE_SECONDS) - steps_back))
+
+    def is_dpop_nonce(self, nonce: str | None, now: float) -> bool:
+        """Whether a proof's nonce is the present or the last one (RFC 9449 §8)."""
+        return nonce is not None and any(
+            hmac.compare_digest(nonce.encode(), self.dpop_nonce(now, steps_back=back).encode()) for back in (0, 1)
+        )
+
+
+class RotationRefused(Exception):
+    """The change would leave the provider without a key to sign with, or names no key; the text says what to do."""
+
+
+def _new_key(*, now: float, active_from: float) -> SealedKey:
+    private = generate_private_jwk()
+    return SealedKey(
+        kid=str(json_object(private)["kid"]),
+        use="sig",
+        secret=private,
+        created_at=int(now),
+        active_from=int(active_from),
+    )
+
+
+async def ensure_first_keys(registry: Registry, *, now: float) -> None:
+    """Give a new deployment its signing key and its server secret, once (D42)."""
+    if await registry.keys.all():
+        return
+    mac = SealedKey(
+        kid="server-secret",
+        use="mac",
+        secret=base64url(secrets.token_bytes(32)),
+        created_at=int(now),
+        active_from=int(now),
+    )
+    await registry.keys.add_first([_new_key(now=now, active_from=now), mac])
+
+
+async def stored_keys(registry: Registry) -> list[SealedKey]:
+    """Every signing key, oldest first, also retired and revoked ones (D42)."""
+    return [key for key in await registry.keys.all() if key.use == "sig"]
+
+
+async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool = False) -> SealedKey:
+    """Make the next signing key and retire the others when it takes over.
+
+    It signs after having been published for two hours; `at_once` skips the wait, which breaks clients that
+    cache the key set until they fetch it again. Source: Spec 9, D42
+    """
+    active_from = int(now) if at_once else int(now) + KEY_PUBLISHED_BEFORE_USE_SECONDS
+    authorise(actor, "write", Object(kind="key"))
+    key = _new_key(now=now, active_from=active_from)
+    event = _event(actor, "key.rotate", key.kid, {"active_from": str(active_from), "at_once": str(at_once)})
+    older = [old for old in await stored_keys(registry) if old.revoked_at is None and old.retired_at is None]
+    await registry.keys.add(key, event)
+    for old in older:
+        await registry.keys.update(msgspec.structs.replace(old, retired_at=active_from), event)
+    return key
+
+
+async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> SealedKey | None:
+    """Stop publishing and accepting a key at once; returns the new key, where one had to be made.
+
+    A new key signs at once if no other does; else it waits, and the one that signs now is kept until then.
+    Raises RotationRefused for an unknown kid. Source: D42
+    """
+    authorise(actor, "delete", Object(kind="key"))
+    keys = await stored_keys(registry)
+    key = next((key for key in keys if key.kid == kid), None)
+    if key is None:
+        raise RotationRefused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
+    if key.revoked_at is not None:
+        raise RotationRefused(f"the key {kid} is revoked already")
+    left = [other for other in keys if other.kid != kid and other.revoked_at is None]
+    replacement = await _close_gap(registry, actor, left, now)
+    await registry.keys.update(msgspec.structs.replace(key, revoked_at=int(now)), _event(actor, "key.revoke", kid, {}))
+    return replacement
+
+
+async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -> int:
+    """Seal every secret at rest with the present key-encryption key; returns how many were sealed with another.
+
+    Raises access.Forbidden; SecretUnreadable for a row that no configured key opens, then nothing is changed. D43
+    """
+    authorise(actor, "write", Object(kind="key"))
+    return await reseal(_event(actor, "key.rewrap", "", {}))
+
+
+async def _close_gap(registry: Registry, actor: Actor, left: list[SealedKey], now: float) -> SealedKey | None:
+    """See to it that of the keys that are left one signs at every moment; returns the key made for that."""
+    signing = max((key for key in left if _signs(key, now)), key=lambda key: key.active_from, default=None)
+    if signing is None:
+        return await rotate(registry, actor, now=now, at_once=True)
+    lasting = [key for key in left if key.retired_at is None]
+    made = None if lasting else await rotate(registry, actor, now=now)
+    successor = made or min(lasting, key=lambda key: key.active_from)
+    if signing.retired_at is not None and signing.retired_at < successor.active_from:
+        kept = msgspec.structs.replace(signing, retired_at=successor.active_from)
+        await registry.keys.update(kept, _event(actor, "key.keep", kept.kid, {"until": str(kept.retired_at)}))
+    return made
+
+
+def _signs(key: SealedKey, now: float) -> bool:
+    return key.revoked_at is None and key.active_from <= now and (key.retired_at is None or now < key.retired_at)
+
+
+def _event(actor: Actor, action: str, kid: str, detail: dict[str, str]) -> AuditEvent:
+    return AuditEvent(actor=actor.name, action=action, object=kid, detail=detail)
+
+
+async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject_name: str) -> str:
+    """A request, PEM, for a certificate of this key under this common name; the private key stays sealed.
+
+    Raises writing.Refused for a kid that names no usable key and a name that no certificate can hold,
+    access.Forbidden, StoreUnavailable. Source: RFC 2986 §4
+    """
+    authorise(actor, "write", Object(kind="key"))
+    key = open_key(await _usable(registry, kid))
+    try:
+        return certificates.signing_request(key.private, subject_name=subject_name)
+    except CertificateRefused as error:
+        raise Refused(f"{error}: choose another with --subject-name") from error
+
+
+async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now: float) -> SealedKey:
+    """Store a certificate chain (PEM) with a key; a running server publishes it within 5 s. Returns the key.
+
+    Raises writing.Refused for a kid that names no usable key and a chain that is not this key's or not valid
+    at `now`, access.Forbidden, StoreUnavailable. Source: RFC 7517 §4.7, Spec 2.9
+    """
+    authorise(actor, "write", Object(kind="key"))
+    key = await _usable(registry, kid)
+    try:
+        parsed = certificates.parse_chain(chain)
+        certificates.check_chain(parsed, open_key(key).public, now=now)
+    except CertificateRefused as error:
+        raise Refused(f"this is no certificate chain for the key {kid}: {error}") from error
+    certified = msgspec.structs.replace(key, certificate_chain=certificates.pem(parsed))
+    fingerprint = certificates.fingerprint(parsed[0])
+    await registry.keys.update(certified, audit_event(actor, "key.certify", kid, fingerprint=fingerprint))
+    return certified
+
+
+async def give_up(registry: Registry, actor: Actor, kid: str) -> SealedKey:
+    """Go back to the certificate that the key signs itself. Returns the key.
+
+    Raises writing.Refused for a kid that names no key and a key without a chain, access.Forbidden,
+    StoreUnavailable. Source: Spec 2.9
+    """
+    authorise(actor, "delete", Object(kind="key"))
+    key = await _known(registry, kid)
+    if key.certificate_chain is None:
+        raise Refused(f"no certificate is stored with the key {kid}")
+    plain = msgspec.structs.replace(key, certificate_chain=None)
+    await registry.keys.update(plain, audit_event(actor, "key.certify", kid, fingerprint=""))
+    return plain
+
+
+async def _known(registry: Registry, kid: str) -> SealedKey:
+    for key in await stored_keys(registry):
+        if key.kid == kid:
+            return key
+    raise Refused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
+
+
+async def _usable(registry: Registry, kid: str) -> SealedKey:
+    key = await _known(registry, kid)
+    if key.revoked_at is not None:
+        raise Refused(f"the key {kid} is revoked and is published no more: `corpid key list` shows the others")
+    return key

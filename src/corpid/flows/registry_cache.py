@@ -1,0 +1,134 @@
+"""Live state: what could have changed since a request began, at most five seconds old (D50)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from corpid.rules.limits import LIVE_STATE_SECONDS
+from corpid.rules.oauth.errors import TemporarilyUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable
+
+    from corpid.ports import Registry
+    from corpid.rules.directory.entity_choice import Form
+    from corpid.rules.directory.records import Acting, Assignment, Service, ThirdPartyRow
+    from corpid.rules.oauth.records import Client
+
+V = TypeVar("V")
+
+_ENTRIES: Final = 4096
+
+
+class _Cache(Generic[V]):
+    """Answers of the registry, by key, each with the time until which it may be believed; oldest first."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Hashable, tuple[float, V]] = {}
+        self._cleared = 0
+
+    async def get(
+        self, key: Hashable, now: float, read: Callable[[], Awaitable[V]], keep: Callable[[V], bool] | None = None
+    ) -> V:
+        entry = self._entries.get(key)
+        if entry is not None and entry[0] > now >= entry[0] - LIVE_STATE_SECONDS:
+            return entry[1]
+        cleared = self._cleared
+        value = await read()
+        # What was read before a change must not be kept after it.
+        if cleared == self._cleared and (keep is None or keep(value)):
+            self._keep(key, (now + LIVE_STATE_SECONDS, value))
+        return value
+
+    def _keep(self, key: Hashable, entry: tuple[float, V]) -> None:
+        self._entries.pop(key, None)
+        if len(self._entries) >= _ENTRIES:
+            del self._entries[next(iter(self._entries))]
+        self._entries[key] = entry
+
+    def clear(self) -> None:
+        self._cleared += 1
+        self._entries.clear()
+
+
+class RegistryCache:
+    """Reads of the registry through caches of five seconds; deny entries, codes and jti never pass here."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._clients: _Cache[Client | None] = _Cache()
+        self._acting: _Cache[Acting | None] = _Cache()
+        self._usable: _Cache[list[str]] = _Cache()
+        self._services: _Cache[list[Service]] = _Cache()
+        self._assignments: _Cache[list[Assignment]] = _Cache()
+        self._third_parties: _Cache[list[ThirdPartyRow]] = _Cache()
+        self._maintenance: _Cache[bool] = _Cache()
+
+    async def client(self, client_id: str, now: float) -> Client | None:
+        """An enabled client, None where it is unknown or disabled.
+
+        That a client is unknown is not kept: whoever invents client_ids would push the known ones out of the
+        cache, and reaches the registry all the same with each new one; a look there is one read on an index.
+        """
+        client = await self._clients.get(
+            client_id, now, lambda: self._registry.clients.get(client_id), keep=lambda found: found is not None
+        )
+        return client if client is not None and client.enabled else None
+
+    async def acting(self, user_id: str, entity_id: str, now: float) -> Acting | None:
+        """A person who may act for an entity: None where a link of the chain is missing or disabled."""
+        acting = await self.membership(user_id, entity_id, now)
+        return acting if acting is not None and acting.allowed else None
+
+    async def membership(self, user_id: str, entity_id: str, now: float) -> Acting | None:
+        """A person and one of their entities, enabled or not: None where they have nothing to do with each other."""
+        return await self._acting.get(
+            (user_id, entity_id), now, lambda: self._registry.directory.acting(user_id, entity_id)
+        )
+
+    async def usable(self, user_id: str, accepted: frozenset[Form], now: float) -> list[str]:
+        """At most two of the entities that a person can use where these types and statuses are accepted."""
+        return await self._usable.get(
+            (user_id, accepted), now, lambda: self._registry.directory.usable(user_id, accepted)
+        )
+
+    async def services(self, service_ids: tuple[str, ...], now: float) -> list[Service]:
+        """Those of these services that exist; the law leaves out the disabled ones."""
+        return await self._services.get(service_ids, now, lambda: self._registry.directory.services(service_ids))
+
+    async def assignments(
+        self, user_id: str, entity_id: str, service_ids: tuple[str, ...], now: float
+    ) -> list[Assignment]:
+        """The roles of a person for an entity at these services."""
+        return await self._assignments.get(
+            (user_id, entity_id, service_ids),
+            now,
+            lambda: self._registry.directory.assignments(user_id, entity_id, service_ids),
+        )
+
+    async def third_party_rows(
+        self, user_id: str, entity_id: str, service_ids: tuple[str, ...], now: float
+    ) -> list[ThirdPartyRow]:
+        """What a person may do for other entities at these services."""
+        return await self._third_parties.get(
+            (user_id, entity_id, service_ids),
+            now,
+            lambda: self._registry.directory.third_party_rows(user_id, entity_id, service_ids),
+        )
+
+    async def maintenance(self, now: float) -> bool:
+        """Whether an operator has switched maintenance on."""
+        return await self._maintenance.get("", now, self._registry.deployment.maintenance)
+
+    async def refuse_maintenance(self, now: float) -> None:
+        """Raises TemporarilyUnavailable while maintenance is on (Spec 7)."""
+        if await self.maintenance(now):
+            raise TemporarilyUnavailable("the provider is under maintenance: try again later", retry_after=60)
+
+    def drop(self) -> None:
+        """Forget everything, for a process that serves and changes; what others change is seen within 5 s (D50)."""
+        for cache in (
+            self._clients, self._acting, self._usable, self._services,
+            self._assignments, self._third_parties, self._maintenance,
+        ):  # fmt: skip
+            cache.clear()

@@ -1,0 +1,49 @@
+"""What metrics and traces look at: the parts that are opened, wrapped or asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from corpid.engines import Engines
+    from corpid.flows.provider import Provider
+    from corpid.outbound.passwords import Argon2Passwords
+    from corpid.ports import Passwords
+    from corpid.settings import Settings
+    from corpid.web.telemetry.metrics import Watched
+    from corpid.web.telemetry.spans import Spans
+
+    Fetch = Callable[[str], Awaitable[bytes]]
+
+
+def watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, stores: Engines) -> Watched:
+    """What metrics ask for numbers."""
+    # Where several processes answer as one, a folder must be named before this is loaded.
+    from corpid.web.telemetry.metrics import Watched  # noqa: PLC0415
+
+    return Watched(
+        clock=provider.clock,
+        signing_keys=provider.signing_keys,
+        hashing=lambda: hashing.pending,
+        hashing_limit=settings.hashing_threads + settings.hashing_queue,
+        pool=stores.connections_in_use,
+        pool_limit=settings.database_connections if settings.sqlite_path is None else 0,
+    )
+
+
+def traced(
+    spans: Spans | None, settings: Settings, stores: Engines, passwords: Passwords, fetch: Fetch
+) -> tuple[Engines, Passwords, Fetch]:
+    """The same parts, each call of which is a span where there are traces."""
+    if spans is None:
+        return stores, passwords, fetch
+    system = "postgresql" if settings.sqlite_path is None else "sqlite"
+    with_spans = replace(
+        stores,
+        registry=spans.registry(stores.registry, system),
+        transient=spans.transient(stores.transient, "redis" if settings.transient_url else system),
+    )
+    return with_spans, spans.passwords(passwords), spans.fetch(fetch)

@@ -1,0 +1,1 @@
+"""Calls to other systems: key sets of clients, mail, and password hashing threads."""

@@ -1,0 +1,246 @@
+"""Key sets of clients, inline or fetched from their jwks_uri, prepared and held ready (D27).
+
+What a request meets, in this order: the set in memory, looked at no longer than five seconds ago; the
+one that the registry holds, which tells of other processes and of an operator who dropped it; the
+relying party itself. Each of these happens once at a time per client, whoever waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from corpid.jose.keys import KeySetError, parse_client_key_set
+from corpid.outbound.http_client import HttpClientError
+from corpid.ports import FetchedKeySet, KeySetUnavailable, StoreUnavailable
+from corpid.rules.limits import DESCRIPTION_CHARACTERS, LIVE_STATE_SECONDS
+from corpid.rules.oauth.client_registration import public_key_set
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from corpid.jose.keys import ClientKeySet
+    from corpid.ports import Clients
+    from corpid.rules.oauth.records import Client
+
+FRESH_SECONDS: Final = 3600
+GOOD_SECONDS: Final = 86400
+REFETCH_SECONDS: Final = 60
+BACK_OFF_SECONDS: Final = 10
+WAITING: Final = 32
+"""requests that may wait for one client's fetch: those of one whose server hangs must not fill the process"""
+
+
+class _Inline:
+    """A key set that stands in the client's record."""
+
+    __slots__ = ("ready", "ready_until", "source")
+
+    def __init__(self, source: str, ready: ClientKeySet) -> None:
+        self.source = source
+        self.ready = ready
+        self.ready_until = float("inf")
+
+    async def current(self, now: float) -> ClientKeySet:  # noqa: ARG002
+        return self.ready
+
+    async def refetched(self, now: float) -> ClientKeySet:  # noqa: ARG002
+        return self.ready
+
+    def tasks(self) -> list[asyncio.Task[ClientKeySet]]:
+        return []
+
+
+class _Remote:
+    """The key set at one jwks_uri of one client."""
+
+    __slots__ = (
+        "_clients", "_fetch", "_fetched_at", "_fetching", "_id", "_key_set", "_looking",
+        "_quiet_until", "_reason", "_refetch_from", "_seen_at", "_waiting", "ready", "ready_until", "source",
+    )  # fmt: skip
+
+    def __init__(self, source: str, client_id: str, clients: Clients, fetch: Callable[[str], Awaitable[bytes]]) -> None:
+        self.source = source
+        self.ready: ClientKeySet | None = None
+        self.ready_until = 0.0
+        self._id = client_id
+        self._clients = clients
+        self._fetch = fetch
+        self._key_set: ClientKeySet | None = None
+        self._fetched_at = 0.0
+        self._seen_at = 0
+        """`fetched_at` of what the registry held last"""
+        self._refetch_from = 0.0
+        self._quiet_until = 0.0
+        self._reason = ""
+        self._waiting = 0
+        self._looking: asyncio.Task[ClientKeySet] | None = None
+        self._fetching: asyncio.Task[ClientKeySet] | None = None
+
+    async def current(self, now: float) -> ClientKeySet:
+        if self._fetching is not None and self._key_set is None and self._waiting >= WAITING:
+            raise KeySetUnavailable(f"{self.source} has not answered yet, and {WAITING} other requests wait for it")
+        if self._looking is None:
+            self._looking = _started(self._look(now))
+            self._looking.add_done_callback(self._looked)
+        return await self._waited(self._looking)
+
+    async def refetched(self, now: float) -> ClientKeySet:
+        if self._fetching is None and now >= max(self._refetch_from, self._quiet_until):
+            self._refetch_from = now + REFETCH_SECONDS
+            self._start_fetch(now)
+        if self._fetching is not None and self._waiting < WAITING:
+            with suppress(KeySetUnavailable):
+                return await self._waited(self._fetching)
+        return await self.current(now)
+
+    async def _waited(self, task: asyncio.Task[ClientKeySet]) -> ClientKeySet:
+        self._waiting += 1
+        try:
+            return await asyncio.shield(task)
+        finally:
+            self._waiting -= 1
+
+    def tasks(self) -> list[asyncio.Task[ClientKeySet]]:
+        return [task for task in (self._looking, self._fetching) if task is not None]
+
+    def _looked(self, _: object) -> None:
+        self._looking = None
+
+    def _fetch_ended(self, _: object) -> None:
+        self._fetching = None
+
+    async def _look(self, now: float) -> ClientKeySet:
+        try:
+            self._compare(await self._clients.fetched_key_set(self._id), now)
+        except StoreUnavailable:
+            if self._key_set is None:
+                raise
+        age = now - self._fetched_at
+        if self._key_set is None or age >= GOOD_SECONDS:
+            return await self._joined_fetch(now)
+        if age >= FRESH_SECONDS:
+            self._start_fetch(now)
+        return self._held(self._key_set, now)
+
+    def _compare(self, stored: FetchedKeySet | None, now: float) -> None:
+        if stored is None or stored.jwks_uri != self.source:
+            self._key_set = self.ready = None
+            return
+        if self._key_set is not None and stored.fetched_at == self._seen_at:
+            return
+        self._seen_at = stored.fetched_at
+        if self._key_set is not None and stored.fetched_at < self._fetched_at:
+            return
+        with suppress(KeySetError):
+            self._key_set = parse_client_key_set(stored.jwks)
+            self._fetched_at = min(stored.fetched_at, now)
+
+    def _held(self, key_set: ClientKeySet, now: float) -> ClientKeySet:
+        self.ready = key_set
+        self.ready_until = min(now + LIVE_STATE_SECONDS, self._fetched_at + GOOD_SECONDS)
+        return key_set
+
+    async def _joined_fetch(self, now: float) -> ClientKeySet:
+        self._start_fetch(now)
+        if self._fetching is None:
+            raise KeySetUnavailable(self._reason)
+        return await asyncio.shield(self._fetching)
+
+    def _start_fetch(self, now: float) -> None:
+        """Unless one is under way, or one failed a moment ago."""
+        if self._fetching is None and now >= self._quiet_until:
+            self._fetching = _started(self._fetch_and_keep(now))
+            self._fetching.add_done_callback(self._fetch_ended)
+
+    async def _fetch_and_keep(self, now: float) -> ClientKeySet:
+        try:
+            text = await self._fetch(self.source)
+            key_set = parse_client_key_set(text)
+        except (HttpClientError, KeySetError) as error:
+            self._quiet_until = now + BACK_OFF_SECONDS
+            self._reason = _cut(f"no key set at {self.source}: {error}")
+            _log().warning("key_set_not_fetched", client_id=self._id, detail=self._reason)
+            raise KeySetUnavailable(self._reason) from error
+        self._key_set, self._fetched_at, self._seen_at = key_set, now, int(now)
+        _log().info("key_set_fetched", client_id=self._id, detail=_cut("; ".join(key_set.problems)))
+        try:
+            await self._clients.keep_fetched_key_set(
+                self._id, FetchedKeySet(jwks_uri=self.source, jwks=public_key_set(text.decode()), fetched_at=int(now))
+            )
+        except StoreUnavailable as error:
+            _log().warning("key_set_not_kept", client_id=self._id, detail=str(error))
+        return self._held(key_set, now)
+
+
+class FetchedClientKeys:
+    """The port ClientKeys over what the registry keeps and what `fetch` brings (D27).
+
+    `fetch` returns the bytes at a URL within its own bounds of time and size, or raises EgressError.
+    """
+
+    def __init__(self, clients: Clients, fetch: Callable[[str], Awaitable[bytes]]) -> None:
+        self._clients = clients
+        self._fetch = fetch
+        self._sources: dict[str, _Inline | _Remote] = {}
+
+    async def current(self, client: Client, *, now: float) -> ClientKeySet:
+        """The key set to use now (epoch seconds), from memory wherever that was looked at within 5 seconds.
+
+        A set older than an hour is still the answer, up to 24 hours, while it is fetched again in the background.
+        Raises KeySetUnavailable when there is none, and StoreUnavailable when there is none in memory and the
+        registry cannot be asked. Source: D27
+        """
+        source = self._source(client)
+        if now < source.ready_until and source.ready is not None:
+            return source.ready
+        return await source.current(now)
+
+    async def refetched(self, client: Client, *, now: float) -> ClientKeySet:
+        """The key set after an unknown kid or a bad signature: fetched again at once, at most once a minute.
+
+        Within that minute, and when the fetch fails, the answer is that of `current`; so is it for an inline set.
+        Raises KeySetUnavailable and StoreUnavailable like `current`. Source: D27
+        """
+        return await self._source(client).refetched(now)
+
+    async def close(self) -> None:
+        """End the fetches that are under way (graceful stop)."""
+        tasks = [task for source in self._sources.values() for task in source.tasks()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _source(self, client: Client) -> _Inline | _Remote:
+        source = self._sources.get(client.client_id)
+        if source is None or source.source != (client.jwks_uri or client.jwks):
+            source = self._sources[client.client_id] = self._opened(client)
+        return source
+
+    def _opened(self, client: Client) -> _Inline | _Remote:
+        if client.jwks_uri:
+            return _Remote(client.jwks_uri, client.client_id, self._clients, self._fetch)
+        try:
+            key_set = parse_client_key_set(client.jwks or "")
+        except KeySetError as error:
+            raise KeySetUnavailable(f"the key set in the record of {client.client_id}: {error}") from None
+        return _Inline(client.jwks or "", key_set)
+
+
+def _started(work: Coroutine[None, None, ClientKeySet]) -> asyncio.Task[ClientKeySet]:
+    """A task that lives on when whoever started it is cancelled, and whose failure somebody has looked at."""
+    task = asyncio.get_running_loop().create_task(work)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return task
+
+
+def _cut(text: str) -> str:
+    return text[:DESCRIPTION_CHARACTERS]
+
+
+def _log() -> structlog.typing.FilteringBoundLogger:
+    log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    return log

@@ -1,0 +1,78 @@
+"""Calls to the outside: key sets of clients, mail, password hashing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+    from corpid.jose.keys import ClientKeySet
+    from corpid.rules.oauth.records import Client
+    from corpid.texts import Phrase
+
+
+class ClientKeys(Protocol):
+    """Key sets of clients, inline or by URL, prepared for use (D27)."""
+
+    async def current(self, client: Client, *, now: float) -> ClientKeySet:
+        """Raises KeySetUnavailable, and StoreUnavailable where no set is in memory and the registry cannot be asked."""
+
+    async def refetched(self, client: Client, *, now: float) -> ClientKeySet:
+        """The set after an unknown kid or a bad signature: fetched again, at most once a minute.
+        An inline set is returned as it is. Raises as `current`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """A plain-text mail to one person, which is said in their language."""
+
+    to: str
+    subject: Phrase
+    text: Phrase
+    language: str = "en"
+    """a tag (BCP 47)"""
+
+
+class Mail(Protocol):
+    """Sends letters in the background: nobody who waits for a page learns whether one was sent."""
+
+    @property
+    def works(self) -> bool:
+        """Whether this deployment sends mail at all."""
+
+    def post(self, letter: Letter) -> None:
+        """Take a letter along; a full bag drops it, which the log says. Never waits, never raises."""
+
+
+class HashingSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks for a hash, so that nobody's requests displace those of others (D47)."""
+
+    network: str
+    """the source network: /24 of IPv4, /48 of IPv6"""
+    account: str
+    """the user name, in its mapped form"""
+    known: bool = False
+    """whether the browser is known for the account"""
+
+
+COMMAND_LINE: Final = HashingSource(network="", account="")
+"""a command, whose hashes wait in a queue of its own process"""
+
+
+class Passwords(Protocol):
+    """argon2id in threads of its own (D44)."""
+
+    async def verify(self, password_hash: str | None, password: str, *, source: HashingSource) -> bool:
+        """With None the same work is done for nobody. Raises PasswordsBusy."""
+
+    async def hash(self, password: str, *, source: HashingSource) -> str:
+        """The hash to store. Raises PasswordsBusy."""
+
+    def guessable(self) -> AbstractSet[str]:
+        """What attackers try first, casefolded: for `password_rules.chosen_password`."""
+
+    def outdated(self, password_hash: str) -> bool: ...

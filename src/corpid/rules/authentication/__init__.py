@@ -1,0 +1,1 @@
+"""Rules of signing in: factors, assurance levels, single sign-on."""

@@ -1,0 +1,61 @@
+"""Guesses at the codes beside a password, and the pause that follows too many of them (D45)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from corpid.rules.limits import CODE_GUESSES, FIRST_CODE_PAUSE_SECONDS, LONGEST_CODE_PAUSE_SECONDS
+
+_DAY: int = 86400
+
+
+class CodeGuesses(msgspec.Struct, frozen=True, kw_only=True):
+    """Guesses without a success between them, of one person in one browser or group of browsers; epoch seconds."""
+
+    user_id: str
+    browser: str = ""
+    """the hash of a known browser; empty: every other browser; `link`: enrolments by a link"""
+    factors: str = ""
+    """fingerprint of the person's password and app at the last guess: after a change of them counting starts again"""
+    guesses: int = 0
+    paused_until: int = 0
+    told_at: int = 0
+    """when a pause began of which the person was told last"""
+
+
+class CodesPaused(Exception):
+    """No guess may be tried before `until`, in epoch seconds (D45)."""
+
+    def __init__(self, until: int) -> None:
+        super().__init__(f"paused until {until}")
+        self.until = until
+
+
+def pause_after(guesses: int) -> int:
+    """The seconds of the pause that begins with this guess: none before the 20th, then 15 minutes, doubled up to a day (D45)."""
+    if guesses < CODE_GUESSES:
+        return 0
+    longest_at = LONGEST_CODE_PAUSE_SECONDS // FIRST_CODE_PAUSE_SECONDS
+    return min(
+        FIRST_CODE_PAUSE_SECONDS << min(guesses - CODE_GUESSES, longest_at.bit_length()), LONGEST_CODE_PAUSE_SECONDS
+    )
+
+
+def one_more(seen: CodeGuesses, factors: str, now: float) -> CodeGuesses:
+    """The count with a guess that is about to be tried; `factors` is today's fingerprint, `now` epoch seconds.
+
+    The guess that uses up the allowance begins the pause, so that others at the same moment find it. Raises CodesPaused.
+    Source: D45
+    """
+    if seen.factors != factors:
+        seen = CodeGuesses(user_id=seen.user_id, browser=seen.browser, factors=factors)
+    if now < seen.paused_until:
+        raise CodesPaused(seen.paused_until)
+    pause = pause_after(seen.guesses + 1)
+    told = bool(pause) and now >= seen.told_at + _DAY
+    return msgspec.structs.replace(
+        seen,
+        guesses=seen.guesses + 1,
+        paused_until=int(now) + pause if pause else 0,
+        told_at=int(now) if told else seen.told_at,
+    )

@@ -1,0 +1,1 @@
+"""Rules of the directory: who may act for whom."""

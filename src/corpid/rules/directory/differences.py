@@ -1,0 +1,98 @@
+"""A plan as people read it: what is added, changed (old → new) and removed. Secrets are never shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+
+from corpid.rules.directory.records import Parameter, ParameterDefinition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.sections import Kind
+
+Key: TypeAlias = tuple[str, ...]
+
+LONGEST: Final = 80
+_HIDDEN: Final = frozenset({"password_source", "password_set_by", "totp_set_by", "totp_last_step"})
+_SECRET: Final = frozenset({"password_hash", "totp_secret"})
+_SIGNS: Final[Mapping[str, Literal["+", "~", "-"]]] = {"add": "+", "change": "~", "remove": "-"}
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One record: `+`, `~` or `-`, what it is, and its members as `name: old → new` or `name: value`."""
+
+    sign: Literal["+", "~", "-"]
+    subject: str
+    members: tuple[str, ...] = ()
+
+
+def difference(change: Change, user_names: Mapping[str, str]) -> Difference:
+    """A change in words; `user_names` is user identifier → user name. Source: docs/directory.md"""
+    key = tuple(user_names.get(part, part) for part in change.key)
+    members = _added(change) if change.was is None else _changed(change) if change.becomes is not None else ()
+    return Difference(sign=_SIGNS[change.verb], subject=_SUBJECTS[change.kind](key), members=tuple(members))
+
+
+def _added(change: Change) -> list[str]:
+    shown = _members(change.becomes)
+    named = {name for name, value in shown.items() if value in change.key}
+    return [f"{name}: {_text(name, value)}" for name, value in shown.items() if name not in named and _said(value)]
+
+
+def _changed(change: Change) -> list[str]:
+    was, becomes = _members(change.was), _members(change.becomes)
+    return [
+        f"{name}: {_text(name, was[name])} → {_text(name, becomes[name])}"
+        for name in becomes
+        if was[name] != becomes[name]
+    ]
+
+
+def _members(record: msgspec.Struct | None) -> dict[str, object]:
+    names = () if record is None else record.__struct_fields__
+    return {name: getattr(record, name) for name in names if name not in _HIDDEN}
+
+
+def _said(value: object) -> bool:
+    return value not in ("", None, (), True)
+
+
+def _text(name: str, value: object) -> str:
+    if name in _SECRET:
+        return "(set)" if value else "(none)"
+    text = _plain(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(_plain(item) for item in value) or "(none)"
+    if isinstance(value, Parameter):
+        return f"{value.name} = {value.value}"
+    if isinstance(value, ParameterDefinition):
+        return f"{value.name} ({value.kind}{', mandatory' if value.mandatory else ''})"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "(none)" if value in {"", None} else str(value)
+
+
+def _row(service_id: str, role: str, sub_entity: str, ref: str) -> str:
+    parts = [f" as {role}" if role else "", f" in {sub_entity}" if sub_entity else "", f" [{ref}]" if ref else ""]
+    return f"at {service_id}{''.join(parts)}"
+
+
+_SUBJECTS: Final[Mapping[Kind, Callable[[Key], str]]] = {
+    "service": lambda key: f"service {key[0]}",
+    "entity": lambda key: f"entity {key[0]}",
+    "user": lambda key: f"user {key[0]}",
+    "credentials": lambda key: f"factors of {key[0]}",
+    "membership": lambda key: f"membership: {key[0]} acts for {key[1]}",
+    "assignment": lambda key: f"assignment: {key[0]} for {key[1]} {_row(*key[2:])}",
+    "grant": lambda key: f"grant: {key[0]} lets {key[1]} act {_row(*key[2:])}",
+    "third-party row": lambda key: f"third-party row: {key[0]} of {key[1]} for {key[2]} {_row(*key[3:])}",
+    "client": lambda key: f"client {key[0]}",
+}

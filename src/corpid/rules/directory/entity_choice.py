@@ -1,0 +1,99 @@
+"""Which entities a person can choose at a relying party, and why not the others (R-19, R-20)."""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import product
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
+
+import msgspec
+
+from corpid.rules.directory.records import Entity, EntityStatus, EntityType, Membership, Service
+from corpid.texts import Phrase, phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Form: TypeAlias = tuple[EntityType, EntityStatus]
+"""what the services of a client judge an entity by"""
+
+FORMS: Final[tuple[Form, ...]] = tuple(product(get_args(EntityType), get_args(EntityStatus)))
+STATUSES: Final[Mapping[EntityStatus, Phrase]] = MappingProxyType(
+    {
+        "Registered": phrase("Registered"),
+        "Deregistered": phrase("Deregistered"),
+        "Withdrawn": phrase("Withdrawn"),
+        "": phrase("unknown"),
+    }
+)
+"""how a status is called on a page"""
+_IN_NO_NAME: Final = "\ufffd"
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """An entity of a person; `reason` says in words why it cannot be chosen, and is None if it can."""
+
+    entity: Entity
+    reason: Phrase | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether the person can act for this entity here."""
+        return self.reason is None
+
+
+def usable(entity: Entity, membership: Membership, services: Sequence[Service]) -> Choice:
+    """Judge an entity of a person for a client.
+
+    `services` are the client's; a client without any accepts every entity. One service that accepts
+    the entity's type and status is enough; a service that is switched off accepts none. R-19, R-20, D17.
+    """
+    return Choice(entity=entity, reason=_why_not(entity, membership, services))
+
+
+def _why_not(entity: Entity, membership: Membership, services: Sequence[Service]) -> Phrase | None:
+    if not entity.enabled:
+        return phrase("This organisation is switched off.")
+    if not membership.enabled:
+        return phrase("You no longer act for this organisation.")
+    if _accepts(services, entity.type, entity.status):
+        return None
+    open_services = [service for service in services if service.enabled]
+    if not open_services:
+        return phrase("This service is switched off.")
+    if not any(entity.type in service.entity_types for service in open_services):
+        return phrase("This service does not accept organisations of the type {type}.", type=entity.type)
+    return phrase(
+        "This service does not accept organisations whose status is {status}.", status=STATUSES[entity.status]
+    )
+
+
+def accepted(services: Sequence[Service]) -> frozenset[Form]:
+    """The types and statuses of which `usable` accepts an entity, if entity and membership are enabled.
+
+    With them a registry finds usable entities without loading all that a person has. R-19, R-20.
+    """
+    return frozenset(form for form in FORMS if _accepts(services, *form))
+
+
+def _accepts(services: Sequence[Service], form: EntityType, status: EntityStatus) -> bool:
+    return not services or any(
+        service.enabled and form in service.entity_types and status in service.entity_statuses for service in services
+    )
+
+
+def search_text(entity: Entity) -> str:
+    """What an entity is searched and sorted by: its name, then its numbers, each on a line, folded. Spec 3."""
+    lines = (entity.name, entity.registration_number, entity.entity_id)
+    return "\n".join(" ".join(search_words(line)) for line in lines)
+
+
+def search_words(query: str) -> tuple[str, ...]:
+    """The words of a text as `search_text` holds them: an entity matches if each of a query's is part of it.
+
+    Folded alike are capital and small letters of every script, full-width and composed forms. What cannot be
+    printed, and so stands in no name (D51), becomes a replacement character. Unicode 3.13 (toNFKC_Casefold), Spec 3.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", query).casefold())
+    return tuple("".join(c if c.isprintable() else _IN_NO_NAME for c in word) for word in folded.split())

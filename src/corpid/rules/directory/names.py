@@ -1,0 +1,91 @@
+"""Names of people, entities and clients (D51), and country codes (ISO 3166-1 alpha-2)."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+import precis_i18n
+
+from corpid.rules.printable import IGNORABLE
+
+USER_NAME_CHARACTERS: Final = 128
+
+_USER_NAMES: Final = precis_i18n.get_profile("UsernameCaseMapped")
+_REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_WRITTEN_TOGETHER: Final = tuple(
+    frozenset(scripts)
+    for scripts in (
+        {"LATIN", "CJK", "HIRAGANA", "KATAKANA"},
+        {"LATIN", "CJK", "HANGUL"},
+        {"LATIN", "CJK", "BOPOMOFO"},
+    )
+)
+
+
+def user_name(text: str) -> str:
+    """The one form of a user name: what people type is mapped by it before it is looked up.
+
+    Raises ValueError, with the reason in words, for a text that is no user name.
+    RFC 8265 §3.3, D51.
+    """
+    if len(text) > USER_NAME_CHARACTERS:
+        raise ValueError(f"a user name has at most {USER_NAME_CHARACTERS} characters")
+    try:
+        return str(_USER_NAMES.enforce(text))
+    except UnicodeEncodeError as error:
+        raise ValueError(f"not a user name: {_why(error)}") from None
+
+
+def _why(error: UnicodeEncodeError) -> str:
+    if error.reason.endswith("/empty"):
+        return "it is empty"
+    if error.reason.endswith("/bidi_rule"):
+        return "it mixes writing directions in a way that cannot be shown safely"
+    character = str(error.object)[error.start : error.end][:1]
+    return f"the character U+{ord(character):04X} is not allowed" if character else "it cannot be read"
+
+
+def display_name(text: str) -> str:
+    """A name for people to read, in NFC, inner and outer white space made one space.
+
+    Raises ValueError, naming the character, for an empty name or one with control, bidirectional,
+    zero-width or unassigned characters. D51.
+    """
+    composed = unicodedata.normalize("NFC", text)
+    for character in composed:
+        if unicodedata.category(character) in _REFUSED or character in IGNORABLE:
+            raise ValueError(f"the invisible character U+{ord(character):04X} is not allowed in a name")
+    name = " ".join(composed.split())
+    if not name:
+        raise ValueError("a name cannot be empty")
+    return name
+
+
+def mixed_scripts(name: str) -> frozenset[str]:
+    """The scripts of a name that mixes scripts as no language does; empty for ordinary names.
+
+    A mixture is how one name is made to look like another; it is a warning, never an error.
+    D51, Unicode TS 39 §5.2 (highly restrictive).
+    """
+    scripts = frozenset(_script(character) for character in name if character.isalpha())
+    ordinary = len(scripts) < 2 or any(scripts <= together for together in _WRITTEN_TOGETHER)
+    return frozenset() if ordinary else scripts
+
+
+def _script(character: str) -> str:
+    return unicodedata.name(character, "UNKNOWN").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").split()[0]
+
+
+COUNTRIES: Final = frozenset(
+    """
+    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW
+    BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI
+    FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN
+    IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME
+    MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF
+    PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV
+    SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE
+    YT ZA ZM ZW
+    """.split()
+)

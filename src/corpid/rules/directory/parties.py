@@ -1,0 +1,127 @@
+"""Who the two parties of a sign-in are, as far as the granted scopes tell (R-4.1, R-12.4)."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from corpid.texts import Phrase, phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from corpid.rules.directory.records import Entity, User
+
+_ENTITY_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "entity.identity": {
+            "entity_type": "type",
+            "entity_reg_number": "registration_number",
+            "entity_coi": "country",
+        },
+        "entity.basic_profile.name": {"entity_name": "name"},
+        "entity.basic_profile.uen_status": {"entity_uen_status": "status"},
+    }
+)
+"""scope → name of the attribute → member of the record"""
+
+_USER_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "user.identity": {
+            "account_type": "account_type",
+            "identity_number": "identity_number",
+            "identity_coi": "identity_country",
+        },
+        "user.name": {"name": "name"},
+    }
+)
+
+_TELLS: Final[Mapping[str, Phrase]] = MappingProxyType(
+    {
+        "openid": phrase("That you signed in, and which organisation you act for"),
+        "entity.identity": phrase("The organisation's type, registration number and country"),
+        "entity.basic_profile.name": phrase("The organisation's name"),
+        "entity.basic_profile.uen_status": phrase("The organisation's registration status"),
+        "user.identity": phrase("Your account type, identity number and the country that issued it"),
+        "user.name": phrase("Your name"),
+        "authinfo": phrase("Your roles for the organisation, service by service"),
+        "tpauthinfo": phrase("Other organisations that the organisation may act for, and your roles for each of them"),
+    }
+)
+"""in the order in which a person reads it"""
+
+_PACKED_STATUS: Final[Mapping[str, str]] = MappingProxyType({"Deregistered": "De-Registered"})
+_UNPACKED: Final = "!#$&'()*+/:;?@[]"
+"""what stands as it is in a packed subject, beside letters, digits and - . _ ~"""
+
+IDENTITY_SCOPES: Final[tuple[str, ...]] = (*_ENTITY_MEMBERS, *_USER_MEMBERS)
+"""the scopes that tell something of a person or an entity; consent concerns these (D29)"""
+
+
+def entity_attributes(entity: Entity, scopes: Collection[str]) -> dict[str, str]:
+    """The attributes of an entity that the scopes grant; what the directory does not know is left out.
+
+    The registration status is told of UEN entities only. R-12.4.
+    """
+    granted = _attributes(entity, _ENTITY_MEMBERS, scopes)
+    if entity.type != "UEN":
+        granted.pop("entity_uen_status", None)
+    return granted
+
+
+def user_attributes(user: User, scopes: Collection[str]) -> dict[str, str]:
+    """The attributes of a person that the scopes grant; what the directory does not know is left out. R-12.4."""
+    return _attributes(user, _USER_MEMBERS, scopes)
+
+
+def packed_subject(user: User, entity: Entity) -> str:
+    """A person's account for an entity as one text: `s` identity number, `uuid`, `u` account, `c` country.
+
+    A value never holds a comma, an equals sign or a space, so that nobody's number can pose as another member.
+    Source: R-12.2, docs/decisions/0007
+    """
+    members = {
+        "s": user.identity_number,
+        "uuid": user.user_id,
+        "u": entity.entity_id + user.identity_number,
+        "c": user.identity_country,
+    }
+    return ",".join(f"{name}={quote(value, safe=_UNPACKED)}" for name, value in members.items())
+
+
+def packed_parties(user: User, entity: Entity) -> dict[str, dict[str, str]]:
+    """userInfo and entityInfo: every member is there, blank where it does not apply. Source: R-12.2"""
+    foreign = entity.type != "UEN"
+    return {
+        "userInfo": {
+            "CPAccType": "User",
+            "CPUID_FullName": user.name,
+            "ISSPHOLDER": "YES" if user.account_type == "standard" else "NO",
+        },
+        "entityInfo": {
+            "CPEntID": entity.entity_id,
+            "CPEnt_TYPE": entity.type,
+            "CPEnt_Status": "" if entity.type == "NON-UEN" else _PACKED_STATUS.get(entity.status, entity.status),
+            "CPNonUEN_Country": entity.country if foreign else "",
+            "CPNonUEN_RegNo": entity.registration_number if foreign else "",
+            "CPNonUEN_Name": entity.name if foreign else "",
+        },
+    }
+
+
+def consent_items(scopes: Collection[str]) -> tuple[Phrase, ...]:
+    """What these scopes tell the relying party, one line for each, in words for the consent page (Spec 4.9, D29)."""
+    return tuple(words for scope, words in _TELLS.items() if scope in scopes)
+
+
+def _attributes(
+    record: Entity | User, members: Mapping[str, Mapping[str, str]], scopes: Collection[str]
+) -> dict[str, str]:
+    values = {
+        attribute: str(getattr(record, member))
+        for scope, attributes in members.items()
+        if scope in scopes
+        for attribute, member in attributes.items()
+    }
+    return {attribute: value for attribute, value in values.items() if value}

@@ -1,0 +1,389 @@
+"""The plan of a directory file: its checks, changes and removals. Pure: the same input gives the same plan."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.current import NAMES_USERS, Current, Key
+from corpid.rules.directory.names import mixed_scripts
+from corpid.rules.directory.nodes import DirectoryError, Problem, quoted
+from corpid.rules.directory.records import (
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.rules.directory.role_parameters import unfit
+from corpid.rules.directory.sections import KINDS, SECTIONS, Kind
+from corpid.rules.directory.third_parties import allows, covers
+from corpid.rules.directory.values import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.rules.directory.document import Entry
+
+    Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]]
+    Row: TypeAlias = Assignment | ThirdPartyGrant | ThirdPartyAssignment
+    from collections.abc import Callable, Iterable, Mapping
+
+    from corpid.rules.directory.document import Document
+
+
+class Found:
+    """Problems, which stop the file, and warnings, which do not."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+
+    def wrong(self, entry: Entry, member: str, reason: str) -> None:
+        """Note a problem in the line of a member."""
+        self.problems.append(Problem(entry.line_of(member), reason))
+
+    def odd(self, entry: Entry, member: str, reason: str) -> None:
+        """Note a warning in the line of a member."""
+        self.warnings.append(Problem(entry.line_of(member), reason))
+
+
+def check(wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]], check_client: CheckClient) -> Found:
+    """Judge every record of a file against the directory as it will be. Source: R-14, R-20, R-21"""
+    checking = _Checking(wanted, current, removed)
+    for records in wanted.values():
+        for entry, record in records.values():
+            checking.judge(entry, record)
+    for entry, client in wanted["client"].values():
+        checking.client(entry, client, check_client)
+    return checking.found
+
+
+class _Checking:
+    def __init__(self, wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]]) -> None:
+        self.found = Found()
+        self._wanted = wanted
+        self._current = current
+        self._removed = removed
+        self._grants: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
+        grants = {key: record for key, record in current.of("grant").items() if key not in removed.get("grant", ())}
+        grants |= {key: record for key, (_, record) in wanted["grant"].items()}
+        for key, record in grants.items():
+            if isinstance(record, ThirdPartyGrant):
+                self._grants[key[:3]].append(record)
+
+    def judge(self, entry: Entry, record: msgspec.Struct) -> None:
+        """Apply the rules of the record's kind."""
+        match record:
+            case Entity():
+                self._named(entry, record.name)
+            case Membership():
+                self._there(entry, "entity", (record.entity_id,), "entity_id")
+            case Assignment():
+                self._member(entry, record)
+                self._row(entry, record, blank_role=False)
+            case ThirdPartyGrant():
+                self._grant(entry, record)
+            case ThirdPartyAssignment():
+                self._member(entry, record)
+                self._there(entry, "entity", (record.client_entity_id,), "client_entity_id")
+                self._row(entry, record, blank_role=False)
+                self._inside(entry, record)
+            case _:
+                pass
+
+    def client(self, entry: Entry, record: msgspec.Struct, check_client: CheckClient) -> None:
+        """Apply the rules of registration, and look for the client's services."""
+        self._named(entry, str(getattr(record, "name", "")))
+        for service_id in getattr(record, "services", ()) if "services" in entry.fields else ():
+            self._there(entry, "service", (service_id,), "services")
+        for member, reason in check_client(record):
+            self.found.wrong(entry, member, f"{member}: {reason}")
+
+    def _of(self, kind: Kind, key: Key) -> msgspec.Struct | None:
+        if key in self._wanted[kind]:
+            return self._wanted[kind][key][1]
+        return None if key in self._removed.get(kind, ()) else self._current.of(kind).get(key)
+
+    def _there(self, entry: Entry, kind: Kind, key: Key, member: str) -> None:
+        if self._of(kind, key) is None:
+            known = {other[0] for other in self._wanted[kind]}
+            hint = suggestion(key[0], known)
+            self.found.wrong(entry, member, f"there is no {kind} {quoted(key[0])}, here or in the directory{hint}")
+
+    def _named(self, entry: Entry, name: str) -> None:
+        scripts = mixed_scripts(name)
+        if scripts:
+            mixture = ", ".join(sorted(scripts))
+            self.found.odd(
+                entry, "name", f"the name {quoted(name)} mixes scripts ({mixture}): is it what it looks like?"
+            )
+
+    def _member(self, entry: Entry, row: Assignment | ThirdPartyAssignment) -> None:
+        if self._of("membership", (row.user_id, row.entity_id)) is None:
+            reason = f"{entry.key[0]} does not act for {row.entity_id}: add it to the memberships of {entry.key[0]}"
+            self.found.wrong(entry, "user_id", reason)
+
+    def _grant(self, entry: Entry, grant: ThirdPartyGrant) -> None:
+        self._there(entry, "entity", (grant.client_entity_id,), "client_entity_id")
+        self._there(entry, "entity", (grant.entity_id,), "entity_id")
+        if grant.client_entity_id == grant.entity_id:
+            self.found.wrong(entry, "entity_id", "an entity cannot be its own third party")
+        self._row(entry, grant, blank_role=True)
+
+    def _row(self, entry: Entry, row: Row, *, blank_role: bool) -> None:
+        if row.start_date > row.end_date:
+            self.found.wrong(entry, "end_date", f"the row ends on {row.end_date}, before it starts on {row.start_date}")
+        service = self._of("service", (row.service_id,))
+        if not isinstance(service, Service):
+            self._there(entry, "service", (row.service_id,), "service_id")
+            return
+        self._role(entry, row, service, blank=blank_role)
+        self._parameters(entry, row, service)
+        if service.sub_entity == "none" and row.sub_entity:
+            self.found.wrong(entry, "sub_entity", f"sub_entity: {service.service_id} has no sub-entities")
+        if isinstance(row, Assignment):
+            return
+        if not service.third_parties:
+            self.found.wrong(entry, "service_id", f"{service.service_id} does not allow third parties")
+
+    def _role(self, entry: Entry, row: Row, service: Service, *, blank: bool) -> None:
+        if row.role in service.roles or (not row.role and (blank or not service.roles)):
+            return
+        roles = f"its roles are {', '.join(service.roles)}" if service.roles else "it has no roles"
+        named = f"role: {quoted(row.role)} is no role of" if row.role else "role: a role is needed at"
+        self.found.wrong(entry, "role", f"{named} {service.service_id}; {roles}{suggestion(row.role, service.roles)}")
+
+    def _parameters(self, entry: Entry, row: Row, service: Service) -> None:
+        defined = {definition.name: definition for definition in service.parameters}
+        for parameter in row.parameters:
+            definition = defined.get(parameter.name)
+            if definition is None:
+                hint = suggestion(parameter.name, defined)
+                reason = f"{service.service_id} defines no parameter {quoted(parameter.name)}{hint}"
+                self.found.wrong(entry, "parameters", f"parameters: {reason}")
+            elif why := unfit(definition.kind, parameter.value):
+                self.found.wrong(entry, "parameters", f"parameters: {parameter.name}: {why}")
+        if isinstance(row, ThirdPartyGrant):
+            return
+        if service.sub_entity == "mandatory" and not row.sub_entity:
+            self._unset(entry, "sub_entity", "the mandatory sub_entity")
+        set_names = {parameter.name for parameter in row.parameters if parameter.value}
+        for name in (d.name for d in service.parameters if d.mandatory and d.name not in set_names):
+            self._unset(entry, "parameters", f"the mandatory parameter {quoted(name)}")
+
+    def _unset(self, entry: Entry, member: str, what: str) -> None:
+        self.found.odd(entry, member, f"{what} is not set: relying parties will read ERROR_MISSING_VALUE")
+
+    def _inside(self, entry: Entry, row: ThirdPartyAssignment) -> None:
+        grants = self._grants[(row.client_entity_id, row.entity_id, row.service_id)]
+        if any(covers(grant, row) for grant in grants):
+            return
+        granted = f"what {row.client_entity_id} granted to {row.entity_id} for {row.service_id}"
+        if not grants:
+            self.found.wrong(entry, "client_entity_id", f"there is no grant: {granted} is nothing")
+            return
+        spans = [f"{grant.start_date} to {grant.end_date}" for grant in grants if allows(grant, row)]
+        why = f"; it was granted for {' and '.join(spans)}" if spans else ": role, sub-entity or parameters differ"
+        member = "end_date" if spans else "role"
+        self.found.wrong(entry, member, f"the row lies outside {granted}{why}")
+
+
+_DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {
+    "membership": (("user", ("user_id",)), ("entity", ("entity_id",))),
+    "credentials": (("user", ("user_id",)),),
+    "assignment": (("membership", ("user_id", "entity_id")), ("service", ("service_id",))),
+    "grant": (
+        ("entity", ("client_entity_id",)),
+        ("entity", ("entity_id",)),
+        ("service", ("service_id",)),
+    ),
+    "third-party row": (
+        ("membership", ("user_id", "entity_id")),
+        ("entity", ("client_entity_id",)),
+        ("service", ("service_id",)),
+    ),
+}
+"""kind → the records without which one of it means nothing, each by the members that name it; in order"""
+
+
+def removals(
+    document: Document,
+    current: Current,
+    user_ids: Mapping[str, str],
+    wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]],
+) -> dict[Kind, frozenset[Key]]:
+    """The keys to remove, by kind. `current` holds the whole directory. Source: R-21, docs/directory.md"""
+    removed: dict[Kind, frozenset[Key]] = {}
+    for kind in document.complete:
+        removed[kind] = frozenset(current.of(kind).keys() - wanted[kind].keys())
+    listed = {user_ids[name] for name in document.listed_members}
+    unlisted = (key for key in current.of("membership") if key[0] in listed and key not in wanted["membership"])
+    removed["membership"] = frozenset(unlisted)
+    for kind, depends in _DEPENDS.items():
+        orphans = [
+            key
+            for key, record in current.of(kind).items()
+            if key not in wanted[kind]
+            and any(tuple(getattr(record, m) for m in members) in removed.get(on, ()) for on, members in depends)
+        ]
+        removed[kind] = removed.get(kind, frozenset()).union(orphans)
+    return removed
+
+
+CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
+"""the rules of client registration: member and reason of everything wrong"""
+
+RECORDS: Final[Mapping[Kind, type[msgspec.Struct]]] = {
+    "service": Service,
+    "entity": Entity,
+    "user": User,
+    "credentials": Credentials,
+    "membership": Membership,
+    "assignment": Assignment,
+    "grant": ThirdPartyGrant,
+    "third-party row": ThirdPartyAssignment,
+}
+_NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
+    section.kind: tuple((name, key.member) for name, key in section.keys.items() if key.needed)
+    for section in SECTIONS.values()
+    if section.identifier
+}
+_IDENTITY: Final[Mapping[Kind, tuple[str, ...]]] = {
+    **{section.kind: section.identity for section in SECTIONS.values()},
+    "user": ("user_id",),
+    "credentials": ("user_id",),
+    "membership": ("user_id", "entity_id"),
+}
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One record that is added, changed or removed. `was` is what is there, `becomes` what will be."""
+
+    verb: Literal["add", "change", "remove"]
+    kind: Kind
+    key: Key
+    was: msgspec.Struct | None = None
+    becomes: msgspec.Struct | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes in the order of writing, and what a person should look at."""
+
+    changes: tuple[Change, ...]
+    warnings: tuple[Problem, ...] = ()
+
+
+def plan(
+    document: Document,
+    current: Current,
+    user_ids: Mapping[str, str],
+    *,
+    client_record: type[msgspec.Struct],
+    check_client: CheckClient,
+    prune: bool = False,
+) -> Plan:
+    """Compare a file with the directory.
+
+    `current` holds what the file names or refers to, and with `prune` everything; `user_ids` is user
+    name → identifier. Plain passwords were hashed or dropped before. Raises DirectoryError with every
+    problem found. D51, R-14, R-21.
+    """
+    problems: list[Problem] = []
+    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]] = {}
+    types = {**RECORDS, "client": client_record}
+    for kind in KINDS:
+        wanted[kind] = {}
+        for entry in document.of(kind).values():
+            if not _known_user(entry, user_ids):
+                problems.append(
+                    Problem(entry.line, f"there is no user {quoted(entry.key[0])}, here or in the directory")
+                )
+                continue
+            key = record_key(entry, user_ids)
+            existing = current.of(kind).get(key)
+            problems += _missing(entry) if existing is None else []
+            if not problems:
+                wanted[kind][key] = (entry, _record(entry, key, existing, types[kind]))
+    if problems:
+        raise DirectoryError(document.file, problems)
+    removed = removals(document, current, user_ids, wanted) if prune else {}
+    found = check(wanted, current, removed, check_client)
+    if found.problems:
+        raise DirectoryError(document.file, found.problems)
+    changes = [*_upserts(wanted, current), *_deletions(removed, current)]
+    return Plan(changes=tuple(changes), warnings=tuple(sorted(set(found.warnings))))
+
+
+def record_key(entry: Entry, user_ids: Mapping[str, str]) -> Key:
+    """The key of an entry's record: its user's name replaced by the identifier. Raises KeyError. R-12.4"""
+    if entry.kind == "user" or entry.kind in NAMES_USERS:
+        return (user_ids[entry.key[0]], *entry.key[1:])
+    return entry.key
+
+
+def _known_user(entry: Entry, user_ids: Mapping[str, str]) -> bool:
+    return entry.kind not in NAMES_USERS or entry.key[0] in user_ids
+
+
+def _missing(entry: Entry) -> list[Problem]:
+    needed = list(_NEEDED.get(entry.kind, ()))
+    if entry.kind == "entity" and entry.fields.get("type", "UEN") != "UEN":
+        needed.append(("registration_number", "registration_number"))
+    lacking = [name for name, member in needed if member not in entry.fields]
+    if not lacking:
+        return []
+    return [Problem(entry.line, f"the {entry.kind} {' '.join(entry.key)} is new and lacks {', '.join(lacking)}")]
+
+
+def _record(entry: Entry, key: Key, existing: msgspec.Struct | None, record: type[msgspec.Struct]) -> msgspec.Struct:
+    fields = dict(entry.fields)
+    if entry.kind == "user":
+        fields["user_name"] = entry.key[0]
+    if entry.kind == "credentials":
+        known = existing if isinstance(existing, Credentials) else Credentials(user_id=key[0])
+        return with_factors(known, fields)
+    if existing is not None:
+        return msgspec.structs.replace(existing, **fields)
+    if entry.kind == "entity":
+        fields.setdefault("registration_number", key[0])
+    return record(**{**fields, **dict(zip(_IDENTITY[entry.kind], key, strict=True))})
+
+
+def with_factors(known: Credentials, fields: Mapping[str, object]) -> Credentials:
+    """Credentials after a file named factors: one that a person or an operator set since stays untouched.
+
+    The hash that a file said is remembered by its own hash, so that a later strengthening of the stored
+    one is not undone by the same file. D44, D45.
+    """
+    changed: dict[str, object] = {}
+    password_hash, secret = fields.get("password_hash"), fields.get("totp_secret")
+    if password_hash is not None and known.password_set_by == "directory":
+        source = hashlib.sha256(str(password_hash).encode()).hexdigest()
+        if known.password_source != source:
+            changed |= {"password_hash": password_hash, "password_source": source}
+    if secret is not None and known.totp_set_by == "directory" and known.totp_secret != secret:
+        changed |= {"totp_secret": secret, "totp_last_step": 0}
+    return msgspec.structs.replace(known, **changed)
+
+
+def _upserts(wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]], current: Current) -> Iterable[Change]:
+    for kind in KINDS:
+        for key, (_, record) in wanted[kind].items():
+            existing = current.of(kind).get(key)
+            if existing is None:
+                yield Change(verb="add", kind=kind, key=key, becomes=record)
+            elif existing != record:
+                yield Change(verb="change", kind=kind, key=key, was=existing, becomes=record)
+
+
+def _deletions(removed: Mapping[Kind, frozenset[Key]], current: Current) -> Iterable[Change]:
+    for kind in reversed(KINDS):
+        for key in sorted(removed.get(kind, ())):
+            yield Change(verb="remove", kind=kind, key=key, was=current.of(kind)[key])

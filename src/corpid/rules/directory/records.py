@@ -1,0 +1,185 @@
+"""The records of the directory: who exists, and who may act for whom.
+
+Frozen structs without behaviour. Dates are ISO text (YYYY-MM-DD), inclusive, in the deployment's
+time zone (D23); `9999-12-31` means without end. Each record names its key in `key`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from corpid.rules.authentication.records import Credentials
+
+NO_END = "9999-12-31"
+
+EntityType = Literal["UEN", "NON-UEN", "GSTN"]
+EntityStatus = Literal["Registered", "Deregistered", "Withdrawn", ""]
+AccountType = Literal["standard", "foreign"]
+SubEntityRule = Literal["none", "optional", "mandatory"]
+ParameterKind = Literal["text", "alpha", "number", "date", "year"]
+
+
+class Entity(msgspec.Struct, frozen=True, kw_only=True):
+    """An organisation (R-12.4). `entity_id` is the number that RPs see (at most 10 characters, R-14.2)."""
+
+    entity_id: str
+    type: EntityType
+    registration_number: str
+    country: str
+    """ISO 3166-1 alpha-2"""
+    name: str
+    status: EntityStatus = ""
+    enabled: bool = True
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.entity_id,)
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """A person. `user_id` is a UUID, stable across entities and clients (R-12.4)."""
+
+    user_id: str
+    user_name: str
+    name: str
+    email: str = ""
+    language: str = "en"
+    identity_number: str = ""
+    identity_country: str = ""
+    account_type: AccountType = "standard"
+    enabled: bool = True
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.user_id,)
+
+
+class Membership(msgspec.Struct, frozen=True, kw_only=True):
+    """A person may act for an entity."""
+
+    user_id: str
+    entity_id: str
+    enabled: bool = True
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.user_id, self.entity_id)
+
+
+class ParameterDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A parameter that roles at an entity service carry (R-14.1)."""
+
+    name: str
+    kind: ParameterKind = "text"
+    mandatory: bool = False
+
+
+class Service(msgspec.Struct, frozen=True, kw_only=True):
+    """An entity service: roles, parameters and who may use it (R-20)."""
+
+    service_id: str
+    name: str
+    roles: tuple[str, ...] = ()
+    parameters: tuple[ParameterDefinition, ...] = ()
+    third_parties: bool = False
+    sub_entity: SubEntityRule = "none"
+    entity_types: tuple[EntityType, ...] = ("UEN", "NON-UEN", "GSTN")
+    entity_statuses: tuple[EntityStatus, ...] = ("Registered", "")
+    enabled: bool = True
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.service_id,)
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """A parameter's value; one name may repeat (R-14.1)."""
+
+    name: str
+    value: str
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+    """A role of a person for an entity at an entity service. `ref` tells apart otherwise equal rows."""
+
+    user_id: str
+    entity_id: str
+    service_id: str
+    role: str = ""
+    sub_entity: str = ""
+    ref: str = ""
+    start_date: str = "0001-01-01"
+    end_date: str = NO_END
+    parameters: tuple[Parameter, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.user_id, self.entity_id, self.service_id, self.role, self.sub_entity, self.ref)
+
+
+class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client entity lets a third party do for it. A blank role or sub-entity grants any."""
+
+    client_entity_id: str
+    entity_id: str
+    """the third party"""
+    service_id: str
+    role: str = ""
+    sub_entity: str = ""
+    ref: str = ""
+    start_date: str = "0001-01-01"
+    end_date: str = NO_END
+    parameters: tuple[Parameter, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.client_entity_id, self.entity_id, self.service_id, self.role, self.sub_entity, self.ref)
+
+
+class ThirdPartyAssignment(msgspec.Struct, frozen=True, kw_only=True):
+    """A role of a third party's person for a client entity; must lie inside a ThirdPartyGrant (R-21)."""
+
+    user_id: str
+    entity_id: str
+    """the third party, for which the person acts"""
+    client_entity_id: str
+    service_id: str
+    role: str = ""
+    sub_entity: str = ""
+    ref: str = ""
+    start_date: str = "0001-01-01"
+    end_date: str = NO_END
+    parameters: tuple[Parameter, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (
+            self.user_id, self.entity_id, self.client_entity_id, self.service_id,
+            self.role, self.sub_entity, self.ref,
+        )  # fmt: skip
+
+
+Record = Entity | User | Membership | Service | Assignment | ThirdPartyGrant | ThirdPartyAssignment | Credentials
+
+
+class Acting(msgspec.Struct, frozen=True, kw_only=True):
+    """A person acting for an entity, with the state of the whole chain (D50)."""
+
+    user: User
+    entity: Entity
+    membership: Membership
+
+    @property
+    def allowed(self) -> bool:
+        """Whether every link is enabled."""
+        return self.user.enabled and self.entity.enabled and self.membership.enabled
+
+
+class ThirdPartyRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A third-party assignment with its client entity and what that entity granted for the service."""
+
+    assignment: ThirdPartyAssignment
+    client_entity: Entity
+    grants: tuple[ThirdPartyGrant, ...]

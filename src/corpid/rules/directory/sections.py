@@ -1,0 +1,220 @@
+"""The sections and keys of a directory file, as data; docs/directory.md shows the same table to people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from corpid.rules.directory import role_parameters, values
+from corpid.rules.directory.names import user_name
+from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quoted
+from corpid.rules.directory.values import Malformed, text_of
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.values import Reader
+
+Kind: TypeAlias = Literal[
+    "service", "entity", "user", "credentials", "membership", "assignment", "grant", "third-party row", "client"
+]
+
+KINDS: Final[tuple[Kind, ...]] = (
+    "service", "entity", "user", "credentials", "membership", "assignment", "grant", "third-party row", "client",
+)  # fmt: skip
+"""every kind of record, in the order of writing: what is referred to comes first"""
+
+ENTITY_ID: Final = values.identifier(10)  # R-14.2
+SERVICE_ID: Final = values.identifier(25)  # R-14.1
+CLIENT_ID: Final = values.identifier(64)
+SCOPE: Final = values.identifier(64)
+ROLE: Final = values.line_of_text(20)  # R-14.1
+SUB_ENTITY: Final = values.line_of_text(32)  # R-14.1
+ENTITY_TYPE: Final = values.one_of("UEN", "NON-UEN", "GSTN")
+ENTITY_STATUS: Final = values.one_of("Registered", "Deregistered", "Withdrawn", empty=True)
+URI: Final = values.identifier(2048, r"[!-~]", "printable ASCII")
+ENCRYPTION: Final = values.one_of("A256CBC-HS512", "A256GCM")
+USERINFO_ENCRYPTION: Final = values.one_of("A256GCM", "A256CBC-HS512", "A128GCM", "A128CBC-HS256")
+KEY_ENCRYPTION: Final = values.identifier(32, r"[A-Za-z0-9+-]", "letters, digits, + -")
+WRAP: Final = values.one_of("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW", "key")
+NOTHING: Final = "none"
+OWN_FACTORS: Final = frozenset({"password", "password_hash", "totp_secret"})
+
+
+def login(node: Node) -> str:
+    """A user name in its one form (D51)."""
+    try:
+        return user_name(text_of(node))
+    except ValueError as error:
+        raise Malformed(node.line, str(error)) from None
+
+
+def memberships(node: Node) -> dict[str, tuple[int, dict[str, object]]]:
+    """Entity identifier → line, and what the file says of the membership. Raises Malformed. R-21"""
+    if not isinstance(node, Items):
+        raise Malformed(node.line, "a list of entity identifiers is expected here: [209900042K]")
+    found: dict[str, tuple[int, dict[str, object]]] = {}
+    for item in node.nodes:
+        entity_id, fields = _membership(item)
+        if entity_id in found:
+            raise Malformed(item.line, f"{quoted(entity_id)} stands in the list twice")
+        found[entity_id] = (item.line, fields)
+    return found
+
+
+def _membership(node: Node) -> tuple[str, dict[str, object]]:
+    if isinstance(node, Scalar):
+        return str(ENTITY_ID(node)), {}
+    nodes = {key.text: value for key, value in node.entries} if isinstance(node, Pairs) else {}
+    if "entity" not in nodes or not nodes.keys() <= {"entity", "enabled"}:
+        raise Malformed(node.line, "write a membership as the entity's identifier or as {entity: …, enabled: false}")
+    fields: dict[str, object] = {"enabled": values.yes_or_no(nodes["enabled"])} if "enabled" in nodes else {}
+    return str(ENTITY_ID(nodes["entity"])), fields
+
+
+def _country_or_empty(node: Node) -> object:
+    return values.country(node) if text_of(node) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key of a section: the record's member that it fills, how it is read, whether a new record needs it."""
+
+    member: str
+    read: Reader
+    needed: bool = False
+    clearable: bool = False
+    """`none` takes the value away, which leaving the key out does not"""
+
+    def value(self, node: Node) -> object:
+        """What the record holds, None for a value that is taken away. Raises Malformed. Source: docs/directory.md"""
+        taken_away = self.clearable and isinstance(node, Scalar) and node.text == NOTHING
+        return None if taken_away else self.read(node)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A section of the file. `identity` names a row's members of identity; a keyed section has one, outside its keys."""
+
+    kind: Kind
+    keys: dict[str, Key]
+    identity: tuple[str, ...]
+    identifier: Reader | None = None
+    """how the key of an entry is read; None for a list of rows"""
+    former: dict[str, str] = field(default_factory=dict)
+    """former name of a key, which is still read → its name"""
+
+
+_ROW: Final = {
+    "service": Key(member="service_id", read=SERVICE_ID, needed=True),
+    "role": Key(member="role", read=ROLE),
+    "sub_entity": Key(member="sub_entity", read=SUB_ENTITY),
+    "ref": Key(member="ref", read=values.line_of_text(32)),
+    "start_date": Key(member="start_date", read=values.day),
+    "end_date": Key(member="end_date", read=values.day),
+    "parameters": Key(member="parameters", read=role_parameters.values),
+}
+_USER: Final = Key(member="user_id", read=login, needed=True)
+
+SECTIONS: Final[dict[str, Section]] = {
+    "entities": Section(
+        kind="entity",
+        identity=("entity_id",),
+        identifier=ENTITY_ID,
+        keys={
+            "type": Key(member="type", read=ENTITY_TYPE, needed=True),
+            "registration_number": Key(member="registration_number", read=values.line_of_text(50)),
+            "country": Key(member="country", read=values.country, needed=True),
+            "name": Key(member="name", read=values.name(200), needed=True),
+            "status": Key(member="status", read=ENTITY_STATUS),
+            "enabled": Key(member="enabled", read=values.yes_or_no),
+        },
+    ),
+    "users": Section(
+        kind="user",
+        identity=("user_name",),
+        identifier=login,
+        keys={
+            "id": Key(member="user_id", read=values.stable_id),
+            "name": Key(member="name", read=values.name(200), needed=True),
+            "email": Key(member="email", read=values.email),
+            "language": Key(member="language", read=values.language),
+            "identity_number": Key(member="identity_number", read=values.line_of_text(32)),
+            "identity_country": Key(member="identity_country", read=_country_or_empty),
+            "account_type": Key(member="account_type", read=values.one_of("standard", "foreign")),
+            "enabled": Key(member="enabled", read=values.yes_or_no),
+            "password": Key(member="password", read=values.password),
+            "password_hash": Key(member="password_hash", read=values.password_hash),
+            "totp_secret": Key(member="totp_secret", read=values.totp_secret),
+            "memberships": Key(member="memberships", read=memberships),
+        },
+    ),
+    "services": Section(
+        kind="service",
+        identity=("service_id",),
+        identifier=SERVICE_ID,
+        keys={
+            "name": Key(member="name", read=values.name(100), needed=True),
+            "roles": Key(member="roles", read=values.texts(values.name(20))),
+            "parameters": Key(member="parameters", read=role_parameters.definitions),
+            "third_parties": Key(member="third_parties", read=values.yes_or_no),
+            "sub_entity": Key(member="sub_entity", read=values.one_of("none", "optional", "mandatory")),
+            "entity_types": Key(member="entity_types", read=values.texts(ENTITY_TYPE, least=1)),
+            "entity_statuses": Key(member="entity_statuses", read=values.texts(ENTITY_STATUS, least=1)),
+            "enabled": Key(member="enabled", read=values.yes_or_no),
+        },
+    ),
+    "assignments": Section(
+        kind="assignment",
+        identity=("user_id", "entity_id", "service_id", "role", "sub_entity", "ref"),
+        keys={"user": _USER, "entity": Key(member="entity_id", read=ENTITY_ID, needed=True), **_ROW},
+    ),
+    "third_party.grants": Section(
+        kind="grant",
+        identity=("client_entity_id", "entity_id", "service_id", "role", "sub_entity", "ref"),
+        keys={
+            "client_entity": Key(member="client_entity_id", read=ENTITY_ID, needed=True),
+            "third_party": Key(member="entity_id", read=ENTITY_ID, needed=True),
+            **_ROW,
+        },
+    ),
+    "third_party.assignments": Section(
+        kind="third-party row",
+        identity=("user_id", "entity_id", "client_entity_id", "service_id", "role", "sub_entity", "ref"),
+        keys={
+            "user": _USER,
+            "third_party": Key(member="entity_id", read=ENTITY_ID, needed=True),
+            "client_entity": Key(member="client_entity_id", read=ENTITY_ID, needed=True),
+            **_ROW,
+        },
+    ),
+    "clients": Section(
+        kind="client",
+        identity=("client_id",),
+        identifier=CLIENT_ID,
+        former={"token_endpoint_audience_until": "endpoint_audience_until"},
+        keys={
+            "name": Key(member="name", read=values.name(100), needed=True),
+            "redirect_uris": Key(member="redirect_uris", read=values.texts(URI, least=1), needed=True),
+            "jwks": Key(member="jwks", read=values.key_set),
+            "jwks_uri": Key(member="jwks_uri", read=URI),
+            "scopes": Key(member="scopes", read=values.texts(SCOPE, least=1)),
+            "services": Key(member="services", read=values.texts(SERVICE_ID)),
+            "generations": Key(member="generations", read=values.texts(values.identifier(32))),
+            "legacy_until": Key(member="legacy_until", read=values.day, clearable=True),
+            "endpoint_audience_until": Key(member="endpoint_audience_until", read=values.day, clearable=True),
+            "pkce": Key(member="pkce", read=values.one_of("required", "optional")),
+            "pkce_optional_until": Key(member="pkce_optional_until", read=values.day, clearable=True),
+            "subject": Key(member="subject", read=values.one_of("user", "entity")),
+            "id_token_encryption_alg": Key(member="id_token_encryption_alg", read=WRAP, clearable=True),
+            "id_token_encryption_enc": Key(member="id_token_encryption_enc", read=ENCRYPTION),
+            "userinfo_signing_alg": Key(member="userinfo_signing_alg", read=values.one_of("ES256"), clearable=True),
+            "userinfo_encryption_alg": Key(member="userinfo_encryption_alg", read=KEY_ENCRYPTION, clearable=True),
+            "userinfo_encryption_enc": Key(member="userinfo_encryption_enc", read=USERINFO_ENCRYPTION, clearable=True),
+            "stringified_blocks": Key(member="stringified_blocks", read=values.yes_or_no),
+            "context_types": Key(member="context_types", read=values.texts(values.identifier(64), least=1)),
+            "context_type_rule": Key(member="context_type_rule", read=values.one_of("required", "optional", "refused")),
+            "assurance_level": Key(member="assurance_level", read=values.whole_number),
+            "sector": Key(member="sector", read=values.one_of("private", "government")),
+            "enabled": Key(member="enabled", read=values.yes_or_no),
+        },
+    ),
+}

@@ -1,0 +1,269 @@
+"""Values of a directory file: each function turns a node into what the record holds, or raises Malformed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from datetime import date
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from corpid.rules.authentication.password_rules import LONGEST, SHORTEST, normalised
+from corpid.rules.directory.names import COUNTRIES, display_name
+from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quoted
+from corpid.rules.directory.records import NO_END
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+Reader: TypeAlias = "Callable[[Node], object]"
+
+TOTP_SECRET_BYTES: Final = 20  # D45
+
+_HASH: Final = re.compile(
+    r"\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{22,86}"
+)
+_HASH_KIB: Final = range(65_536, 262_145)
+_HASH_PASSES: Final = range(3, 11)
+_HASH_LANES: Final = range(1, 17)
+_UUID: Final = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
+_LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
+_EMAIL_CHARACTERS: Final = 254
+_ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+# "=?" would begin an encoded word, which no address may hold (RFC 2047 §5)
+_EMAIL: Final = re.compile(rf"(?=[^@]{{1,64}}@)(?!.*=\?){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
+
+
+class Malformed(Exception):
+    """A value is not what its key asks for."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+        self.reason = reason
+
+
+def suggestion(word: str, known: Collection[str]) -> str:
+    """`; did you mean …?` for a word close to a known one, else nothing. Source: docs/directory.md"""
+    if len(word) > QUOTED_CHARACTERS:
+        return ""
+    close = get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    return f"; did you mean {quoted(close[0])}?" if close else ""
+
+
+def text_of(node: Node) -> str:
+    """The text of a scalar; a key without a value is refused, since it could mean two things. Source: docs/directory.md"""
+    if not isinstance(node, Scalar):
+        raise Malformed(node.line, "a single value is expected here, not a list or a mapping")
+    if node.plain and not node.text:
+        raise Malformed(node.line, 'there is no value: leave the key out to change nothing, or write "" for empty')
+    return node.text
+
+
+def _checked(node: Node, check: Callable[[str], str]) -> str:
+    try:
+        return check(text_of(node))
+    except ValueError as error:
+        raise Malformed(node.line, str(error)) from None
+
+
+def name(limit: int) -> Reader:
+    """A name for people, of at most `limit` characters (D51)."""
+
+    def read(node: Node) -> str:
+        return _checked(node, lambda text: _short(display_name(text), limit))
+
+    return read
+
+
+def line_of_text(limit: int) -> Reader:
+    """A text that may be empty, without invisible characters, of at most `limit` characters (D51)."""
+
+    def read(node: Node) -> str:
+        return _checked(node, lambda text: _short(display_name(text), limit) if text else "")
+
+    return read
+
+
+def _short(text: str, limit: int) -> str:
+    if len(text) > limit:
+        raise ValueError(f"{len(text)} characters are too many: at most {limit}")
+    return text
+
+
+def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "letters, digits, . _ -") -> Reader:
+    """An identifier of ASCII characters, 1 to `limit` of them (R-14.2)."""
+    pattern = re.compile(allowed + "+")
+
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"{quoted(text)} is no identifier: use {described}")
+        return _short(text, limit)
+
+    return lambda node: _checked(node, check)
+
+
+def one_of(*values: str, empty: bool = False) -> Reader:
+    """One of a closed list of words; with `empty` also none of them (R-20)."""
+
+    def check(text: str) -> str:
+        if text in values or (empty and not text):
+            return text
+        raise ValueError(f"{quoted(text)} is not one of {', '.join(values)}{suggestion(text, values)}")
+
+    return lambda node: _checked(node, check)
+
+
+def yes_or_no(node: Node) -> bool:
+    """`true` or `false`, nothing else (R-20)."""
+    text = text_of(node)
+    if text not in {"true", "false"}:
+        raise Malformed(node.line, f"write true or false, not {quoted(text)}")
+    return text == "true"
+
+
+def whole_number(node: Node) -> int:
+    """A small number of digits (D10)."""
+    text = text_of(node)
+    if not re.fullmatch(r"[0-9]{1,6}", text):
+        raise Malformed(node.line, f"{quoted(text)} is no whole number")
+    return int(text)
+
+
+def country(node: Node) -> str:
+    """A country code (ISO 3166-1 alpha-2)."""
+
+    def check(text: str) -> str:
+        if text not in COUNTRIES:
+            raise ValueError(f"{quoted(text)} is no country code: two capital letters of ISO 3166-1, such as SG")
+        return text
+
+    return _checked(node, check)
+
+
+def day(node: Node) -> str:
+    """A date that exists, as YYYY-MM-DD (D23)."""
+    return _checked(node, real_day)
+
+
+def real_day(text: str) -> str:
+    """The text, if it is a date that exists. Raises ValueError. D23"""
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        raise ValueError(f"{quoted(text)} is no date: write YYYY-MM-DD, and {NO_END} for no end")
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError(f"the date {text} does not exist") from None
+
+
+def email(node: Node) -> str:
+    """An e-mail address that any mail server takes letters for, or empty (RFC 5321 §4.1.2, §4.5.3.1)."""
+
+    def check(text: str) -> str:
+        if not text or (len(text) <= _EMAIL_CHARACTERS and _EMAIL.fullmatch(text)):
+            return text
+        raise ValueError(f"{quoted(text)} is no address that mail can be sent to: {_address_fault(text)}")
+
+    return _checked(node, check)
+
+
+def _address_fault(text: str) -> str:
+    local, _, domain = text.rpartition("@")
+    if not local.isascii():
+        return "many mail servers refuse letters beyond a to z before the @; write another address of this person"
+    if not domain.isascii():
+        return "write the domain in its ASCII form, which begins with xn--"
+    return "write one plain address such as rina@example.org"
+
+
+def language(node: Node) -> str:
+    """A language tag such as `en` or `zh-Hans` (RFC 5646)."""
+
+    def check(text: str) -> str:
+        if not _LANGUAGE.fullmatch(text):
+            raise ValueError(f"{quoted(text)} is no language tag: write en, ms, ta, zh-Hans …")
+        return text
+
+    return _checked(node, check)
+
+
+def stable_id(node: Node) -> str:
+    """A UUID in its canonical form (RFC 9562 §4)."""
+
+    def check(text: str) -> str:
+        if not _UUID.fullmatch(text):
+            raise ValueError(f"{quoted(text)} is no UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
+        return text
+
+    return _checked(node, check)
+
+
+def password(node: Node) -> str:
+    """A password as it is typed, NFC; never repeated in the error (D44)."""
+    typed = normalised(text_of(node))
+    if not SHORTEST <= len(typed) <= LONGEST:
+        raise Malformed(node.line, f"a password has {SHORTEST} to {LONGEST} characters, this one has {len(typed)}")
+    return typed
+
+
+def password_hash(node: Node) -> str:
+    """An argon2id hash in its encoded form, of at least RFC 9106's second profile and at a cost that one sign-in
+    can bear: a weaker one would also tell by its speed that the user exists (D44)."""
+    encoded = text_of(node)
+    parts = _HASH.fullmatch(encoded)
+    if not parts:
+        raise Malformed(node.line, "not an argon2id hash: it starts with $argon2id$v=19$m=…,t=…,p=…$")
+    memory, passes, lanes = (int(part) for part in parts.groups())
+    if memory not in _HASH_KIB or passes not in _HASH_PASSES or lanes not in _HASH_LANES:
+        raise Malformed(node.line, "an argon2id hash has m=65536 to 262144 (64 to 256 MiB), t=3 to 10 and p=1 to 16")
+    return encoded
+
+
+def totp_secret(node: Node) -> str:
+    """A TOTP secret in base32 without padding, at least 160 bits; never repeated in the error (D45)."""
+    secret = re.sub(r"[\s=-]", "", text_of(node)).upper()
+    try:
+        length = len(base64.b32decode(secret + "=" * (-len(secret) % 8)))
+    except (binascii.Error, ValueError):
+        raise Malformed(node.line, "a TOTP secret is base32: the letters A to Z and the digits 2 to 7") from None
+    if not TOTP_SECRET_BYTES <= length <= 64:
+        raise Malformed(node.line, f"a TOTP secret has 160 to 512 bits, this one has {length * 8}")
+    return secret
+
+
+def texts(read: Reader, *, least: int = 0) -> Reader:
+    """A list of different values (R-20)."""
+
+    def read_all(node: Node) -> tuple[object, ...]:
+        if not isinstance(node, Items):
+            raise Malformed(node.line, "a list is expected here: [first, second]")
+        values: list[object] = []
+        for item in node.nodes:
+            value = read(item)
+            if value in values:
+                raise Malformed(item.line, f"{quoted(value)} stands in the list twice")
+            values.append(value)
+        if len(values) < least:
+            raise Malformed(node.line, "the list needs at least one value")
+        return tuple(values)
+
+    return read_all
+
+
+def key_set(node: Node) -> str:
+    """A JSON Web Key Set as JSON text, written inline as YAML, pasted as JSON, or as one text (D27)."""
+    if isinstance(node, Scalar):
+        return text_of(node)
+    return msgspec.json.encode(_json(node)).decode()
+
+
+def _json(node: Node) -> object:
+    if isinstance(node, Items):
+        return [_json(item) for item in node.nodes]
+    if isinstance(node, Pairs):
+        return {key.text: _json(value) for key, value in node.entries}
+    return {"true": True, "false": False, "null": None}.get(node.text, node.text) if node.plain else node.text

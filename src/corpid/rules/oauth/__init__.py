@@ -1,0 +1,1 @@
+"""Rules of OAuth and OpenID Connect."""

@@ -1,0 +1,48 @@
+"""Assurance levels and their URNs (Spec 4.1, D10)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.rules.oauth.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from corpid.rules.oauth.generations import Generation
+
+TWO_FACTORS: Final = 2
+"""the level that a password and a one-time code reach, and a passkey that verified its user"""
+LEVELS: Final = (TWO_FACTORS,)
+"""what a sign-in can reach here"""
+
+PASSWORD_AND_CODE: Final = ("pwd", "otp", "mfa")
+"""amr of a password and a code: of an app, by mail, or one kept for recovery"""
+PASSWORD_AND_PASSKEY: Final = ("pwd", "pop", "user", "mfa")
+"""amr of a password, and a passkey as the second factor beside it"""
+PASSKEY: Final = ("pop", "user", "mfa")
+"""amr of a passkey: a key was proved, its user present and verified; where the key lies is not known (RFC 8176)"""
+
+
+def urn(prefix: str, level: int) -> str:
+    """The acr of a level (D10)."""
+    return f"{prefix}{level}"
+
+
+def met(acr: str, *, prefix: str, level: int) -> bool:
+    """Whether a level that was reached is the acr that was to be reached, or above it (D10)."""
+    return acr in {urn(prefix, each) for each in LEVELS if each <= level}
+
+
+def choose(acr_values: str | None, *, prefix: str, client_level: int, generation: Generation) -> str:
+    """The acr to reach: the first supported value asked for, else the client's level.
+
+    Raises InvalidRequest where values were asked, none is supported and the generation refuses that.
+    Source: OpenID Connect Core §3.1.2.1, D10
+    """
+    supported = [urn(prefix, level) for level in LEVELS]
+    asked = acr_values.split() if acr_values else []
+    for value in asked:
+        if value in supported:
+            return value
+    if asked and generation.unknown_acr_refused:
+        raise InvalidRequest(f"acr_values holds no supported value; supported: {' '.join(supported)}")
+    return urn(prefix, client_level)

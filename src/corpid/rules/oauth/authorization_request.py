@@ -1,0 +1,175 @@
+"""Parameters into a typed authorization request: every content rule of PAR (Spec 4.1)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from corpid.rules.limits import CONTEXT_MESSAGE_CHARACTERS, NONCE_CHARACTERS, STATE_CHARACTERS, UI_LOCALES_CHARACTERS
+from corpid.rules.oauth import acr, scopes, token_request
+from corpid.rules.oauth.errors import InvalidRequest, RequestNotSupported, RequestURINotSupported
+from corpid.rules.oauth.parameters import lone, required
+from corpid.rules.oauth.records import AuthorizationRequest
+
+if TYPE_CHECKING:
+    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.records import Client
+
+REQUEST_PARAMETERS: Final = frozenset(
+    {
+        "client_id", "response_type", "redirect_uri", "scope", "state", "nonce", "code_challenge",
+        "code_challenge_method", "acr_values", "response_mode", "prompt", "max_age", "request", "request_uri", "ui_locales",
+    }
+)  # fmt: skip
+"""what an authorization request in the query may hold; anybody can write a query, so it says nothing to the person"""
+PUSHED_PARAMETERS: Final = REQUEST_PARAMETERS | {
+    "authentication_context_type", "authentication_context_message", "dpop_jkt",
+    "client_assertion_type", "client_assertion", "client_secret",
+}  # fmt: skip
+
+_PRINTABLE: Final = re.compile(r"[\x20-\x7e]+")
+_MESSAGE: Final = re.compile(r"[A-Za-z0-9 .,\-@'!()]+")
+_PLAIN_MESSAGE: Final = re.compile(r"[A-Za-z0-9 ]+")
+_PROMPTS: Final = frozenset({"none", "login", "consent", "select_account"})
+_MODE_CHARACTERS: Final = 32
+_CONTEXT_TYPE: Final = "authentication_context_type"
+_LANGUAGE_TAG: Final = re.compile(r"[A-Za-z0-9-]{1,35}")
+_MAX_AGE: Final = re.compile(r"[0-9]{1,9}")
+
+
+def validate(
+    parameters: dict[str, str],
+    client: Client,
+    generation: Generation,
+    *,
+    jkt: str | None,
+    acr_prefix: str,
+    message_punctuation: bool = True,
+    pkce_optional: bool = False,
+) -> AuthorizationRequest:
+    """Validate the content of an authorization request of this client.
+
+    `jkt` is the thumbprint of the key that the code will be bound to; `message_punctuation` allows more than letters,
+    digits and spaces in the message; `pkce_optional` says whether the client may leave PKCE out. Raises InvalidRequest
+    or InvalidScope, in the query also RequestNotSupported or RequestURINotSupported.
+    Source: Spec 4.1, RFC 9126 §2.1, D5, D10-D14, D40, D63
+    """
+    response_mode = _response_mode(parameters, generation)
+    _refuse_objects(parameters, generation)
+    granted = scopes.validate(required(parameters, "scope"), client, generation.scopes)
+    redirect_uri = _redirect_uri(parameters, client)
+    if required(parameters, "response_type") != "code":
+        raise InvalidRequest("response_type must be code")
+    challenge = token_request.challenge(parameters, optional=pkce_optional)
+    for name in sorted(generation.required_parameters - {_CONTEXT_TYPE}):
+        required(parameters, name)
+    return AuthorizationRequest(
+        client_id=client.client_id,
+        generation=generation.name,
+        redirect_uri=redirect_uri,
+        scopes=granted,
+        code_challenge=challenge,
+        state=_printable(parameters, "state", STATE_CHARACTERS),
+        nonce=_printable(parameters, "nonce", NONCE_CHARACTERS),
+        acr=_acr(parameters, client, generation, acr_prefix),
+        context_type=_context_type(parameters, client, generation),
+        context_message=_context_message(parameters, punctuation=message_punctuation),
+        jkt=jkt,
+        response_mode=response_mode,
+        prompt=_prompt(parameters),
+        max_age=_max_age(parameters),
+        ui_locales=_ui_locales(parameters),
+    )
+
+
+def _redirect_uri(parameters: dict[str, str], client: Client) -> str:
+    value = required(parameters, "redirect_uri")
+    if value not in client.redirect_uris:
+        raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
+    return value
+
+
+def mode_of_answer(raw: bytes, generation: Generation) -> str:
+    """The mode in which an error of a query request is answered: the one asked for, if it was asked once and is served.
+
+    Source: OAuth 2.0 Multiple Response Type Encoding Practices §2.1, decisions.md "Generations"
+    """
+    asked = lone(raw, "response_mode", longest=_MODE_CHARACTERS)
+    return asked if asked in generation.response_modes else generation.response_modes[0]
+
+
+def _printable(parameters: dict[str, str], name: str, longest: int) -> str | None:
+    value = parameters.get(name)
+    if value is not None and (len(value) > longest or not _PRINTABLE.fullmatch(value)):
+        raise InvalidRequest(f"{name} must be 1 to {longest} printable ASCII characters")
+    return value
+
+
+def _acr(parameters: dict[str, str], client: Client, generation: Generation, prefix: str) -> str:
+    asked = parameters.get("acr_values")
+    return acr.choose(asked, prefix=prefix, client_level=client.assurance_level, generation=generation)
+
+
+def _context_type(parameters: dict[str, str], client: Client, generation: Generation) -> str | None:
+    value, rule = parameters.get(_CONTEXT_TYPE), client.context_type_rule
+    registered = f"the context_type_rule of this client is {rule}"
+    if value is None and rule == "required" and _CONTEXT_TYPE in generation.required_parameters:
+        raise InvalidRequest(f"parameter {_CONTEXT_TYPE} is missing: {registered}")
+    if value is not None and rule == "refused":
+        raise InvalidRequest(f"leave {_CONTEXT_TYPE} out: {registered}")
+    if value is not None and value not in client.context_types:
+        raise InvalidRequest(f"{_CONTEXT_TYPE} must be one of {', '.join(client.context_types)}")
+    return value
+
+
+def _context_message(parameters: dict[str, str], *, punctuation: bool) -> str | None:
+    value = parameters.get("authentication_context_message")
+    alphabet = _MESSAGE if punctuation else _PLAIN_MESSAGE
+    if value is not None and (len(value) > CONTEXT_MESSAGE_CHARACTERS or not alphabet.fullmatch(value)):
+        allowed = (
+            "ASCII letters, digits, space and . , - @ ' ! ( )" if punctuation else "ASCII letters, digits and spaces"
+        )
+        raise InvalidRequest(
+            f"authentication_context_message must be at most {CONTEXT_MESSAGE_CHARACTERS} characters: {allowed}"
+        )
+    return value
+
+
+def _refuse_objects(parameters: dict[str, str], generation: Generation) -> None:
+    """The parameters are to come themselves; a push knows one refusal for that, the query two (D14)."""
+    for name, refusal in (("request", RequestNotSupported), ("request_uri", RequestURINotSupported)):
+        if name in parameters:
+            raise (InvalidRequest if generation.pushed else refusal)(f"parameter {name} is not accepted here")
+
+
+def _response_mode(parameters: dict[str, str], generation: Generation) -> str:
+    value = parameters.get("response_mode", generation.response_modes[0])
+    if value not in generation.response_modes:
+        raise InvalidRequest(f"response_mode must be {' or '.join(generation.response_modes)}")
+    return value
+
+
+def _prompt(parameters: dict[str, str]) -> tuple[str, ...]:
+    prompts = tuple(dict.fromkeys(parameters.get("prompt", "").split()))
+    if not _PROMPTS.issuperset(prompts):
+        raise InvalidRequest(f"prompt must be among {', '.join(sorted(_PROMPTS))}")
+    if "none" in prompts and len(prompts) > 1:
+        raise InvalidRequest("prompt none cannot be combined with another value")
+    return prompts
+
+
+def _max_age(parameters: dict[str, str]) -> int | None:
+    value = parameters.get("max_age")
+    if value is None:
+        return None
+    if not _MAX_AGE.fullmatch(value):
+        raise InvalidRequest("max_age must be a whole number of seconds")
+    return int(value)
+
+
+def _ui_locales(parameters: dict[str, str]) -> tuple[str, ...]:
+    """A wish, so that a tag that nobody knows, and what is no tag, is passed over (OpenID Connect Core §3.1.2.1)."""
+    value = parameters.get("ui_locales", "")
+    if len(value) > UI_LOCALES_CHARACTERS:
+        raise InvalidRequest(f"ui_locales must be at most {UI_LOCALES_CHARACTERS} characters")
+    return tuple(tag for tag in value.split(" ") if _LANGUAGE_TAG.fullmatch(tag))

@@ -1,0 +1,69 @@
+"""What the browser carries back to the client's redirect URI, and how (RFC 6749 §4.1.2, RFC 9207, D38)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import msgspec
+
+from corpid.rules.oauth.errors import public_description
+
+if TYPE_CHECKING:
+    from corpid.rules.oauth.errors import OAuthError
+    from corpid.rules.oauth.records import AuthorizationRequest
+
+
+class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to send the browser, and with what; only a proven redirect URI gets into one."""
+
+    redirect_uri: str
+    mode: str
+    """query, fragment or form_post"""
+    parameters: Mapping[str, str]
+
+    @property
+    def posted(self) -> bool:
+        """Whether a form carries the parameters in its body (OAuth 2.0 Form Post Response Mode §2)."""
+        return self.mode == "form_post"
+
+    @property
+    def url(self) -> str:
+        """The redirect URI with our parameters: after its own query, or as fragment (RFC 6749 §3.1.2, D38)."""
+        if not self.parameters:
+            return self.redirect_uri
+        separator = "#" if self.mode == "fragment" else "&" if "?" in self.redirect_uri else "?"
+        return f"{self.redirect_uri}{separator}{urlencode(self.parameters)}"
+
+
+class ReturnAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and how a client is answered, once its redirect URI is proven."""
+
+    redirect_uri: str
+    mode: str
+    state: str | None
+    iss: str | None
+
+
+def of_request(request: AuthorizationRequest, *, iss: str | None) -> ReturnAddress:
+    """The return address of a validated request (RFC 6749 §4.1.2, RFC 9207 §2)."""
+    return ReturnAddress(redirect_uri=request.redirect_uri, mode=request.response_mode, state=request.state, iss=iss)
+
+
+def success(address: ReturnAddress, *, code: str) -> AuthorizationResponse:
+    """A code for the client (RFC 6749 §4.1.2)."""
+    return _response(address, {"code": code})
+
+
+def failure(address: ReturnAddress, error: OAuthError, *, reference: str) -> AuthorizationResponse:
+    """A refusal for the client; `reference` is the request id (RFC 6749 §4.1.2.1, D28)."""
+    return _response(address, {"error": error.code, "error_description": public_description(error, reference)})
+
+
+def _response(address: ReturnAddress, parameters: dict[str, str]) -> AuthorizationResponse:
+    if address.state is not None:
+        parameters["state"] = address.state
+    if address.iss is not None:
+        parameters["iss"] = address.iss
+    return AuthorizationResponse(redirect_uri=address.redirect_uri, mode=address.mode, parameters=parameters)

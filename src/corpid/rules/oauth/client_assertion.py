@@ -1,0 +1,178 @@
+"""Client authentication by a signed JWT: private_key_jwt (RFC 7523, OpenID Connect Core §9).
+
+Two steps, so that a key set is fetched only for an assertion whose claims hold (D27): `validate` gives
+a Candidate that nothing has verified, `verify` alone makes an Assertion.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.jose import compact
+from corpid.jose.errors import BadSignature, MalformedToken
+from corpid.rules.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
+from corpid.rules.oauth.errors import InvalidClient
+from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.jose.keys import ClientKeySet, VerificationKey
+    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.records import Client
+
+ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+FAILED: Final = "client authentication failed: unknown client_id, or the signature of client_assertion is not valid"
+_TYPES: Final = (None, "JWT", "jwt", "client-authentication+jwt")
+
+
+class KeyNotFound(Exception):
+    """No key of the set fits the assertion, or none of those verifies it: the set may be old."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """An assertion whose claims hold and whose signature nobody has checked."""
+
+    client_id: str
+    token: compact.Unverified
+    jti: str | None
+    issued_at: float
+    """iat; without one, as long before exp as the generation allows"""
+    expires_at: float
+    names_endpoint: bool
+    """its aud is the endpoint that it was sent to, which only a client that may do so is let through with (D64)"""
+
+
+class Assertion(msgspec.Struct, frozen=True, kw_only=True):
+    """A verified assertion; its jti is still to be spent."""
+
+    client_id: str
+    jti: str | None
+    issued_at: float
+    remember_seconds: float
+    """how long a spent jti is remembered"""
+    lifetime: float
+    """from iat to exp, seconds"""
+    names_endpoint: bool
+
+
+def read(parameters: Mapping[str, str], *, issuer: str, endpoint: str, generation: Generation, now: float) -> Candidate:
+    """Parse the assertion among the parameters and validate its claims; `endpoint` is the URL that it was sent to.
+
+    What it names as audience is for `may_name_its_audience`, once the client is known. Raises InvalidClient, in words
+    that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8, D64
+    """
+    text = parameters.get("client_assertion")
+    if parameters.get("client_assertion_type") != ASSERTION_TYPE:
+        raise InvalidClient(f"client_assertion_type must be {ASSERTION_TYPE}")
+    if text is None:
+        raise InvalidClient("client_assertion is missing")
+    try:
+        token = compact.parse(text)
+        candidate = _validate(token, issuer=issuer, endpoint=endpoint, generation=generation, now=now)
+    except (MalformedToken, BadClaim) as error:
+        raise InvalidClient(f"client_assertion: {error}") from None
+    if parameters.get("client_id", candidate.client_id) != candidate.client_id:
+        raise InvalidClient("client_id differs from the sub of client_assertion")
+    return candidate
+
+
+def _validate(
+    token: compact.Unverified, *, issuer: str, endpoint: str, generation: Generation, now: float
+) -> Candidate:
+    claims = token.claims
+    if token.header.get("typ") not in _TYPES:
+        raise BadClaim("typ must be JWT or client-authentication+jwt")
+    if token.algorithm not in generation.assertion_algorithms:
+        raise BadClaim(f"alg must be one of {', '.join(generation.assertion_algorithms)}")
+    client_id = claims.get("sub")
+    if not isinstance(client_id, str) or not client_id or claims.get("iss") != client_id:
+        raise BadClaim("iss and sub must both be the client_id")
+    names_endpoint = generation.endpoint_audience and claims.get("aud") == endpoint
+    if claims.get("aud") != issuer and not names_endpoint:
+        raise BadClaim(_audience(issuer))
+    identifier = jti(claims)
+    if identifier is None and generation.assertion_jti_required:
+        raise BadClaim("jti is missing")
+    issued_at, expires_at = _validate_times(claims, generation=generation, now=now)
+    return Candidate(
+        client_id=client_id,
+        token=token,
+        jti=identifier,
+        issued_at=issued_at,
+        expires_at=expires_at,
+        names_endpoint=names_endpoint,
+    )
+
+
+def _audience(issuer: str) -> str:
+    return f"aud must be the issuer {issuer}, as one string"
+
+
+def failed(candidate: Candidate, *, issuer: str, developer_mode: bool, detail: str) -> InvalidClient:
+    """The refusal of a candidate for what the caller may not know: an unknown client, a setting, a signature.
+
+    One sentence for all of them, so that none tells whether a client exists; `detail` is for the log. In developer
+    mode it names the member that allows an endpoint as audience. Source: D28, D64
+    """
+    more = f", or {_audience(issuer)}" if candidate.names_endpoint else ""
+    hint = " (a client may name this endpoint until its endpoint_audience_until)" if more and developer_mode else ""
+    return InvalidClient(FAILED + more + hint, detail=detail)
+
+
+def may_name_its_audience(candidate: Candidate, client: Client, *, today: str) -> bool:
+    """Whether the client may name the audience that it named: the issuer, or its endpoint until a day (D8, D64)."""
+    until = client.endpoint_audience_until
+    return not candidate.names_endpoint or (until is not None and today <= until)
+
+
+def _validate_times(claims: Mapping[str, object], *, generation: Generation, now: float) -> tuple[float, float]:
+    exp, iat, nbf = (numeric_date(claims, name) for name in ("exp", "iat", "nbf"))
+    if exp is None:
+        raise BadClaim("exp is missing")
+    if iat is None and generation.assertion_iat_required:
+        raise BadClaim("iat is missing")
+    if exp <= now:
+        raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock")
+    for name, at in (("iat", iat), ("nbf", nbf)):
+        if at is not None and at > now + CLOCK_AHEAD_SECONDS:
+            raise BadClaim(
+                f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed"
+            )
+    lifetime = exp - (now if iat is None else iat)
+    if lifetime > generation.assertion_seconds:
+        start = "now" if iat is None else "iat"
+        raise BadClaim(f"exp is {seconds(lifetime)} after {start}; {generation.assertion_seconds} s are allowed")
+    return (exp - generation.assertion_seconds if iat is None else iat), exp
+
+
+def _fitting(candidate: Candidate, keys: ClientKeySet) -> list[VerificationKey]:
+    kid = candidate.token.kid
+    return [
+        key
+        for key in keys.signing
+        if key.algorithm.name == candidate.token.algorithm and (kid is None or key.kid == kid)
+    ]
+
+
+def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion:
+    """Check the signature by the registered keys: the one named by kid, without kid every fitting one.
+
+    Raises KeyNotFound where none fits or verifies, also where the set has none to sign. Source: RFC 7523 §3, D8, D27
+    """
+    for key in _fitting(candidate, keys):
+        try:
+            compact.verify(candidate.token, key.public, key.algorithm)
+        except BadSignature:
+            continue
+        return Assertion(
+            client_id=candidate.client_id,
+            jti=candidate.jti,
+            issued_at=candidate.issued_at,
+            remember_seconds=candidate.expires_at - now + CLOCK_AHEAD_SECONDS + SPENT_MARGIN_SECONDS,
+            lifetime=candidate.expires_at - candidate.issued_at,
+            names_endpoint=candidate.names_endpoint,
+        )
+    raise KeyNotFound

@@ -1,0 +1,304 @@
+"""The kinds of transaction that a relying party can name at PAR (D11, R-5.2).
+
+`DEFAULT` is what a client may name unless its registration lists others; every other value here is one
+that an operator can allow. The spelling is that of the wire, mistakes included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.jose.encoding import json_object
+from corpid.jose.encryption import CONTENT_ENCRYPTIONS
+from corpid.jose.errors import JoseError
+from corpid.jose.keys import WRAPS, ClientKeySet, KeySetError, parse_client_key_set, private_members
+from corpid.rules.oauth import userinfo_encryption
+from corpid.rules.oauth.acr import LEVELS
+from corpid.rules.oauth.client_urls import UnfitUrl, check_key_set_url, check_redirect_uri, shown
+from corpid.rules.oauth.generations import GENERATIONS, Generation
+from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.scopes import SCOPES
+from corpid.rules.oauth.tokens import ALG_OF_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+DEFAULT: Final = "APP_AUTHENTICATION_DEFAULT"
+
+CONTEXT_TYPES: Final = frozenset(
+    """
+    APP_AUTHENTICATION_DEFAULT APP_PAYMENT_DEFAULT APP_ACCOUNT_PASSWORD_CHANGE_DEFAULT
+    APP_ACCOUNT_PASSWORD_RESET_DEFAULT APP_ACCOUNT_DETAILS_CHANGE_DEFAULT APP_ONBOARDING_DEFAULT
+    CPF_CHANGE_PAYMENT_MODE CPF_CHANGE_DAILY_WITHDRAWAL_LIMIT CPF_PROFILE_UPDATE CPF_LINK_BANK_ACCOUNT
+    CPF_FUNDS_TRANSFER
+    BANK_CASA_OPENING BANK_CASA_INITIAL_USAGE BANK_CARD_APPLICATION BANK_CARD_INITIAL_USAGE BANK_LOAN_APPLICATION
+    BANK_ADD_LOCAL_RECEIPIENT BANK_ADD_OVERSEAS_RECIPIENT BANK_INCREASE_TRANSFER_LIMIT
+    BANK_REPORT_FRAUD_SUSPICIOUS_ACTIVITY BANK_FUNDS_TRANSFER_LOCAL BANK_REMIT_MONEY_OVERSEAS BANK_REPORT_LOST_CARD
+    BANK_CHANGE_NOTIFICATION_METHOD BANK_INCREASE_CREDIT_CARD_LIMIT BANK_REQUEST_CASH_ADVANCE
+    BANK_INCREASE_INFLOW_OUTFLOW BANK_ACTIVATE_DORMANT_ACCOUNT BANK_LOGIN_NEW_DEVICE BANK_LOGIN_UNFAMILIAR_IP
+    BANK_UPDATE_USER_INFORMATION BANK_NEW_DEVICE_REGISTRATION BANK_UNLOCK_MONEY_LOCK
+    BANK_GOOGLE_PAY_APPLE_PAY_CARD_ONBOARDING
+    FI_ACCOUNT_OPENING FI_LINK_BANK_ACCOUNT FI_INCREASE_TRANSFER_LIMIT FI_INCREASE_WITHDRAWAL_LIMIT
+    FI_INITIATE_DEPOSIT
+    TELCO_SIM_CARD_APPLICATION TELCO_SIM_CARD_ACTIVATION TELCO_CHANGE_ACCOUNT_DETAILS TELCO_ACTIVATE_ROAMING
+    TELCO_CHANGE_NOTIFICATION_METHOD
+    """.split()
+)
+
+
+USERINFO_SIGNING: Final = ("ES256",)
+"""what userinfo can be signed with (D22)"""
+_CLOSED_LISTS: Final[Mapping[str, Collection[str]]] = MappingProxyType(
+    {
+        "scopes": SCOPES,
+        "generations": GENERATIONS,
+        "context_types": CONTEXT_TYPES,
+        "id_token_encryption_alg": (*WRAPS, ALG_OF_KEY),
+        "id_token_encryption_enc": CONTENT_ENCRYPTIONS,
+        "userinfo_signing_alg": USERINFO_SIGNING,
+        "userinfo_encryption_enc": userinfo_encryption.ENCS,
+    }
+)
+"""member → the values that are implemented; nothing else can be registered"""
+_LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType(
+    {"legacy_until": "ends", "pkce_optional_until": "pkce_optional"}
+)
+"""member that holds a last day → the field of the generations that have one"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What a deployment's settings say of registrations."""
+
+    developer_mode: bool = False
+    """allows http on localhost and loopback addresses, and key URLs anywhere"""
+    pushed: Generation | None = None
+    """what a client uses that names no generation"""
+    own_url: str = ""
+    """the provider's own, which no client may register to redirect to; empty: any may"""
+    new_client: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    """what a new client gets where nothing was said: member of the record → value"""
+
+
+PLAIN_RULES: Final = Rules()
+_ENCRYPTED_USERINFO: Final = ("generations", userinfo_encryption.ALG, userinfo_encryption.ENC)
+"""the members on which it depends how userinfo is encrypted"""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One thing that a registration must change: the record's member, and what is wrong with it."""
+
+    member: str
+    reason: str
+
+
+class RegistrationError(Exception):
+    """A client cannot be registered like this; `faults` lists everything that is wrong."""
+
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
+        super().__init__("; ".join(f"{fault.member}: {fault.reason}" for fault in faults))
+        self.faults = faults
+
+
+def public_key_set(text: str) -> str:
+    """A key set as it may be stored: without private members, compact. Text that is no key set returns as it is.
+
+    RFC 7517 §9.3, D27.
+    """
+    try:
+        decoded = json_object(text)
+    except JoseError:
+        return text
+    stored = decoded.get("keys")
+    if not isinstance(stored, list):
+        return text
+    keys = [_public(key) if isinstance(key, dict) else key for key in stored]
+    return msgspec.json.encode({**decoded, "keys": keys}).decode()
+
+
+def _public(key: dict[str, object]) -> dict[str, object]:
+    private = private_members(key)
+    return {member: value for member, value in key.items() if member not in private}
+
+
+def register(client: Client, rules: Rules) -> tuple[str, ...]:
+    """Check a registration; what comes back are remarks on its keys, for people.
+
+    Raises RegistrationError with every fault. Spec 1, D8, D11, D21, D22, D27, D38.
+    """
+    faults = tuple(_faults(client, rules))
+    if faults:
+        raise RegistrationError(faults)
+    return parse_client_key_set(client.jwks).problems if client.jwks else ()
+
+
+def serves(client: Client, generation: Generation, today: str) -> bool:
+    """Whether a client may use a generation; naming none stands for the pushed one.
+
+    `today` is YYYY-MM-DD in the deployment's time zone, and an end date the last day. Source: decisions.md, "Generations"
+    """
+    if not client.generations:
+        return generation.pushed
+    if generation.name not in client.generations:
+        return False
+    return not generation.ends or (client.legacy_until is not None and today <= client.legacy_until)
+
+
+def pkce_optional(client: Client, generation: Generation, today: str) -> bool:
+    """Whether a client may leave PKCE out on a day, as for `serves` (decisions.md, "LEGACY without PKCE")."""
+    if not generation.pkce_optional or client.pkce != "optional" or not serves(client, generation, today):
+        return False
+    return client.pkce_optional_until is None or today <= client.pkce_optional_until
+
+
+def used(client: Client, rules: Rules) -> tuple[Generation, ...]:
+    """The generations that a client is registered for, oldest first (decisions.md, "Generations")."""
+    named = tuple(generation for generation in GENERATIONS.values() if generation.name in client.generations)
+    unnamed = (rules.pushed,) if rules.pushed and not client.generations else ()
+    return named or unnamed
+
+
+def new_client(rules: Rules, fields: Mapping[str, object]) -> dict[str, object]:
+    """The members of a new client of which `fields` say something, and what the rules give it besides.
+
+    An encryption of userinfo that would have no effect in the generations it names is left out. D22
+    """
+    members = {**rules.new_client, **fields}
+    given = {name: members[name] for name in _ENCRYPTED_USERINFO if name in members}
+    drafted = Client(client_id="", name="", redirect_uris=(), **given)  # type: ignore[arg-type]
+    registered = drafted.userinfo_encryption_alg, drafted.userinfo_encryption_enc
+    if userinfo_encryption.ENC not in fields and not userinfo_encryption.takes_effect(
+        *registered, used(drafted, rules)
+    ):
+        members.pop(userinfo_encryption.ENC, None)
+    return members
+
+
+def _faults(client: Client, rules: Rules) -> Iterator[Fault]:
+    if not client.redirect_uris:
+        yield Fault("redirect_uris", "at least one is needed")
+    for uri in client.redirect_uris:
+        try:
+            check_redirect_uri(uri, developer_mode=rules.developer_mode, own_url=rules.own_url)
+        except UnfitUrl as unfit:
+            yield Fault("redirect_uris", f"{shown(uri)}: {unfit}")
+    yield from _key_faults(client, rules)
+    for member, known in _CLOSED_LISTS.items():
+        yield from _unknown(member, getattr(client, member), known)
+    for name in sorted(GENERATIONS):
+        if client.generations.count(name) > 1:
+            yield Fault("generations", f"{name} is named more than once: once is enough")
+    yield from _ending_faults(client, rules)
+    registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
+    yield from (Fault(*found) for found in userinfo_encryption.faults(*registered, used(client, rules)))
+    if "openid" not in client.scopes:
+        yield Fault("scopes", "openid is always needed")
+    if not client.context_types:
+        yield Fault("context_types", "at least one is needed")
+    if client.assurance_level not in LEVELS:
+        yield Fault("assurance_level", f"{client.assurance_level} is not one of {_listed(LEVELS)}")
+
+
+def _unknown(member: str, registered: tuple[str, ...] | str | None, known: Collection[str]) -> Iterator[Fault]:
+    values = (registered,) if isinstance(registered, str) else registered or ()
+    for value in values:
+        if value not in known:
+            yield Fault(member, f"{shown(value)!r} is not one of {_listed(known)}")
+
+
+def _listed(known: Iterable[object]) -> str:
+    return ", ".join(sorted(str(value) for value in known))
+
+
+def _ending_faults(client: Client, rules: Rules) -> Iterator[Fault]:
+    """A generation that ends needs its last day, and a day needs a generation that it concerns."""
+    ending = [generation.name for generation in used(client, rules) if generation.ends]
+    if ending and client.legacy_until is None:
+        yield Fault("legacy_until", f"{ending[0]} is served until an end date only: name its last day, YYYY-MM-DD")
+    for member, concern in _LAST_DAYS.items():
+        day = getattr(client, member)
+        able = _listed(generation.name for generation in GENERATIONS.values() if getattr(generation, concern))
+        yield from _no_day(member, day)
+        if day is not None and not any(getattr(generation, concern) for generation in used(client, rules)):
+            yield Fault(member, f"no generation of this client has such a day: name {able} among them, or give no day")
+    if client.pkce_optional_until is not None and client.pkce != "optional":
+        yield Fault("pkce_optional_until", "pkce is required: register pkce optional, or give no day")
+    yield from _audience_faults(client, rules)
+
+
+def _audience_faults(client: Client, rules: Rules) -> Iterator[Fault]:
+    """There is no exception in a generation in which every client's assertions name the issuer (D64)."""
+    member, day = "endpoint_audience_until", client.endpoint_audience_until
+    yield from _no_day(member, day)
+    strict = [generation.name for generation in used(client, rules) if not generation.endpoint_audience]
+    if day is not None and strict:
+        issuer = f"with {strict[0]} every client's assertions name the issuer alone as aud"
+        yield Fault(member, f"{issuer}: give no day, or a client of other generations")
+    if day is not None and not used(client, rules):
+        able = _listed(generation.name for generation in GENERATIONS.values() if generation.endpoint_audience)
+        yield Fault(member, f"this client is registered for no generation: name {able}, or give no day")
+
+
+def _no_day(member: str, day: str | None) -> Iterator[Fault]:
+    if day is not None and not _is_day(day):
+        yield Fault(member, f"{shown(day)!r} is no date: write a day that exists, YYYY-MM-DD")
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _key_faults(client: Client, rules: Rules) -> Iterator[Fault]:
+    if (client.jwks is None) == (client.jwks_uri is None):
+        yield Fault("jwks", "exactly one of jwks and jwks_uri is needed")
+    if client.jwks_uri is not None:
+        try:
+            check_key_set_url(client.jwks_uri, developer_mode=rules.developer_mode)
+        except UnfitUrl as unfit:
+            yield Fault("jwks_uri", f"{shown(client.jwks_uri)}: {unfit}")
+    if client.jwks is not None:
+        try:
+            yield from _unusable(client, rules, parse_client_key_set(client.jwks))
+        except KeySetError as error:
+            yield Fault("jwks", str(error))
+
+
+def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Fault]:
+    yield from (Fault("jwks", fault) for fault in keys.faults)
+    remarks = f" ({'; '.join(keys.problems)})" if keys.problems else ""
+    if not keys.signing:
+        yield Fault("jwks", f"no usable signing key: an EC key with use sig is needed{remarks}")
+    else:
+        yield from _unaccepted(client, rules, {key.algorithm.name for key in keys.signing})
+    wrap = client.id_token_encryption_alg if client.id_token_encryption_alg in WRAPS else None
+    encrypted = (
+        wrap
+        or client.id_token_encryption_alg == ALG_OF_KEY
+        or any(generation.id_token_encrypted for generation in used(client, rules))
+    )
+    fitting = f", a kid, and the alg {wrap} or none" if wrap else " and a kid"
+    if encrypted and keys.encryption_for(wrap) is None:
+        yield Fault("jwks", f"no usable encryption key for ID tokens: an EC key with use enc{fitting}{remarks}")
+        return
+    registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
+    for needed in userinfo_encryption.missing_keys(*registered, used(client, rules), keys):
+        yield Fault("jwks", f"no usable encryption key for userinfo: {needed}{remarks}")
+
+
+def _unaccepted(client: Client, rules: Rules, algorithms: set[str]) -> Iterator[Fault]:
+    """A generation in which no key of the client could sign its assertions."""
+    for generation in used(client, rules):
+        if algorithms.isdisjoint(generation.assertion_algorithms):
+            yield Fault(
+                "jwks",
+                f"no signing key for {generation.name}: client assertions are signed with "
+                f"{' or '.join(generation.assertion_algorithms)} there, and the keys here are for {_listed(algorithms)}",
+            )

@@ -1,0 +1,152 @@
+"""DPoP proofs: verified together with what they are for (RFC 9449)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from corpid.jose import compact
+from corpid.jose.encoding import base64url
+from corpid.jose.errors import JoseError
+from corpid.jose.keys import import_public_key, private_members, thumbprint
+from corpid.rules.limits import CLOCK_AHEAD_SECONDS, PROOF_AGE_SECONDS, SPENT_MARGIN_SECONDS
+from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest
+from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
+from corpid.rules.oauth.urls import DEFAULT_PORTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_JKT: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_URL: Final = re.compile(r"[!-~]+")
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """The request that a proof must be for; `url` is base_url + path (D7)."""
+
+    method: str
+    url: str
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """A verified proof; its jti is still to be spent, its nonce still to be looked at."""
+
+    jkt: str
+    jti: str
+    issued_at: float
+    nonce: str | None
+    remember_seconds: float
+    """how long a spent jti is remembered"""
+
+
+def verify(
+    text: str, target: Target, *, algorithms: Sequence[str], now: float, access_token: str | None = None
+) -> Proof:
+    """Verify a proof for this request, and for this access token where there is one.
+
+    Raises InvalidDPoPProof, saying what was expected. Source: RFC 9449 §4.3, D6, D7
+    """
+    try:
+        token = compact.parse(text)
+        jwk = _validate_header(token, algorithms)
+        public, algorithm = import_public_key(jwk)
+        identifier, issued_at = _validate_claims(token.claims, target, now)
+        if access_token is not None:
+            _validate_ath(token.claims, access_token)
+        compact.verify(token, public, algorithm)
+    except (JoseError, BadClaim) as error:
+        raise InvalidDPoPProof(f"DPoP proof: {error}") from None
+    nonce = token.claims.get("nonce")
+    return Proof(
+        jkt=thumbprint(jwk),
+        jti=identifier,
+        issued_at=issued_at,
+        nonce=nonce if isinstance(nonce, str) else None,
+        remember_seconds=issued_at + PROOF_AGE_SECONDS - now + SPENT_MARGIN_SECONDS,
+    )
+
+
+def _validate_header(token: compact.Unverified, algorithms: Sequence[str]) -> dict[str, object]:
+    if token.header.get("typ") != "dpop+jwt":
+        raise BadClaim("typ must be dpop+jwt")
+    if token.algorithm not in algorithms:
+        raise BadClaim(f"alg must be one of {', '.join(algorithms)}")
+    jwk = token.header.get("jwk")
+    if not isinstance(jwk, dict):
+        raise BadClaim("the header has no jwk")
+    private = private_members(jwk)
+    if private:
+        raise BadClaim(f"jwk must be a public key but has {min(private)}")
+    return jwk
+
+
+def _validate_claims(claims: Mapping[str, object], target: Target, now: float) -> tuple[str, float]:
+    identifier = jti(claims)
+    if identifier is None:
+        raise BadClaim("jti is missing")
+    if claims.get("htm") != target.method:
+        raise BadClaim(f"htm must be {target.method}")
+    htu = claims.get("htu")
+    if htu != target.url and not (isinstance(htu, str) and _same_url(htu, target.url)):
+        raise BadClaim(f"htu must be {target.url}")
+    iat, exp, nbf = (numeric_date(claims, name) for name in ("iat", "exp", "nbf"))
+    if iat is None:
+        raise BadClaim("iat is missing")
+    if iat < now - PROOF_AGE_SECONDS:
+        raise BadClaim(f"iat is {seconds(now - iat)} behind this server's clock; {PROOF_AGE_SECONDS} s are allowed")
+    for name, at in (("iat", iat), ("nbf", nbf)):
+        if at is not None and at > now + CLOCK_AHEAD_SECONDS:
+            raise BadClaim(
+                f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed"
+            )
+    if exp is not None and exp <= now:
+        raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock")
+    return identifier, iat
+
+
+def _validate_ath(claims: Mapping[str, object], access_token: str) -> None:
+    if claims.get("ath") != base64url(hashlib.sha256(access_token.encode("ascii")).digest()):
+        raise BadClaim("ath must be the SHA-256 of the access token, base64url")
+
+
+def _same_url(given: str, expected: str) -> bool:
+    try:
+        return _normalised(given) == _normalised(expected)
+    except ValueError:
+        return False
+
+
+def _normalised(url: str) -> tuple[str, str | None, int | None, str]:
+    if not _URL.fullmatch(url):
+        raise ValueError("what no URL holds, and urlsplit would leave out")
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise ValueError("credentials in a URL")
+    port = DEFAULT_PORTS.get(parts.scheme) if parts.port is None else parts.port
+    return parts.scheme, parts.hostname, port, parts.path or "/"
+
+
+def validate_jkt(text: str) -> str:
+    """A dpop_jkt parameter. Raises InvalidRequest (RFC 9449 §10, D6)."""
+    if not _JKT.fullmatch(text):
+        raise InvalidRequest("dpop_jkt must be the 43 base64url characters of a SHA-256 JWK thumbprint")
+    return text
+
+
+def header(values: Sequence[bytes]) -> str | None:
+    """The value of the DPoP header, None where there is none. Raises InvalidDPoPProof unless it is exactly one.
+
+    Source: RFC 9449 §4.3 (1)
+    """
+    if not values:
+        return None
+    if len(values) > 1:
+        raise InvalidDPoPProof("the request has more than one DPoP header")
+    try:
+        return values[0].decode("ascii").strip()
+    except UnicodeDecodeError:
+        raise InvalidDPoPProof("DPoP proof: not a compact JWS") from None

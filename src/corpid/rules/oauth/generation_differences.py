@@ -1,0 +1,126 @@
+"""docs/generations.md: the oldest generation in full, and each later one as its difference from the one before.
+
+`python -m corpid.rules.oauth.generation_differences` prints the page.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping
+from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from corpid.rules.oauth.generations import GENERATIONS, Generation, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "pushed": "requests are pushed (PAR), not sent in the query",
+        "scheme": "token type, and scheme at resources",
+        "resources": "resources",
+        "scopes": "scopes",
+        "returns_iss": "callbacks carry `iss`",
+        "required_parameters": "needed beside what RFC 6749 and PKCE need",
+        "key_binding_required": "PAR needs a DPoP proof or `dpop_jkt`",
+        "pkce_optional": "a client may be registered to leave PKCE out",
+        "bad_verifier_code": "error of a missing or malformed `code_verifier`",
+        "statuses": "statuses that differ at PAR and token",
+        "unknown_acr_refused": "`acr_values` without a supported value are refused",
+        "assertion_algorithms": "algorithms of client assertions",
+        "proof_algorithms": "algorithms of DPoP proofs",
+        "assertion_seconds": "longest life of a client assertion, in seconds",
+        "assertion_iat_required": "a client assertion needs `iat`",
+        "assertion_jti_required": "a client assertion needs `jti`, used once",
+        "endpoint_audience": "a client may be allowed to name the endpoint that it asks (PAR, token) as `aud`, until a day",
+        "response_modes": "response modes, the default first",
+        "acr_told": "the ID token has `acr`",
+        "session_told": "the ID token has `sid` if the person stays signed in (`session_seconds`)",
+        "packed_subject": "`sub` packs the person; `userInfo` and `entityInfo` tell the rest",
+        "id_token_encrypted": "the ID token is always encrypted",
+        "userinfo_signed": "resources always answer with a signed JWT",
+        "certificates": "published keys carry `x5c`, `x5t` and `x5t#S256`",
+        "code_prefix": "first character of its codes",
+        "stands_alone": "is served alone",
+        "ends": "serves a client until that client's end date",
+        "successor": "its clients have to move to",
+    }
+)
+"""field of a generation → what a page calls it; `name` and `metadata` are shown otherwise"""
+_HEAD: Final = """# The generations of the interface
+
+One provider serves them from one engine: each is a record of constants, and this page is written from those records by
+`python -m corpid.rules.oauth.generation_differences`. A deployment serves the generations that the setting `generations` names: at most one
+whose requests are pushed, and at most one whose requests come in the query. A client names its own in its record; without a
+name it uses the pushed one. What they have in common is not repeated here.
+"""
+
+
+def documentation() -> str:
+    """The page as Markdown. Source: decisions.md, "Generations"."""
+    oldest = next(iter(GENERATIONS.values()))
+    parts = [_HEAD, _in_full(oldest), *(_difference(*pair) for pair in pairwise(GENERATIONS.values()))]
+    return "\n".join(parts)
+
+
+def _in_full(generation: Generation) -> str:
+    rows = [f"| {meaning} | {_words(getattr(generation, name))} |" for name, meaning in MEANINGS.items()]
+    published = [f"| `{name}` | {_words(value)} |" for name, value in sorted(generation.metadata.items())]
+    return _section(generation.name, ["| | |", "|---|---|", *rows, *published])
+
+
+def _difference(before: Generation, after: Generation) -> str:
+    rows = [f"| {what} | {was} | {becomes} |" for what, was, becomes in _changes(before, after)]
+    head = [f"What differs from {before.name}:", "", f"| | {before.name} | {after.name} |", "|---|---|---|"]
+    return _section(after.name, [*head, *rows])
+
+
+def _section(name: str, lines: list[str]) -> str:
+    return "\n".join([f"## {name}", "", *lines, ""])
+
+
+def _changes(before: Generation, after: Generation) -> Iterator[tuple[str, str, str]]:
+    for name, meaning in MEANINGS.items():
+        was, becomes = getattr(before, name), getattr(after, name)
+        if was != becomes:
+            yield meaning, _words(was), _words(becomes)
+    for member in sorted({*before.metadata, *after.metadata}):
+        was, becomes = before.metadata.get(member), after.metadata.get(member)
+        if was != becomes:
+            yield f"`{member}`", _words(was), _words(becomes)
+
+
+def _resource(resource: Resource) -> str:
+    scoped, names = resource.scoped, resource.claim_names.items()
+    blocks = [f"`{member}` {f'by scope `{scope}`' if scoped else 'whatever the scopes'}" for scope, member in names]
+    if resource.entity_member is not None:
+        blocks.append(f"`{resource.entity_member}` by scopes `entity.*`")
+    nested = "nested in a JWE where the client registered for that"
+    if not resource.encrypted_by_enc:
+        *most, last = map(_words, resource.encryption_algs)
+        nested = f"nested in a JWE only for a client that names {', '.join(most)} or {last}"
+    return f"`{resource.path}` ({', '.join(blocks)}; {nested})"
+
+
+def _words(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return str(value)
+        case Resource():
+            return _resource(value)
+        case Mapping():
+            return ", ".join(f"{name} {one}" for name, one in value.items()) or "none"
+        case None:
+            return "none"
+        case Collection() if not isinstance(value, str):
+            listed = value if isinstance(value, tuple | list) else sorted(value)
+            return ", ".join(map(_words, listed)) or "none"
+    return f"`{value}`"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(documentation())

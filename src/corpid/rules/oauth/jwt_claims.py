@@ -1,0 +1,39 @@
+"""Times and identifiers inside JWTs (RFC 7519 §4.1, D33)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpid.rules.limits import JTI_CHARACTERS, NUMERIC_DATE_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class BadClaim(Exception):
+    """A claim is missing or malformed; the text is public."""
+
+
+def numeric_date(claims: Mapping[str, object], name: str) -> float | None:
+    """A NumericDate claim, None where it is absent. Raises BadClaim (RFC 7519 §2, D33)."""
+    value = claims.get(name)
+    if value is None and name not in claims:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= NUMERIC_DATE_MAX:
+        raise BadClaim(f"{name} must be a number of seconds")
+    return value
+
+
+def jti(claims: Mapping[str, object]) -> str | None:
+    """The jti claim, 1 to 256 characters, None where it is absent. Raises BadClaim (RFC 7519 §4.1.7, D33)."""
+    value = claims.get("jti")
+    if value is None and "jti" not in claims:
+        return None
+    if not isinstance(value, str) or not 0 < len(value) <= JTI_CHARACTERS:
+        raise BadClaim(f"jti must be a string of 1 to {JTI_CHARACTERS} characters")
+    return value
+
+
+def seconds(difference: float) -> str:
+    """A clock difference for people (D28)."""
+    return f"{difference:.0f} s"

@@ -1,0 +1,46 @@
+"""Scopes: what exists, and what a client may ask (Spec 4.9, R-4.1)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from corpid.rules.oauth.errors import InvalidScope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from corpid.rules.oauth.records import Client
+
+ENTITY_SCOPES: Final = ("entity.identity", "entity.basic_profile.name", "entity.basic_profile.uen_status")
+IDENTITY_SCOPES: Final = (*ENTITY_SCOPES, "user.identity", "user.name")
+SCOPES: Final = ("openid", "authinfo", "tpauthinfo", *IDENTITY_SCOPES)
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*")
+
+
+def validate(text: str, client: Client, known: Sequence[str]) -> tuple[str, ...]:
+    """The requested scopes, each once, in the order asked; `known` are those of the generation.
+
+    Raises InvalidScope. Source: RFC 6749 §3.3, Spec 4.1
+    """
+    if not _SCOPE.fullmatch(text):
+        raise InvalidScope("scope must be a list of scope names separated by single spaces")
+    requested = tuple(dict.fromkeys(text.split(" ")))
+    if "openid" not in requested:
+        raise InvalidScope("scope must include openid")
+    for scope in requested:
+        if scope not in known:
+            raise InvalidScope(f"scope {scope} is not known here; known: {' '.join(known)}")
+        if scope not in client.scopes:
+            raise InvalidScope(f"this client may not ask for scope {scope}")
+    return requested
+
+
+def covered(client: Client, granted: Iterable[str]) -> bool:
+    """Whether a client may still ask for every scope that was granted (D50)."""
+    return set(granted).issubset(client.scopes)
+
+
+def needs_consent(client: Client, requested: tuple[str, ...]) -> bool:
+    """Whether the person has to agree: a private client that asks for facts about person or entity (D29)."""
+    return client.sector == "private" and not set(IDENTITY_SCOPES).isdisjoint(requested)

@@ -1,0 +1,138 @@
+"""Token requests: parameters, PKCE, and whether they fit the grant (RFC 6749 §4.1.3, RFC 7636 §4.6)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.jose.encoding import base64url, from_base64url
+from corpid.jose.errors import MalformedToken
+from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidGrant, InvalidRequest, UnsupportedGrantType
+from corpid.rules.oauth.parameters import required
+
+if TYPE_CHECKING:
+    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.records import Grant
+
+METHOD: Final = "S256"
+NO_CHALLENGE: Final = ""
+"""what stands for the S256 of a request that had none"""
+_VERIFIER: Final = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
+_CHALLENGE_CHARACTERS: Final = 43
+
+
+def s256(verifier: str) -> str:
+    """The S256 challenge of a verifier (RFC 7636 §4.2)."""
+    return base64url(hashlib.sha256(verifier.encode("ascii")).digest())
+
+
+def is_verifier(text: str) -> bool:
+    """Whether a text has the form of a code_verifier: 43 to 128 unreserved characters (RFC 7636 §4.1)."""
+    return _VERIFIER.fullmatch(text) is not None
+
+
+def challenge(parameters: dict[str, str], *, optional: bool) -> str:
+    """The code_challenge of an authorization request; NO_CHALLENGE if PKCE is `optional` and the request leaves it out.
+
+    Raises InvalidRequest. Source: RFC 7636 §4.3, D18, decisions.md "LEGACY without PKCE"
+    """
+    if optional and parameters.keys().isdisjoint(("code_challenge", "code_challenge_method")):
+        return NO_CHALLENGE
+    return validate_challenge(required(parameters, "code_challenge"), required(parameters, "code_challenge_method"))
+
+
+def validate_challenge(challenge: str, method: str) -> str:
+    """A code_challenge of exactly 43 characters of canonical base64url. Raises InvalidRequest (RFC 7636 §4.3, D18)."""
+    if method != METHOD:
+        raise InvalidRequest(f"code_challenge_method must be {METHOD}")
+    try:
+        from_base64url(challenge)
+    except MalformedToken:
+        challenge = ""
+    if len(challenge) != _CHALLENGE_CHARACTERS:
+        raise InvalidRequest("code_challenge must be the 43 base64url characters of a SHA-256 hash")
+    return challenge
+
+
+TOKEN_PARAMETERS: Final = frozenset(
+    {
+        "grant_type", "code", "redirect_uri", "client_id", "client_assertion_type", "client_assertion",
+        "code_verifier", "client_secret",
+    }
+)  # fmt: skip
+FAILED: Final = (
+    "the code is unknown, expired or already used, or client, redirect_uri, code_verifier or key are not "
+    "those of its authorization request"
+)
+_CODE_CHARACTERS: Final = 512
+
+
+class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A token request with everything in its place; nothing is proven."""
+
+    code: str
+    redirect_uri: str
+    challenge: str
+    """S256 of the presented verifier, or pkce.NO_CHALLENGE"""
+
+
+def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest:
+    """Presence and syntax; whether code_verifier may be missing is for `require_verifier`, once the client is known.
+
+    Raises InvalidRequest, InvalidGrant or UnsupportedGrantType. Source: RFC 6749 §4.1.3, Spec 4.3
+    """
+    if required(parameters, "grant_type") != "authorization_code":
+        raise UnsupportedGrantType("grant_type must be authorization_code")
+    code = required(parameters, "code")
+    redirect_uri = required(parameters, "redirect_uri")
+    verifier = parameters.get("code_verifier")
+    if verifier is None and generation.pkce_optional:
+        challenge = NO_CHALLENGE
+    elif verifier is None or not is_verifier(verifier):
+        raise _bad_verifier(generation)
+    else:
+        challenge = s256(verifier)
+    if len(code) > _CODE_CHARACTERS:
+        raise InvalidGrant(FAILED)
+    return TokenRequest(code=code, redirect_uri=redirect_uri, challenge=challenge)
+
+
+def require_verifier(request: TokenRequest, generation: Generation, *, pkce_optional: bool) -> None:
+    """Refuse a request without code_verifier unless its client may leave PKCE out.
+
+    Raises InvalidRequest or InvalidGrant. Source: RFC 7636 §4.5, decisions.md "LEGACY without PKCE"
+    """
+    if request.challenge == NO_CHALLENGE and not pkce_optional:
+        raise _bad_verifier(generation)
+
+
+def _bad_verifier(generation: Generation) -> InvalidGrant | InvalidRequest:
+    refusal = InvalidGrant if generation.bad_verifier_code == InvalidGrant.code else InvalidRequest
+    return refusal("code_verifier must be 43 to 128 letters, digits and - . _ ~")
+
+
+_OTHER_KEY: Final = (
+    "DPoP proof: its key is not the one that was bound at the authorization request; use one key from PAR to userinfo"
+)
+_MISMATCHES: Final = {
+    InvalidGrant.code: (InvalidGrant, FAILED),
+    InvalidDPoPProof.code: (InvalidDPoPProof, _OTHER_KEY),
+}
+"""error of another key → its class, and what its caller is told: of an invalid_grant no more than of any other (D19)"""
+
+
+def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None, mismatch_code: str) -> Grant:
+    """Compare what was taken with what was presented; returns the grant, bound to the key of this request's proof.
+
+    Raises InvalidGrant; for another key than the one that was bound, the error with `mismatch_code`.
+    Source: RFC 6749 §5.2, RFC 9449 §5, D6, D18-D20
+    """
+    if grant.redirect_uri != request.redirect_uri:
+        raise InvalidGrant(FAILED, detail="another redirect_uri")
+    if grant.jkt is not None and grant.jkt != jkt:
+        refusal, sentence = _MISMATCHES[mismatch_code]
+        raise refusal(sentence, detail="another DPoP key than the one bound at the authorization request")
+    return msgspec.structs.replace(grant, jkt=jkt)

@@ -1,0 +1,273 @@
+"""Tokens and resource answers: their claims, and verification of an access token (RFC 9068, D1, D2, D20)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+import msgspec
+
+from corpid.jose import compact
+from corpid.jose.encoding import base64url, tuple_bytes
+from corpid.jose.errors import JoseError
+from corpid.rules.limits import ACCESS_TOKEN_SECONDS, ID_TOKEN_SECONDS, USERINFO_SECONDS
+from corpid.rules.oauth.errors import CredentialsRequired, InsufficientScope, InvalidRequest, InvalidToken
+from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from corpid.jose.key_ring import KeyRing
+    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.records import Client, Grant, SubjectMode
+
+
+class Packed(msgspec.Struct, frozen=True, kw_only=True):
+    """Both as the generation that packs its subject tells of them (R-12.2)."""
+
+    sub: str
+    """key=value, separated by commas; `uuid` is the user_id"""
+    told: Mapping[str, Mapping[str, str]]
+    """userInfo and entityInfo"""
+
+
+class Parties(msgspec.Struct, frozen=True, kw_only=True):
+    """Identifiers of both, and their attributes by granted scope."""
+
+    user_id: str
+    entity_id: str
+    user_attributes: Mapping[str, str]
+    entity_attributes: Mapping[str, str]
+    packed: Packed | None = None
+
+
+def party_claims(parties: Parties, mode: SubjectMode, *, attributes: bool) -> dict[str, object]:
+    """sub, sub_type and the other party nested; with what is told of them where asked (D1, D2, D20)."""
+    if parties.packed is not None:
+        return {"sub": parties.packed.sub, **(parties.packed.told if attributes else _acting_for(parties))}
+    user: dict[str, object] = {"sub": parties.user_id, "sub_type": "user"}
+    entity: dict[str, object] = {"sub": parties.entity_id, "sub_type": "entity"}
+    if attributes and parties.user_attributes:
+        user["sub_attributes"] = dict(parties.user_attributes)
+    if attributes and parties.entity_attributes:
+        entity["sub_attributes"] = dict(parties.entity_attributes)
+    return {**user, "entity": entity} if mode == "user" else {**entity, "act": user}
+
+
+def _acting_for(parties: Parties) -> dict[str, object]:
+    return {"entity": {"sub": parties.entity_id, "sub_type": "entity"}}
+
+
+def _packed_user(sub: str) -> str:
+    return unquote(dict(part.partition("=")[::2] for part in sub.split(",")).get("uuid", ""))
+
+
+def read(claims_of_token: Mapping[str, object]) -> tuple[str, str] | None:
+    """user_id and entity_id of an access token, whichever of them is its subject (D20)."""
+    nested = claims_of_token.get("act") or claims_of_token.get("entity")
+    sub = claims_of_token.get("sub")
+    if not isinstance(nested, dict) or not isinstance(sub, str) or not isinstance(nested.get("sub"), str):
+        return None
+    if "sub_type" not in claims_of_token:
+        return _packed_user(sub), nested["sub"]
+    return (sub, nested["sub"]) if claims_of_token["sub_type"] == "user" else (nested["sub"], sub)
+
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+
+
+def refuse_absent(headers: Sequence[bytes], scheme: str) -> None:
+    """Raise CredentialsRequired without a header, or with one of another scheme (Spec 7.4 rule 2, D24)."""
+    if not headers:
+        raise CredentialsRequired("no Authorization header")
+    if len(headers) == 1 and _parts(headers[0])[0] != scheme.lower():
+        raise CredentialsRequired("another scheme")
+
+
+def _parts(header: bytes) -> tuple[str, str]:
+    given, _, rest = header.decode("latin-1").strip().partition(" ")
+    return given.lower(), rest.strip()
+
+
+def access_token(headers: Sequence[bytes], scheme: str) -> str:
+    """The access token under this scheme, compared without case.
+
+    Raises CredentialsRequired without a header or with another scheme, InvalidRequest with several headers,
+    InvalidToken when what follows the scheme is no token. Source: RFC 9449 §7.1, Spec 7.4, D24
+    """
+    refuse_absent(headers, scheme)
+    if len(headers) > 1:
+        raise InvalidRequest("the request has more than one Authorization header")
+    _, token = _parts(headers[0])
+    if not _TOKEN.fullmatch(token):
+        raise InvalidToken("the access token is missing or malformed")
+    return token
+
+
+TYPE: Final = "at+jwt"
+_TYPES: Final = (TYPE, "application/at+jwt")
+
+
+class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A verified access token; the deny entry of its jti and the live state are still to be looked at."""
+
+    client_id: str
+    subject: str
+    user_id: str
+    entity_id: str
+    scopes: tuple[str, ...]
+    jti: str
+    issued_at: float
+    jkt: str | None
+
+
+def identifier(*, issuer: str, client_id: str, code: str, challenge: str) -> str:
+    """The jti of the token that a code yields: known to whoever presents the same code again (D18)."""
+    return base64url(hashlib.sha256(tuple_bytes("at", issuer, client_id, code, challenge)).digest())
+
+
+def access_token_claims(
+    grant: Grant,
+    subject: Parties,
+    mode: SubjectMode,
+    *,
+    issuer: str,
+    audience: list[str],
+    token_id: str,
+    now: int,
+) -> dict[str, object]:
+    """The claims of a new token (RFC 9068 §2.2, D20)."""
+    token: dict[str, object] = {
+        "iss": issuer,
+        "aud": audience,
+        **party_claims(subject, mode, attributes=False),
+        "client_id": grant.client_id,
+        "scope": " ".join(grant.scopes),
+        "iat": now,
+        "exp": now + ACCESS_TOKEN_SECONDS,
+        "jti": token_id,
+        "auth_time": grant.auth_time,
+        "acr": grant.acr,
+    }
+    if grant.jkt is not None:
+        token["cnf"] = {"jkt": grant.jkt}
+    return token
+
+
+def verify(text: str, ring: KeyRing, *, issuer: str, resource_url: str, now: float) -> AccessToken:
+    """Verify one of our own tokens for this resource. Raises InvalidToken (RFC 9068 §4, D20)."""
+    try:
+        token = compact.parse(text)
+        if token.header.get("typ") not in _TYPES or token.algorithm != "ES256":
+            raise BadClaim("not an access token of this provider")
+        ring.verify(token)
+        return _read(token.claims, issuer=issuer, resource_url=resource_url, now=now)
+    except (JoseError, BadClaim) as error:
+        raise InvalidToken(f"access token: {error}") from None
+
+
+def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: float) -> AccessToken:
+    if token.get("iss") != issuer:
+        raise BadClaim("issued by another provider")
+    audience = token.get("aud")
+    if not isinstance(audience, list) or resource_url not in audience:
+        raise BadClaim("not for this resource")
+    exp, iat, token_id = numeric_date(token, "exp"), numeric_date(token, "iat"), jti(token)
+    if exp is None or iat is None or token_id is None:
+        raise BadClaim("not an access token of this provider")
+    if exp <= now:
+        raise BadClaim(f"expired {seconds(now - exp)} ago")
+    both, cnf = read(token), token.get("cnf")
+    if both is None:
+        raise BadClaim("not an access token of this provider")
+    jkt = cnf.get("jkt") if isinstance(cnf, dict) else None
+    return AccessToken(
+        client_id=str(token.get("client_id")),
+        subject=str(token["sub"]),
+        user_id=both[0],
+        entity_id=both[1],
+        scopes=tuple(str(token.get("scope", "")).split()),
+        jti=token_id,
+        issued_at=iat,
+        jkt=jkt if isinstance(jkt, str) else None,
+    )
+
+
+def validate_scope(token: AccessToken, scopes: Collection[str]) -> None:
+    """The token must carry one of these scopes. Raises InsufficientScope (RFC 6750 §3.1, D26)."""
+    if not set(scopes).intersection(token.scopes):
+        raise InsufficientScope("the access token carries none of the scopes that this needs", scope=" ".join(scopes))
+
+
+def validate_binding(token: AccessToken, jkt: str | None) -> None:
+    """The proof's key must be the one that the token is bound to; without a proof it must be bound to none.
+
+    Raises InvalidToken. Source: RFC 9449 §7.1, §7.2, D6, D25
+    """
+    if jkt is None and token.jkt is not None:
+        raise InvalidToken("access token: bound to a DPoP key, so it is not accepted as a bearer token")
+    if token.jkt != jkt:
+        raise InvalidToken("access token: not bound to the key of the DPoP proof")
+
+
+ALG_OF_KEY: Final = "key"
+"""registered in the place of an alg: the ID token is always encrypted, with the alg of the client's key"""
+
+
+def registered_wrap(client: Client) -> str | None:
+    """The JWE alg that a client registered for its ID tokens; None: the one of its encryption key (D21)."""
+    return None if client.id_token_encryption_alg == ALG_OF_KEY else client.id_token_encryption_alg
+
+
+def at_hash(access_token: str) -> str:
+    """Left half of the SHA-256 of an access token, base64url (OpenID Connect Core §3.1.3.6)."""
+    return base64url(hashlib.sha256(access_token.encode("ascii")).digest()[:16])
+
+
+def id_token_claims(
+    grant: Grant,
+    subject: Parties,
+    mode: SubjectMode,
+    generation: Generation,
+    *,
+    issuer: str,
+    access_token: str,
+    now: int,
+) -> dict[str, object]:
+    """The claims of a new ID token; nonce only if one was sent, sid only if a session is told (D2, R-12.2)."""
+    token: dict[str, object] = {
+        "iss": issuer,
+        "aud": grant.client_id,
+        "iat": now,
+        "exp": now + ID_TOKEN_SECONDS,
+        "at_hash": at_hash(access_token),
+        "auth_time": grant.auth_time,
+        "amr": list(grant.amr),
+        **party_claims(subject, mode, attributes=True),
+    }
+    if generation.acr_told:
+        token["acr"] = grant.acr
+    if grant.nonce is not None:
+        token["nonce"] = grant.nonce
+    if grant.sid:
+        token["sid"] = grant.sid
+    return token
+
+
+def userinfo_claims(
+    token: AccessToken, client: Client, blocks: Mapping[str, dict[str, object]], *, issuer: str, now: int
+) -> dict[str, object]:
+    """aud, iss, sub, iat, exp and the blocks, as text where the client registered for that (Spec 2.5, D22)."""
+    answer: dict[str, object] = {
+        "iss": issuer,
+        "aud": client.client_id,
+        "sub": token.subject,
+        "iat": now,
+        "exp": now + USERINFO_SECONDS,
+    }
+    for name, block in blocks.items():
+        answer[name] = msgspec.json.encode(block).decode() if client.stringified_blocks else block
+    return answer

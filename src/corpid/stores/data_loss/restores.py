@@ -1,0 +1,86 @@
+"""A database that was put back: what it remembers of what was spent ends before it, so all of that ends.
+
+Sessions and what lives for minutes go, also where the latter is kept in another engine, and what was issued
+before is refused (DESIGN "What each engine promises").
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+
+from corpid.rules.authentication.totp import STEP_SECONDS, STEPS_ASIDE
+from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.stores.data_loss.database import FORGOTTEN_AT
+from corpid.stores.sql.deployment import NamedValues
+from corpid.stores.sql.tables import credentials, sessions, transient
+
+if TYPE_CHECKING:
+    from corpid.ports import AuditEvent
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.statements import Database
+    from corpid.stores.sql.transient import SqlTransientStore
+
+_RESTORED_AT: Final = "restored_at"
+_NUMBERS_LEFT_OUT: Final = 1_000_000_000
+"""more audit numbers than any deployment uses between a backup and its restore"""
+_OTHERS: Final = sa.text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+    "AND application_name LIKE 'corpid%' AND application_name <> 'corpid migrate'"
+)
+_LEAP: Final = sa.text(
+    "SELECT setval(pg_get_serial_sequence('audit', 'number'), COALESCE(max(number), 0) + CAST(:left_out AS bigint)) FROM audit"
+)
+
+
+class RestoreRefused(Exception):
+    """Nothing was changed; the message is one sentence that says why, and what to do."""
+
+
+async def end_everything(database: Database, *, now: float) -> None:
+    """Inside a transaction: as `forget`, also for what another engine beside this one holds. docs/decisions/0008"""
+    await NamedValues(database).put(_RESTORED_AT, repr(now))
+    await forget(database, now=now)
+
+
+async def forget(database: Database, *, now: float) -> None:
+    """Inside a transaction: end sessions and what lives for minutes, and refuse what was issued before `now`.
+
+    An authenticator's codes of this minute may have been spent without a trace, so they are. docs/decisions/0008
+    """
+    last = sa.bindparam("last", type_=sa.BigInteger)
+    raised = sa.update(credentials).where(credentials.c.totp_last_step < last).values(totp_last_step=last)
+    await NamedValues(database).put(FORGOTTEN_AT, repr(now))
+    for table in (transient, sessions):
+        await database.run(database.prepare(sa.delete(table)), {})
+    await database.run(database.prepare(raised), {"last": int(now // STEP_SECONDS) + STEPS_ASIDE})
+
+
+async def restored_at(database: Database) -> float:
+    """When the database was last put back, epoch seconds; 0.0 for never. Raises StoreUnavailable."""
+    return float(await NamedValues(database).get(_RESTORED_AT) or 0.0)
+
+
+async def after_restore(
+    database: Database, transient_store: SqlTransientStore, audit: SqlAudit, event: AuditEvent, *, now: float
+) -> None:
+    """After pg_restore: end everything as `corpid restore` does on SQLite, and write the event.
+
+    Nodes write their own time into what they issue, so the moment lies as far ahead as they may be. Numbers of
+    the audit table go on after a gap: whoever reads on from a number of the database before misses nothing.
+    Raises RestoreRefused while servers run, and StoreUnavailable. docs/decisions/0008
+    """
+    if not database.has_clock:
+        raise RestoreRefused("this is for PostgreSQL; on SQLite `corpid restore FILE` does it by itself")
+    moment = max(now, await transient_store.engine_time() or 0.0) + CLOCKS_APART_SECONDS
+    async with database.transaction():
+        (others,) = await database.row(database.prepare(_OTHERS), {}) or (0,)
+        if others:
+            raise RestoreRefused(
+                f"servers or commands have this database open ({others} connections): stop every one of them, then run "
+                "this again"
+            )
+        await end_everything(database, now=moment)
+        await database.row(database.prepare(_LEAP), {"left_out": _NUMBERS_LEFT_OUT})
+        await audit.record(event)

@@ -1,0 +1,146 @@
+"""What lives for minutes, in dictionaries: for tests and for one short-lived process."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import current_task
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import msgspec
+
+from corpid.rules.oauth.errors import OAuthError
+from corpid.stores import milliseconds
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    value: bytes
+    count: int
+    expires_at: int
+
+    @property
+    def content(self) -> bytes:
+        return str(self.count).encode() if self.count else self.value
+
+
+class MemoryTransientStore:
+    """A ports.TransientStore that ends with its process."""
+
+    def __init__(self, *, reject_issued_before: float = 0.0) -> None:
+        self.reject_issued_before: Final = reject_issued_before
+        """see ports.TransientStore; a server gives the time of its start"""
+        self.entries: Final[dict[tuple[str, bytes], _Entry]] = {}
+        self.lock: Final = asyncio.Lock()
+        self.owner: asyncio.Task[Any] | None = None
+        self.replaced: Final[list[tuple[tuple[str, bytes], _Entry | None]]] = []
+        """what the open unit wrote over, in order"""
+
+    def unit(self, now: float) -> MemoryTransientUnit:
+        """See ports.TransientStore. A unit of the task that has one open joins it."""
+        return MemoryTransientUnit(self, milliseconds(now))
+
+    async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
+        """See ports.TransientStore."""
+        if self.owner is not None and self.owner is not current_task():
+            async with self.lock:
+                pass
+        entry = self.live(kind, key, milliseconds(now))
+        return None if entry is None else entry.content
+
+    async def engine_time(self) -> None:
+        """See ports.TransientStore. Dictionaries have no clock."""
+
+    async def ready(self, *, now: float) -> None:
+        """See ports.TransientStore. Dictionaries always take writes."""
+
+    async def sweep(self, *, now: float) -> int:
+        """See ports.TransientStore."""
+        moment = milliseconds(now)
+        async with self.lock:
+            expired = [place for place, entry in self.entries.items() if entry.expires_at <= moment]
+            for place in expired:
+                del self.entries[place]
+        return len(expired)
+
+    def live(self, kind: str, key: bytes, now: int) -> _Entry | None:
+        """The entry, if now < expires_at (milliseconds)."""
+        entry = self.entries.get((kind, key))
+        return entry if entry is not None and now < entry.expires_at else None
+
+
+class MemoryTransientUnit:
+    """A ports.TransientUnit; what it replaced is put back unless it ends well."""
+
+    __slots__ = ("_now", "_outermost", "_store")
+
+    def __init__(self, store: MemoryTransientStore, now: int) -> None:
+        self._store = store
+        self._now = now
+        self._outermost = False
+
+    async def __aenter__(self) -> Self:
+        task = current_task()
+        if self._store.owner is None or self._store.owner is not task:
+            await self._store.lock.acquire()
+            self._store.owner = task
+            self._outermost = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._outermost:
+            return
+        if error is not None and not isinstance(error, OAuthError):
+            self._put_back()
+        self._store.replaced.clear()
+        self._store.owner = None
+        self._store.lock.release()
+
+    async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
+        """See ports.TransientUnit."""
+        self._write(kind, key, _Entry(value, 0, self._now + milliseconds(ttl)))
+
+    async def get(self, kind: str, key: bytes) -> bytes | None:
+        """See ports.TransientUnit."""
+        entry = self._store.live(kind, key, self._now)
+        return None if entry is None else entry.content
+
+    async def take(self, kind: str, key: bytes) -> bytes | None:
+        """See ports.TransientUnit."""
+        entry = self._store.live(kind, key, self._now)
+        if entry is None:
+            return None
+        self._write(kind, key, None)
+        return entry.content
+
+    async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
+        """See ports.TransientUnit."""
+        if self._store.live(kind, key, self._now) is not None:
+            return False
+        self._write(kind, key, _Entry(value, 0, self._now + milliseconds(ttl)))
+        return True
+
+    async def count(self, kind: str, key: bytes, ttl: float) -> int:
+        """See ports.TransientUnit."""
+        entry = self._store.live(kind, key, self._now) or _Entry(b"", 0, self._now + milliseconds(ttl))
+        raised = msgspec.structs.replace(entry, count=entry.count + 1)
+        self._write(kind, key, raised)
+        return raised.count
+
+    def _write(self, kind: str, key: bytes, entry: _Entry | None) -> None:
+        place = (kind, key)
+        self._store.replaced.append((place, self._store.entries.get(place)))
+        self._set(place, entry)
+
+    def _put_back(self) -> None:
+        for place, entry in reversed(self._store.replaced):
+            self._set(place, entry)
+
+    def _set(self, place: tuple[str, bytes], entry: _Entry | None) -> None:
+        if entry is None:
+            self._store.entries.pop(place, None)
+        else:
+            self._store.entries[place] = entry

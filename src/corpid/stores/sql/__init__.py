@@ -1,0 +1,1 @@
+"""Both stores on a SQL database; `open` opens them."""

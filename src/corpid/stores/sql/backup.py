@@ -1,0 +1,259 @@
+"""Copying a SQLite database while it is in use, and putting such a copy in its place.
+
+A copy is read from one snapshot, which in WAL mode holds up neither readers nor writers, however long it
+takes. A copy that takes a database's place brings back the directory, clients, keys and audit of its
+moment; nothing that could be spent comes back with it (DESIGN "What each engine promises").
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import sqlite3
+import time
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+
+from corpid.ports import StoreUnavailable
+from corpid.stores.data_loss.restores import end_everything
+from corpid.stores.encryption_at_rest import EncryptionError
+from corpid.stores.sql.database_files import name_also, replace_file, sync_folder
+from corpid.stores.sql.open import open_sqlite
+from corpid.stores.sql.schema import SchemaNewer
+from corpid.stores.sql.schema_errors import SchemaError
+from corpid.stores.sql.sqlite import is_busy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from corpid.ports import AuditEvent, Clock
+    from corpid.stores.encryption_at_rest import SecretCipher
+    from corpid.stores.sql.open import SqlStores
+    from corpid.stores.sql.statements import Database
+
+_PAGES: Final = 256  # 1 MiB
+_PAUSE_SECONDS: Final = 0.002
+"""after each step, in which the disk is the server's"""
+_PARTS: Final = ("-wal", "-shm", "-journal")
+
+
+class BackupRefused(Exception):
+    """Nothing was changed; the message is one sentence that says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restore did."""
+
+    kept: Path | None
+    """where the database lies that was in this place; None if there was none"""
+
+
+@contextmanager
+def in_use(path: Path) -> Iterator[None]:
+    """For whoever opens a database: none is restored meanwhile. Raises BackupRefused while one is, and OSError."""
+    with _locked(
+        path, fcntl.LOCK_SH, f"the database {path} is being restored: try again when `corpid restore` is done"
+    ):
+        yield
+
+
+def back_up(path: Path, file: Path) -> int:
+    """Copy a database, as it is at this moment, to a new file (mode 0600), while others use it; its bytes.
+
+    The file appears whole and checked, or not at all. Raises BackupRefused. Source: docs/decisions/0008
+    """
+    if not path.exists():
+        raise BackupRefused(f"there is no database {path}: check data_dir and database_url")
+    with _told(f"{file} cannot be written"):
+        if file.exists():
+            raise BackupRefused(f"{file} exists already, and a backup never replaces a file: name another one")
+        with _draft(file) as draft:
+            _copy(path, draft, "rw")
+            _check_whole(draft, path)
+            name_also(draft, file)
+        sync_folder(file.parent)
+        return file.stat().st_size
+
+
+async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent) -> Restored:
+    """Put a backup in the place of a database, which is kept beside it under a dated name.
+
+    Of the backup, sessions and everything short-lived end; what was issued before now is refused. The event
+    is written to the restored audit table. Raises BackupRefused, and StoreUnavailable. Source: docs/decisions/0008
+    """
+    busy = f"a server or a command has the database {path} open: stop every one of them, then restore"
+    with _told(f"{path} cannot be replaced"), _locked(path, fcntl.LOCK_EX, busy), _draft(path) as draft:
+        _fold(path, busy)
+        _copy_back(file, draft)
+        await _make_ready(draft, file, cipher, clock, event, after=_last_number(path))
+        _fold(draft, busy)
+        _fold(path, busy)
+        replace_file(path, draft)
+        kept = _set_aside(path, clock())
+        draft.replace(path)
+        sync_folder(path.parent)
+    return Restored(kept=kept)
+
+
+@contextmanager
+def _locked(path: Path, kind: int, busy: str) -> Iterator[None]:
+    """The lock ends with its process; the file stays."""
+    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BackupRefused(busy) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _told(failure: str) -> Iterator[None]:
+    """A disk that is full, or a folder that may not be written, as a sentence."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        raise BackupRefused(f"{failure}: {getattr(error, 'strerror', None) or error}") from error
+
+
+@contextmanager
+def _draft(file: Path) -> Iterator[Path]:
+    """An empty file (mode 0600) beside another one, which is gone afterwards unless it was given a name."""
+    draft = file.with_name(f".corpid-{secrets.token_hex(8)}")
+    os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        yield draft
+    finally:
+        for part in ("", *_PARTS):
+            draft.with_name(draft.name + part).unlink(missing_ok=True)
+
+
+def _opened(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=1)
+
+
+def _copy(source: Path, target: Path, mode: str) -> None:
+    """The transaction around it keeps to one snapshot; without it every write of others would start the copy anew."""
+    with closing(_opened(source, mode)) as reading, closing(_opened(target, "rw")) as writing:
+        reading.execute("BEGIN")
+        reading.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        reading.backup(writing, pages=_PAGES, progress=lambda *_: time.sleep(_PAUSE_SECONDS))
+        writing.execute("PRAGMA journal_mode = DELETE").fetchone()
+
+
+def _copy_back(file: Path, draft: Path) -> None:
+    try:
+        file.stat()
+    except OSError as error:
+        raise BackupRefused(f"there is no file {file} that can be read: {error.strerror}") from error
+    try:
+        _copy(file, draft, "ro")
+        _check_whole(draft, file)
+        with closing(_opened(draft, "ro")) as connection:
+            versions = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+    except sqlite3.Error as error:
+        raise BackupRefused(f"{file} is no backup of a CorpID database, or it is damaged: {error}") from error
+    if len(versions) != 1:
+        raise BackupRefused(f"{file} is damaged (it names {len(versions)} versions of its schema): take another backup")
+
+
+def _check_whole(database: Path, source: Path) -> None:
+    with closing(_opened(database, "ro")) as connection:
+        (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if verdict != "ok":
+        raise BackupRefused(f"{source} is damaged ({verdict}): take another backup")
+
+
+def _fold(path: Path, busy: str) -> None:
+    """Bring a database into its one file. SQLite does that only for whoever has it alone, and so tells who has not.
+
+    A database that is too broken for it stays as it is: it is what a restore is for.
+    """
+    if not path.exists():
+        return
+    try:
+        with closing(_opened(path, "rw")) as connection:
+            connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+    except sqlite3.Error as error:
+        if is_busy(error):
+            raise BackupRefused(busy) from error
+
+
+def _last_number(path: Path) -> int:
+    """The last number of the audit table that is replaced: whoever reads on from a number misses nothing later."""
+    try:
+        with closing(_opened(path, "ro")) as connection:
+            row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'audit'").fetchone()
+    except sqlite3.Error:
+        return 0
+    return int(row[0]) if row else 0
+
+
+async def _make_ready(
+    draft: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent, *, after: int
+) -> None:
+    try:
+        await _open_and_forget(draft, file, cipher, clock, event, after=after)
+    except (BackupRefused, StoreUnavailable):
+        raise
+    except Exception as error:  # a file of anybody's: what is wrong in it may break anything
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise BackupRefused(f"{file} is damaged, or no whole CorpID database ({what}): take another backup") from error
+
+
+async def _open_and_forget(
+    draft: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent, *, after: int
+) -> None:
+    try:
+        stores = await open_sqlite(draft, cipher, clock, migrate=True)
+    except SchemaNewer as error:
+        raise BackupRefused(f"{file} was written by a newer CorpID: restore it with that version") from error
+    except SchemaError as error:
+        reason = str(error).replace(str(draft), str(file))
+        raise BackupRefused(f"{file} cannot be brought to this version of CorpID: {reason}") from error
+    except EncryptionError as error:
+        raise BackupRefused(f"the key-encryption key of the settings is not the one of {file}: {error}") from error
+    try:
+        await stores.registry.keys.all()
+        await _forget(stores, clock(), event, after)
+    except EncryptionError as error:
+        raise BackupRefused(f"the key-encryption key of the settings does not open {file}: {error}") from error
+    finally:
+        await stores.close()
+
+
+async def _forget(stores: SqlStores, now: float, event: AuditEvent, after: int) -> None:
+    async with stores.database.transaction():
+        await end_everything(stores.database, now=now)
+        await _number_after(stores.database, after)
+        await stores.registry.audit.record(event)
+
+
+async def _number_after(database: Database, after: int) -> None:
+    """Let the next number of the audit table be a higher one; the engine keeps its count in a table of its own."""
+    raised = sa.text("UPDATE sqlite_sequence SET seq = max(seq, :after) WHERE name = 'audit'")
+    first = sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES ('audit', :after)")
+    if not await database.run(database.prepare(raised), {"after": after}):
+        await database.run(database.prepare(first), {"after": after})
+
+
+def _set_aside(path: Path, now: float) -> Path | None:
+    """Give the old database a second name; the first is then replaced in one step, so there always is one."""
+    if not path.exists():
+        return None
+    kept = path.with_name(f"{path.stem}.before-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}{path.suffix}")
+    for part in _PARTS:
+        left = path.with_name(path.name + part)
+        if left.exists():
+            left.rename(kept.with_name(kept.name + part))
+    name_also(path, kept)
+    return kept

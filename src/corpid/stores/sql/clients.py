@@ -1,0 +1,102 @@
+"""Registered clients, their fetched key sets, and their counted use of a generation that ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+
+from corpid.ports import FetchedKeySet, UseCount
+from corpid.stores.sql.mappers import CLIENTS, columns, record_codec
+from corpid.stores.sql.statements import insert, upsert
+from corpid.stores.sql.tables import clients, fetched_key_sets, generation_use
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.ports import AuditEvent
+    from corpid.rules.oauth.records import Client
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.statements import Database
+
+_FETCHED: Final = record_codec(FetchedKeySet)
+
+
+class SqlClients:
+    """A ports.Clients. Clients are written through Directory.write."""
+
+    def __init__(self, database: Database, audit: SqlAudit) -> None:
+        self._database: Final = database
+        self._audit: Final = audit
+        records = sa.select(*columns(clients, CLIENTS))
+        fetched = fetched_key_sets.c.client_id == sa.bindparam("client_id")
+        self._get: Final = database.prepare(records.where(clients.c.client_id == sa.bindparam("client_id")))
+        self._all: Final = database.prepare(records.order_by(clients.c.client_id))
+        self._fetched: Final = database.prepare(sa.select(*columns(fetched_key_sets, _FETCHED)).where(fetched))
+        self._keep: Final = database.prepare(upsert(fetched_key_sets, ("client_id", *_FETCHED.written)))
+        self._drop: Final = database.prepare(sa.delete(fetched_key_sets).where(fetched))
+
+    async def get(self, client_id: str) -> Client | None:
+        """See ports.Clients."""
+        row = await self._database.row(self._get, {"client_id": client_id})
+        return None if row is None else CLIENTS.decode(row)
+
+    async def all(self) -> list[Client]:
+        """See ports.Clients. By identifier."""
+        return [CLIENTS.decode(row) for row in await self._database.rows(self._all, {})]
+
+    async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None:
+        """See ports.Clients."""
+        row = await self._database.row(self._fetched, {"client_id": client_id})
+        return None if row is None else _FETCHED.decode(row)
+
+    async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None:
+        """See ports.Clients. Raises MissingReference for a client that is gone."""
+        async with self._database.transaction():
+            await self._database.run(self._keep, {"client_id": client_id} | _FETCHED.encode(fetched))
+
+    async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None:
+        """See ports.Clients."""
+        async with self._database.transaction():
+            await self._database.run(self._drop, {"client_id": client_id})
+            await self._audit.record(event)
+
+
+_COUNTS: Final = record_codec(UseCount)
+_KEYS: Final = tuple(column.name for column in generation_use.primary_key)
+
+
+class SqlUsage:
+    """A ports.Usage."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._add: Final = database.prepare(_addition())
+        self._all: Final = database.prepare(
+            sa.select(*columns(generation_use, _COUNTS)).order_by(*generation_use.primary_key)
+        )
+
+    async def add(self, counts: Sequence[UseCount]) -> None:
+        """See ports.Usage. In the order of their keys, so that two processes never wait for each other."""
+        async with self._database.transaction():
+            for one in sorted(counts, key=lambda each: (each.client_id, each.generation, each.habit)):
+                await self._database.run(self._add, _COUNTS.encode(one))
+
+    async def all(self) -> list[UseCount]:
+        """See ports.Usage. By client, generation and habit."""
+        return [_COUNTS.decode(row) for row in await self._database.rows(self._all, {})]
+
+
+def _addition() -> sa.Executable:
+    """One row of a client that exists is inserted or added to; what a client that is gone counted is no row."""
+    values = [sa.bindparam(name, type_=generation_use.c[name].type) for name in _COUNTS.written]
+    known = sa.select(*values).where(clients.c.client_id == sa.bindparam("client_id"))
+    statement = insert(generation_use).from_select(_COUNTS.written, known)
+    stored, new = generation_use.c, statement.excluded
+    return statement.on_conflict_do_update(
+        index_elements=_KEYS,
+        set_={
+            "count": stored["count"] + new["count"],
+            "last_at": sa.case((stored.last_at > new.last_at, stored.last_at), else_=new.last_at),
+        },
+    )

@@ -1,0 +1,76 @@
+"""Files of a database that take a place and a name: whose they are, and on file systems of every kind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from typing import TYPE_CHECKING, Final
+
+from corpid.stores.sql.sqlite_schema import LOCK_NAME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+
+
+def name_also(file: Path, name: Path) -> None:
+    """Give a file a second name, which nothing has yet; a copy where the file system knows no second names.
+
+    Raises OSError, also where the name is taken; then no file has been left there.
+    """
+    try:
+        os.link(file, name)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _copy(file, name)
+
+
+def _copy(file: Path, name: Path) -> None:
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with file.open("rb") as source, os.fdopen(descriptor, "wb") as target:
+            shutil.copyfileobj(source, target)
+            target.flush()
+            os.fsync(target.fileno())
+    except BaseException:
+        name.unlink()
+        raise
+
+
+def replace_file(path: Path, draft: Path) -> None:
+    """Give what will replace a database, and the locks beside it, to whoever owns the database or else its folder.
+
+    The draft gets the database's mode, too. Whoever restores as root does it for the service. Raises OSError.
+    """
+    old = path.stat() if path.exists() else None
+    owner = old or path.parent.stat()
+    if old is not None:
+        draft.chmod(stat.S_IMODE(old.st_mode))
+    for file in (draft, path.with_name(f"{path.name}.lock"), path.with_name(LOCK_NAME)):
+        if file.exists():
+            _give(file, owner.st_uid, owner.st_gid)
+
+
+def _give(file: Path, user: int, group: int) -> None:
+    """Only what is this process's own, and no other name of something else: the folder's owner may have put it there."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        found = os.fstat(descriptor)
+        own = stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == os.geteuid()
+        if own and (found.st_uid, found.st_gid) != (user, group):
+            os.fchown(descriptor, user, group)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Let the names in a folder outlive a loss of power. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,79 @@
+"""Named values that all processes of a deployment see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+
+from corpid.stores.sql.statements import insert, parameters, upsert
+from corpid.stores.sql.tables import deployment
+
+if TYPE_CHECKING:
+    from corpid.ports import AuditEvent
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.statements import Database
+
+_READY: Final = "ready"
+_MAINTENANCE: Final = "maintenance"
+_SWITCH: Final = {True: "on", False: "off"}
+
+
+class NamedValues:
+    """The deployment table: text by name."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._get: Final = database.prepare(
+            sa.select(deployment.c.value).where(deployment.c.name == sa.bindparam("name"))
+        )
+        self._put: Final = database.prepare(upsert(deployment, ("name", "value")))
+        self._put_first: Final = database.prepare(
+            insert(deployment).values(parameters(("name", "value"))).on_conflict_do_nothing()
+        )
+        is_before = sa.and_(deployment.c.name == sa.bindparam("name"), deployment.c.value == sa.bindparam("before"))
+        self._change: Final = database.prepare(
+            sa.update(deployment).where(is_before).values(value=sa.bindparam("value"))
+        )
+
+    async def get(self, name: str) -> str | None:
+        """The value, or None if it was never put."""
+        row = await self._database.row(self._get, {"name": name})
+        return None if row is None else str(row[0])
+
+    async def put(self, name: str, value: str) -> None:
+        """Write a value; inside a transaction."""
+        await self._database.run(self._put, {"name": name, "value": value})
+
+    async def put_first(self, name: str, value: str) -> None:
+        """Write a value unless there is one; of several processes one does. Inside a transaction."""
+        await self._database.run(self._put_first, {"name": name, "value": value})
+
+    async def change(self, name: str, before: str, value: str) -> bool:
+        """Write a value in the place of another; of several processes one does. Inside a transaction."""
+        return await self._database.run(self._change, {"name": name, "before": before, "value": value}) > 0
+
+
+class SqlDeployment:
+    """A ports.Deployment."""
+
+    def __init__(self, database: Database, audit: SqlAudit) -> None:
+        self._database: Final = database
+        self._audit: Final = audit
+        self._values: Final = NamedValues(database)
+
+    async def ready(self) -> None:
+        """See ports.Deployment. Writes, since a full disk can still be read; also raises after a checkpoint that failed."""
+        self._database.check()
+        async with self._database.transaction():
+            await self._values.put(_READY, "asked")
+
+    async def maintenance(self) -> bool:
+        """See ports.Deployment."""
+        return await self._values.get(_MAINTENANCE) == _SWITCH[True]
+
+    async def set_maintenance(self, on: bool, event: AuditEvent) -> None:
+        """See ports.Deployment."""
+        async with self._database.transaction():
+            await self._values.put(_MAINTENANCE, _SWITCH[on])
+            await self._audit.record(event)

@@ -1,0 +1,294 @@
+"""The directory as a request reads it: one statement on an index for each question."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import sqlalchemy as sa
+
+from corpid.ports import NameRefused
+from corpid.rules.directory.entity_choice import FORMS
+from corpid.rules.directory.records import (
+    Acting,
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    ThirdPartyRow,
+    User,
+)
+from corpid.stores.sql.mappers import ENTITIES, USERS, columns, record_codec, user_name_key
+from corpid.stores.sql.records import SqlRecords
+from corpid.stores.sql.tables import (
+    assignments,
+    entities,
+    memberships,
+    services,
+    third_party_assignments,
+    third_party_grants,
+    users,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from corpid.ports import AuditEvent
+    from corpid.rules.directory.entity_choice import Form
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.mappers import Kinds
+    from corpid.stores.sql.sessions import SignOuts
+    from corpid.stores.sql.statements import Database, Prepared, Row
+
+Parameters: TypeAlias = "list[sa.BindParameter[str]]"
+
+MEMBERSHIPS: Final = record_codec(Membership)
+SERVICES: Final = record_codec(Service)
+ASSIGNMENTS: Final = record_codec(Assignment)
+GRANTS: Final = record_codec(ThirdPartyGrant)
+THIRD_PARTY_ASSIGNMENTS: Final = record_codec(ThirdPartyAssignment)
+
+_USER_ID: Final = sa.bindparam("user_id", type_=sa.Text)
+_ENTITY_ID: Final = sa.bindparam("entity_id", type_=sa.Text)
+
+_ESCAPE: Final = "/"
+_FORMS: Final = [sa.bindparam(f"form_{number}", type_=sa.Text) for number in range(len(FORMS))]
+_HELD: Final = memberships.join(entities, entities.c.entity_id == memberships.c.entity_id)
+_MINE: Final = memberships.c.user_id == _USER_ID
+_USABLE: Final = sa.and_(
+    memberships.c.enabled, entities.c.enabled, (entities.c.type + ":" + entities.c.status).in_(_FORMS)
+)
+
+
+def user_by_name() -> sa.Select[Any]:
+    """`name` → user. D51."""
+    return sa.select(*columns(users, USERS)).where(users.c.user_name_key == sa.bindparam("name"))
+
+
+def acting() -> sa.Select[Any]:
+    """`user_id`, `entity_id` → user, entity, membership. D50."""
+    chain = memberships.join(users).join(entities, entities.c.entity_id == memberships.c.entity_id)
+    selected = (*columns(users, USERS), *columns(entities, ENTITIES), *columns(memberships, MEMBERSHIPS))
+    mine = memberships.c.user_id == _USER_ID, memberships.c.entity_id == _ENTITY_ID
+    return sa.select(*selected).select_from(chain).where(*mine)
+
+
+def usable() -> sa.Select[Any]:
+    """`user_id`, forms → entity_id, of at most two entities that can be used. D17, D30."""
+    return sa.select(memberships.c.entity_id).select_from(_HELD).where(_MINE, _USABLE).limit(2)
+
+
+def choices(words: Parameters) -> sa.Select[Any]:
+    """`user_id`, `first`, `limit`, forms, words → what `choice` reads: usable ones first, then by name."""
+    of = entities.c
+    selected = (of.entity_id, of.type, of.registration_number, of.country, of.name, of.status, of.enabled)
+    preferred = of.entity_id == sa.bindparam("first", type_=sa.Text)
+    rank = sa.case((sa.not_(_USABLE), 2), (preferred, 0), else_=1)
+    return (
+        sa.select(*selected, memberships.c.enabled)
+        .select_from(_HELD)
+        .where(_MINE, *_each(words))
+        .order_by(rank, of.search_text)
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+    )
+
+
+def count_of_choices(words: Parameters) -> sa.Select[Any]:
+    """`user_id`, words → how many entities match. Without words the entities are not looked at."""
+    return sa.select(sa.func.count()).select_from(_HELD if words else memberships).where(_MINE, *_each(words))
+
+
+def _each(words: Parameters) -> list[sa.ColumnElement[bool]]:
+    return [entities.c.search_text.like(word, escape=_ESCAPE) for word in words]
+
+
+def containing(word: str) -> str:
+    """The pattern of texts that contain a word, for `choices`."""
+    for special in (_ESCAPE, "%", "_"):
+        word = word.replace(special, _ESCAPE + special)
+    return f"%{word}%"
+
+
+def form_values(accepted: AbstractSet[Form]) -> dict[str, str]:
+    """The values of the statements' parameters for types and statuses; those that are left over match nothing."""
+    given = [f"{form}:{status}" for form, status in sorted(accepted)]
+    given += [""] * (len(FORMS) - len(given))
+    return {parameter.key: value for parameter, value in zip(_FORMS, given, strict=True)}
+
+
+def choice(user_id: str, row: Row) -> tuple[Entity, Membership]:
+    """One row of `choices`, written out: a codec takes six times as long."""
+    entity_id, form, number, country, name, status, enabled, member = row
+    entity = Entity(
+        entity_id=entity_id,
+        type=form,
+        registration_number=number,
+        country=country,
+        name=name,
+        status=status,
+        enabled=enabled != 0,
+    )
+    return entity, Membership(user_id=user_id, entity_id=entity_id, enabled=member != 0)
+
+
+def services_of(wanted: Parameters) -> sa.Select[Any]:
+    """Services → service."""
+    found = services.c.service_id.in_(wanted)
+    return sa.select(*columns(services, SERVICES)).where(found).order_by(services.c.service_id)
+
+
+def assignments_of(wanted: Parameters) -> sa.Select[Any]:
+    """`user_id`, `entity_id`, services → assignment."""
+    mine = assignments.c.user_id == _USER_ID, assignments.c.entity_id == _ENTITY_ID
+    found = assignments.c.service_id.in_(wanted)
+    return sa.select(*columns(assignments, ASSIGNMENTS)).where(*mine, found).order_by(*assignments.primary_key)
+
+
+def third_party_rows_of(wanted: Parameters) -> sa.Select[Any]:
+    """`user_id`, `entity_id`, services → assignment, client entity, grant (or nulls), once per grant."""
+    mine, grants = third_party_assignments, third_party_grants
+    granted = sa.and_(
+        grants.c.client_entity_id == mine.c.client_entity_id,
+        grants.c.entity_id == mine.c.entity_id,
+        grants.c.service_id == mine.c.service_id,
+    )
+    rows = mine.join(entities, entities.c.entity_id == mine.c.client_entity_id).outerjoin(grants, granted)
+    selected = (*columns(mine, THIRD_PARTY_ASSIGNMENTS), *columns(entities, ENTITIES), *columns(grants, GRANTS))
+    return (
+        sa.select(*selected)
+        .select_from(rows)
+        .where(mine.c.user_id == _USER_ID, mine.c.entity_id == _ENTITY_ID, mine.c.service_id.in_(wanted))
+        .order_by(*mine.primary_key, *grants.primary_key)
+    )
+
+
+def listed(values: Sequence[str]) -> dict[str, str]:
+    """Values for the parameters of a statement made by `by_count`."""
+    return {_name(number): value for number, value in enumerate(values)}
+
+
+def _name(number: int) -> str:
+    return f"listed_{number}"
+
+
+def by_count(database: Database, statement: Callable[[Parameters], sa.Select[Any]]) -> Callable[[int], Prepared]:
+    """A statement for each number of services or words, prepared when it is first needed."""
+
+    @cache
+    def prepared(count: int) -> Prepared:
+        return database.prepare(statement([sa.bindparam(_name(number), type_=sa.Text) for number in range(count)]))
+
+    return prepared
+
+
+_ENTITY_WIDTH: Final = len(ENTITIES.columns)
+_USER_END: Final = len(USERS.columns)
+_ACTING_ENTITY_END: Final = _USER_END + _ENTITY_WIDTH
+_THIRD_PARTY_END: Final = len(THIRD_PARTY_ASSIGNMENTS.columns)
+_CLIENT_ENTITY_END: Final = _THIRD_PARTY_END + _ENTITY_WIDTH
+
+
+class SqlDirectory(SqlRecords):
+    """A ports.Directory."""
+
+    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+        super().__init__(database, audit, kinds, sign_outs)
+        self._one_user: Final = kinds[User].one
+        self._user_by_name: Final = database.prepare(user_by_name())
+        self._acting: Final = database.prepare(acting())
+        self._usable: Final = database.prepare(usable())
+        self._choices: Final = by_count(database, choices)
+        self._count: Final = by_count(database, count_of_choices)
+        self._services: Final = by_count(database, services_of)
+        self._assignments: Final = by_count(database, assignments_of)
+        self._third_party_rows: Final = by_count(database, third_party_rows_of)
+        self._set_language: Final = database.prepare(
+            sa.update(users).where(users.c.user_id == sa.bindparam("user")).values(language=sa.bindparam("new"))
+        )
+
+    async def acting(self, user_id: str, entity_id: str) -> Acting | None:
+        """See ports.Directory."""
+        row = await self._database.row(self._acting, {"user_id": user_id, "entity_id": entity_id})
+        if row is None:
+            return None
+        return Acting(
+            user=USERS.decode(row[:_USER_END]),
+            entity=ENTITIES.decode(row[_USER_END:_ACTING_ENTITY_END]),
+            membership=MEMBERSHIPS.decode(row[_ACTING_ENTITY_END:]),
+        )
+
+    async def user(self, user_id: str) -> User | None:
+        """See ports.Directory."""
+        row = await self._database.row(self._one_user, {"user_id": user_id})
+        return None if row is None else USERS.decode(row)
+
+    async def user_by_name(self, user_name: str) -> User | None:
+        """See ports.Directory. A text that cannot be a user name is nobody's."""
+        try:
+            name = user_name_key(user_name)
+        except NameRefused:
+            return None
+        row = await self._database.row(self._user_by_name, {"name": name})
+        return None if row is None else USERS.decode(row)
+
+    async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
+        """See ports.Directory."""
+        async with self._database.transaction():
+            await self._database.run(self._set_language, {"user": user_id, "new": language})
+            await self._audit.record(event)
+
+    async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[str]:
+        """See ports.Directory. The search stops at the second one."""
+        rows = await self._database.rows(self._usable, {"user_id": user_id, **form_values(accepted)})
+        return [entity_id for (entity_id,) in rows]
+
+    async def choices(
+        self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int
+    ) -> tuple[list[tuple[Entity, Membership]], int]:
+        """See ports.Directory. Capital and small letters sort alike. A list that is cut is counted by a second look."""
+        patterns = [containing(word) for word in sorted(set(words))]
+        values = {"user_id": user_id, **listed(patterns)}
+        page = values | {"first": first, "limit": limit} | form_values(accepted)
+        rows = await self._database.rows(self._choices(len(patterns)), page)
+        found = [choice(user_id, row) for row in rows]
+        if len(found) < limit:
+            return found, len(found)
+        count = await self._database.row(self._count(len(patterns)), values)
+        return found, count[0] if count else 0
+
+    async def services(self, service_ids: Sequence[str]) -> list[Service]:
+        """See ports.Directory. By identifier."""
+        return [SERVICES.decode(row) for row in await self._of_services(self._services, service_ids)]
+
+    async def assignments(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[Assignment]:
+        """See ports.Directory. By key."""
+        rows = await self._of_services(self._assignments, service_ids, user_id=user_id, entity_id=entity_id)
+        return [ASSIGNMENTS.decode(row) for row in rows]
+
+    async def third_party_rows(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[ThirdPartyRow]:
+        """See ports.Directory. By the assignment's key."""
+        rows = await self._of_services(self._third_party_rows, service_ids, user_id=user_id, entity_id=entity_id)
+        grants: dict[Row, list[Row]] = {}
+        for row in rows:
+            grants.setdefault(row[:_CLIENT_ENTITY_END], []).append(row[_CLIENT_ENTITY_END:])
+        return [_third_party_row(row, granted) for row, granted in grants.items()]
+
+    async def _of_services(
+        self, statement: Callable[[int], Prepared], service_ids: Sequence[str], **values: str
+    ) -> list[Row]:
+        wanted = sorted(set(service_ids))
+        if not wanted:
+            return []
+        return await self._database.rows(statement(len(wanted)), values | listed(wanted))
+
+
+def _third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:
+    """An outer join shows an assignment without a grant once, with nulls in the grant's place."""
+    return ThirdPartyRow(
+        assignment=THIRD_PARTY_ASSIGNMENTS.decode(row[:_THIRD_PARTY_END]),
+        client_entity=ENTITIES.decode(row[_THIRD_PARTY_END:]),
+        grants=tuple(GRANTS.decode(grant) for grant in granted if grant[0] is not None),
+    )

@@ -1,0 +1,115 @@
+"""A look at a database for whoever operates it: its version, its schema, the ages of keys. Nothing is changed, and no
+secret is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import sqlalchemy as sa
+
+from corpid.rules.oauth.records import Client
+from corpid.stores.sql import schema, tables
+from corpid.stores.sql.mappers import CLIENTS
+from corpid.stores.sql.schema_errors import SchemaOlder
+from corpid.stores.sql.sqlite_schema import SqliteTarget
+
+if TYPE_CHECKING:
+    from corpid.ports import Clock
+    from corpid.stores.sql.migration_target import MigrationTarget
+
+_CLOCK: Final = sa.text("SELECT extract(epoch FROM clock_timestamp())")
+
+
+class KeyTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """When a signing key was made, signs and is retired; epoch seconds."""
+
+    kid: str
+    created_at: int
+    active_from: int
+    retired_at: int | None
+
+
+class Examined(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of a database."""
+
+    place: str
+    """its address without secrets"""
+    engine: str
+    version: str
+    older: str
+    """why this version cannot run on its schema; empty if it can"""
+    now: tuple[str, ...]
+    """migrations that `corpid migrate` would do"""
+    later: tuple[str, ...]
+    """migrations that wait for `corpid migrate --contract`"""
+    keys: tuple[KeyTimes, ...]
+    pkce_optional: tuple[Client, ...]
+    """the enabled clients that are registered with pkce optional, in the order of their identifiers"""
+    apart: float
+    """seconds by which its clock differs from this machine's"""
+
+
+def examine(url: str, *, clock: Clock) -> Examined:
+    """Look at the database of a setting's `sqlite:///path` or `postgresql://…`. Raises SchemaError.
+
+    Blocks, and belongs to a thread in which no event loop runs.
+    """
+    database = schema.located(url)
+    plan = schema.plan(database)
+    older = _older(database)
+    if isinstance(database, Path):
+        return _examined(SqliteTarget(database, create=False), plan, older, clock)
+    # The driver is loaded by those who use it.
+    from corpid.stores.sql import postgresql_schema  # noqa: PLC0415
+
+    with postgresql_schema.opened(database) as place:
+        return _examined(place, plan, older, clock)
+
+
+def _older(database: Path | str) -> str:
+    try:
+        schema.check(database)
+    except SchemaOlder as error:
+        return str(error)
+    return ""
+
+
+def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Clock) -> Examined:
+    engine, version, at = place.read(_engine)
+    return Examined(
+        place=place.shown,
+        engine=engine,
+        version=version,
+        older=older,
+        now=tuple(step.title for step in plan.now),
+        later=tuple(step.title for step in plan.later),
+        keys=tuple(place.read(_keys)),
+        pkce_optional=tuple(place.read(_pkce_optional)),
+        apart=0.0 if at is None else abs(at - clock()),
+    )
+
+
+def _engine(connection: sa.Connection) -> tuple[str, str, float | None]:
+    if connection.dialect.name == "sqlite":
+        return "SQLite", str(connection.scalar(sa.text("SELECT sqlite_version()"))), None
+    version = str(connection.scalar(sa.text("SHOW server_version")))
+    return "PostgreSQL", version.partition(" ")[0], float(connection.scalar(_CLOCK) or 0)
+
+
+def _keys(connection: sa.Connection) -> list[KeyTimes]:
+    """None where the schema is still to be made."""
+    if not sa.inspect(connection).has_table(tables.keys.name):
+        return []
+    columns = (tables.keys.c[name] for name in ("kid", "created_at", "active_from", "retired_at"))
+    found = sa.select(*columns).where(tables.keys.c.use == "sig", tables.keys.c.revoked_at.is_(None))
+    return [KeyTimes(**row._mapping) for row in connection.execute(found)]  # noqa: SLF001 - its public name
+
+
+def _pkce_optional(connection: sa.Connection) -> list[Client]:
+    if not sa.inspect(connection).has_table(tables.clients.name):
+        return []
+    found = sa.select(*(tables.clients.c[name] for name in CLIENTS.columns)).order_by(tables.clients.c.client_id)
+    clients = (CLIENTS.decode(tuple(row)) for row in connection.execute(found))
+    return [client for client in clients if client.enabled and client.pkce == "optional"]

@@ -1,0 +1,248 @@
+"""Passwords and apps, passkeys, recovery codes, and the links that lead to setting factors (D44, D45, D46)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from corpid.ports import Conflict, Link
+from corpid.rules.authentication.records import Credentials, Passkey
+from corpid.stores.sql.mappers import columns, record_codec
+from corpid.stores.sql.statements import insert, parameters, upsert
+from corpid.stores.sql.tables import credentials, links, passkeys, recovery_codes
+
+if TYPE_CHECKING:
+    from corpid.ports import AuditEvent, FactorChange
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.mappers import Kinds, RecordType
+    from corpid.stores.sql.sessions import SignOuts
+    from corpid.stores.sql.statements import Database, Prepared
+
+_PASSKEYS: Final = record_codec(Passkey)
+_LINKS: Final = record_codec(Link)
+
+
+def _of_person(table: sa.Table) -> sa.ColumnElement[bool]:
+    return table.c.user_id == sa.bindparam("user_id")
+
+
+_THIS_PASSKEY: Final = passkeys.c.credential_id == sa.bindparam("credential_id")
+_OWN_PASSKEY: Final = sa.and_(_THIS_PASSKEY, _of_person(passkeys))
+_THIS_LINK: Final = links.c.link_hash == sa.bindparam("link_hash")
+
+
+def _raise_step() -> sa.Update:
+    """The check and the change are one statement."""
+    step = sa.bindparam("step", type_=sa.BigInteger)
+    lower = credentials.c.totp_last_step < step
+    return sa.update(credentials).where(_of_person(credentials), lower).values(totp_last_step=step)
+
+
+def _rehash() -> sa.Update:
+    same = credentials.c.password_hash == sa.bindparam("old")
+    return sa.update(credentials).where(_of_person(credentials), same).values(password_hash=sa.bindparam("new"))
+
+
+def _passkeys_of_a_person() -> sa.Select[Any]:
+    mine = sa.select(*columns(passkeys, _PASSKEYS)).where(_of_person(passkeys))
+    return mine.order_by(passkeys.c.created_at, passkeys.c.credential_id)
+
+
+def _use_passkey() -> sa.Update:
+    """The counter that was looked at is part of the condition: of two that use it at once one wins."""
+    as_looked_at = passkeys.c.sign_count == sa.bindparam("before")
+    new: dict[str, Any] = {
+        "sign_count": sa.bindparam("after"),
+        "used_at": sa.bindparam("at"),
+        "synced": sa.bindparam("in_sync"),
+    }
+    return sa.update(passkeys).where(_THIS_PASSKEY, as_looked_at).values(new)
+
+
+def _unless_there(credentials: RecordType) -> sa.Executable:
+    """A row to lock also for a person who had none."""
+    return insert(credentials.table).values(parameters(credentials.codec.written)).on_conflict_do_nothing()
+
+
+def _locked(credentials: RecordType) -> sa.Select[Any]:
+    return (
+        sa.select(*columns(credentials.table, credentials.codec)).where(_of_person(credentials.table)).with_for_update()
+    )
+
+
+class _NotAsBefore(Exception):
+    """Something has changed since it was looked at: the whole change is undone."""
+
+
+class SqlFactors:
+    """A ports.Factors."""
+
+    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+        prepare = database.prepare
+        self._database: Final = database
+        self._audit: Final = audit
+        self._sign_outs: Final = sign_outs
+        self._credentials: Final = kinds[Credentials]
+        self._unless_there: Final = prepare(_unless_there(self._credentials))
+        self._locked: Final = prepare(_locked(self._credentials))
+        self._raise_step: Final = prepare(_raise_step())
+        self._rehash: Final = prepare(_rehash())
+        self._passkey: Final = prepare(sa.select(*columns(passkeys, _PASSKEYS)).where(_THIS_PASSKEY))
+        self._passkeys: Final = prepare(_passkeys_of_a_person())
+        self._add_passkey: Final = prepare(insert(passkeys).values(parameters(_PASSKEYS.written)))
+        self._remove_passkey: Final = prepare(sa.delete(passkeys).where(_OWN_PASSKEY))
+        self._remove_passkeys: Final = prepare(sa.delete(passkeys).where(_of_person(passkeys)))
+        self._rename_passkey: Final = prepare(
+            sa.update(passkeys).where(_OWN_PASSKEY).values(name=sa.bindparam("new_name"))
+        )
+        self._use_passkey: Final = prepare(_use_passkey())
+        self._codes_left: Final = prepare(
+            sa.select(sa.func.count()).select_from(recovery_codes).where(_of_person(recovery_codes))
+        )
+        self._take_code: Final = prepare(
+            sa.delete(recovery_codes).where(
+                _of_person(recovery_codes), recovery_codes.c.code_hash == sa.bindparam("code_hash")
+            )
+        )
+        self._drop_codes: Final = prepare(sa.delete(recovery_codes).where(_of_person(recovery_codes)))
+        self._add_code: Final = prepare(insert(recovery_codes).values(parameters(("user_id", "code_hash"))))
+        self._link: Final = prepare(sa.select(*columns(links, _LINKS)).where(_THIS_LINK))
+        self._keep_link: Final = prepare(upsert(links, _LINKS.written))
+        self._drop_links: Final = prepare(
+            sa.delete(links).where(
+                _of_person(links),
+                links.c.purpose == sa.bindparam("purpose"),
+                links.c.link_hash != sa.bindparam("spared"),
+            )
+        )
+
+    async def credentials(self, user_id: str) -> Credentials:
+        """See ports.Factors. Raises SealingError when the key-encryption key is another one."""
+        row = await self._database.row(self._credentials.one, {"user_id": user_id})
+        if row is None:
+            return Credentials(user_id=user_id)
+        found: Credentials = self._credentials.codec.decode(row)
+        return found
+
+    async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
+        """See ports.Factors. The event is written for a step that was accepted."""
+        async with self._database.transaction():
+            accepted = await self._database.run(self._raise_step, {"user_id": user_id, "step": step}) == 1
+            if accepted:
+                await self._audit.record(event)
+        return accepted
+
+    async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
+        """See ports.Factors."""
+        return await self._database.write(self._rehash, {"user_id": user_id, "old": old_hash, "new": new_hash}) == 1
+
+    async def passkey(self, credential_id: str) -> Passkey | None:
+        """See ports.Factors."""
+        row = await self._database.row(self._passkey, {"credential_id": credential_id})
+        return None if row is None else _PASSKEYS.decode(row)
+
+    async def passkeys(self, user_id: str) -> list[Passkey]:
+        """See ports.Factors. The oldest first."""
+        return [_PASSKEYS.decode(row) for row in await self._database.rows(self._passkeys, {"user_id": user_id})]
+
+    async def use_passkey(self, used: Passkey, before: Passkey, event: AuditEvent) -> bool:
+        """See ports.Factors."""
+        values = {
+            "credential_id": used.credential_id, "before": before.sign_count,
+            "after": used.sign_count, "at": used.used_at, "in_sync": used.synced,
+        }  # fmt: skip
+        async with self._database.transaction():
+            written = await self._database.run(self._use_passkey, values) == 1
+            if written:
+                await self._audit.record(event)
+        return written
+
+    async def rename_passkey(self, passkey: Passkey, event: AuditEvent) -> bool:
+        """See ports.Factors."""
+        values = {"user_id": passkey.user_id, "credential_id": passkey.credential_id, "new_name": passkey.name}
+        async with self._database.transaction():
+            written = await self._database.run(self._rename_passkey, values) == 1
+            if written:
+                await self._audit.record(event)
+        return written
+
+    async def recovery_codes_left(self, user_id: str) -> int:
+        """See ports.Factors."""
+        row = await self._database.row(self._codes_left, {"user_id": user_id})
+        return int(row[0]) if row else 0
+
+    async def take_recovery_code(self, user_id: str, code_hash: str, event: AuditEvent) -> bool:
+        """See ports.Factors."""
+        async with self._database.transaction():
+            taken = await self._database.run(self._take_code, {"user_id": user_id, "code_hash": code_hash}) == 1
+            if taken:
+                await self._audit.record(event)
+        return taken
+
+    async def change(self, change: FactorChange, event: AuditEvent) -> bool:
+        """See ports.Factors."""
+        try:
+            async with self._database.transaction():
+                await self._change(change)
+                await self._audit.record(event)
+        except (_NotAsBefore, Conflict):
+            return False
+        return True
+
+    async def _change(self, change: FactorChange) -> None:
+        user_id = change.after.user_id
+        await self._hold(change)
+        await self._database.run(self._credentials.upsert, self._credentials.codec.encode(change.after))
+        if change.end_sessions_but is not None:
+            await self._sign_outs.end_sessions(user_id, but_session=change.end_sessions_but)
+        await self._sign_outs.end_links(user_id)
+        if change.add_passkey is not None:
+            await self._database.run(self._add_passkey, _PASSKEYS.encode(change.add_passkey))
+        if change.remove_passkey:
+            owned = {"user_id": user_id, "credential_id": change.remove_passkey}
+            await self._exactly_one(self._remove_passkey, owned)
+        if change.remove_passkeys:
+            await self._database.run(self._remove_passkeys, {"user_id": user_id})
+        if change.passkey_remains or change.passkeys_at_most:
+            await self._require_passkeys(change)
+        if change.recovery_codes is not None:
+            await self._database.run(self._drop_codes, {"user_id": user_id})
+            for code_hash in change.recovery_codes:
+                await self._database.run(self._add_code, {"user_id": user_id, "code_hash": code_hash})
+
+    async def _hold(self, change: FactorChange) -> None:
+        """Lock what the change starts from, in the order of `sign_outs`."""
+        user_id, codec = change.after.user_id, self._credentials.codec
+        await self._database.run(self._unless_there, codec.encode(Credentials(user_id=user_id)))
+        row = await self._database.row(self._locked, {"user_id": user_id})
+        if row is None or codec.decode(row).factors != change.before.factors:
+            raise _NotAsBefore
+        held = await self._sign_outs.hold(user_id)
+        if change.session_id and change.session_id not in held.sessions:
+            raise _NotAsBefore
+        if change.spend_link and change.spend_link not in held.links:
+            raise _NotAsBefore
+
+    async def _require_passkeys(self, change: FactorChange) -> None:
+        """Of two changes at once the second sees what the first has left: both write the credentials."""
+        number = len(await self._database.rows(self._passkeys, {"user_id": change.after.user_id}))
+        if number < change.passkey_remains or 0 < change.passkeys_at_most < number:
+            raise _NotAsBefore
+
+    async def _exactly_one(self, statement: Prepared, values: dict[str, str]) -> None:
+        if await self._database.run(statement, values) != 1:
+            raise _NotAsBefore
+
+    async def keep_link(self, link: Link, event: AuditEvent, *, spared: str = "") -> None:
+        """See ports.Factors. Raises MissingReference for a user who is gone."""
+        async with self._database.transaction():
+            earlier = {"user_id": link.user_id, "purpose": link.purpose, "spared": spared}
+            await self._database.run(self._drop_links, earlier)
+            await self._database.run(self._keep_link, _LINKS.encode(link))
+            await self._audit.record(event)
+
+    async def link(self, link_hash: str) -> Link | None:
+        """See ports.Factors."""
+        row = await self._database.row(self._link, {"link_hash": link_hash})
+        return None if row is None else _LINKS.decode(row)

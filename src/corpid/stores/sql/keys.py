@@ -1,0 +1,128 @@
+"""The provider's own keys, encrypted at rest, and rewrapping every secret with a new key (D42, D43)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from corpid.ports import Conflict, MissingReference, SealedKey
+from corpid.stores.sql.deployment import NamedValues
+from corpid.stores.sql.mappers import columns, encrypted_codec, record_codec
+from corpid.stores.sql.statements import insert, parameters
+from corpid.stores.sql.tables import credentials, deployment, keys
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.ports import AuditEvent
+    from corpid.stores.encryption_at_rest import SecretCipher
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.statements import Database
+
+_KEYS: Final = record_codec(SealedKey)
+_CHANGED: Final = tuple(name for name in _KEYS.written if name != "kid")
+_FIRST: Final = {"name": "first_keys", "value": "made"}
+
+
+class SqlKeys:
+    """A ports.Keys. Reading raises SealingError when the key-encryption key is another one."""
+
+    def __init__(self, database: Database, cipher: SecretCipher, audit: SqlAudit) -> None:
+        self._database: Final = database
+        self._audit: Final = audit
+        self._codec: Final = encrypted_codec(_KEYS, cipher, "keys", "kid", "secret")
+        self._all: Final = database.prepare(
+            sa.select(*columns(keys, self._codec)).order_by(keys.c.created_at, keys.c.kid)
+        )
+        self._any: Final = database.prepare(sa.select(keys.c.kid).limit(1))
+        self._insert: Final = database.prepare(insert(keys).values(parameters(self._codec.written)))
+        self._update: Final = database.prepare(
+            sa.update(keys).where(keys.c.kid == sa.bindparam("this_kid")).values(parameters(_CHANGED))
+        )
+        self._claim: Final = database.prepare(
+            insert(deployment).values(parameters(tuple(_FIRST))).on_conflict_do_nothing().returning(deployment.c.name)
+        )
+
+    async def all(self) -> list[SealedKey]:
+        """See ports.Keys. Oldest first."""
+        return [self._codec.decode(row) for row in await self._database.rows(self._all, {})]
+
+    async def add(self, key: SealedKey, event: AuditEvent) -> None:
+        """See ports.Keys. Raises Conflict for a kid that exists."""
+        async with self._database.transaction():
+            await self._add(key)
+            await self._audit.record(event)
+
+    async def add_first(self, keys: Sequence[SealedKey]) -> bool:
+        """See ports.Keys. Of several processes that start at once, one stores its keys."""
+        async with self._database.transaction():
+            if await self._database.row(self._claim, _FIRST) is None or await self._database.rows(self._any, {}):
+                return False
+            for key in keys:
+                await self._add(key)
+        return True
+
+    async def update(self, key: SealedKey, event: AuditEvent) -> None:
+        """See ports.Keys. Raises MissingReference for a kid that does not exist."""
+        async with self._database.transaction():
+            if not await self._database.run(self._update, self._codec.encode(key) | {"this_kid": key.kid}):
+                raise MissingReference(f"there is no key {key.kid!r}")
+            await self._audit.record(event)
+
+    async def _add(self, key: SealedKey) -> None:
+        try:
+            await self._database.run(self._insert, self._codec.encode(key))
+        except Conflict as conflict:
+            raise Conflict(f"there is a key {key.kid!r} already") from conflict
+
+
+_CHECK: Final = "sealing_check"
+_CHECK_TEXT: Final = "corpid"
+
+SEALED: Final = (
+    (keys.c.kid, keys.c.secret, keys.c.secret.is_not(None)),
+    (credentials.c.user_id, credentials.c.totp_secret, credentials.c.totp_secret.is_not(None)),
+    (deployment.c.name, deployment.c.value, deployment.c.name == _CHECK),
+)
+"""row, sealed column, which rows"""
+
+
+async def check_cipher(database: Database, cipher: SecretCipher) -> None:
+    """Raise SealingError unless this database was sealed with a key that the sealer has.
+
+    The first time, it writes the text by which later starts tell.
+    """
+    values = NamedValues(database)
+    async with database.transaction():
+        if await values.get(_CHECK) is None:
+            await values.put_first(_CHECK, cipher.seal("deployment", _CHECK, "value", _CHECK_TEXT))
+        sealed = await values.get(_CHECK)
+    cipher.open("deployment", _CHECK, "value", sealed or "")
+
+
+async def rewrap(database: Database, cipher: SecretCipher, audit: SqlAudit, event: AuditEvent) -> int:
+    """Seal everything with the sealer's current key that an older one sealed; how many rows that were.
+
+    One transaction, with the event. Afterwards the older keys are no longer needed. Raises SealingError
+    for a row that none of the keys opens; then nothing is changed. D43.
+    """
+    async with database.transaction():
+        changed = [await _rewrap(database, cipher, *column) for column in SEALED]
+        await audit.record(event)
+    return sum(changed)
+
+
+async def _rewrap(
+    database: Database, cipher: SecretCipher, row: sa.Column[Any], column: sa.Column[Any], which: sa.ColumnElement[bool]
+) -> int:
+    select = database.prepare(sa.select(row, column).where(which))
+    update = database.prepare(
+        sa.update(row.table).where(row == sa.bindparam("row")).values({column.name: sa.bindparam("sealed")})
+    )
+    table = str(row.table)
+    older = [(name, sealed) for name, sealed in await database.rows(select, {}) if not cipher.is_current(sealed)]
+    for name, sealed in older:
+        secret = cipher.open(table, name, column.name, sealed)
+        await database.run(update, {"row": name, "sealed": cipher.seal(table, name, column.name, secret)})
+    return len(older)

@@ -1,0 +1,236 @@
+"""Records as rows: which table and columns hold each type of record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, get_origin
+
+import msgspec
+import sqlalchemy as sa
+
+from corpid.ports import NameRefused
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.entity_choice import search_text
+from corpid.rules.directory.names import user_name
+from corpid.rules.directory.records import (
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.rules.oauth.records import Client
+from corpid.stores.sql import tables
+from corpid.stores.sql.statements import upsert
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from corpid.stores.encryption_at_rest import SecretCipher
+    from corpid.stores.sql.statements import Database, Prepared
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codec(Generic[T]):
+    """How one type of record is written to a row's columns and read back."""
+
+    columns: tuple[str, ...]
+    """what `decode` reads, in this order"""
+    written: tuple[str, ...]
+    """what `encode` gives"""
+    encode: Callable[[T], dict[str, Any]]
+    decode: Callable[[Sequence[Any]], T]
+
+
+def record_codec(record: type[T]) -> Codec[T]:
+    """The codec of a struct whose fields are text, integers, flags, tuples and dictionaries."""
+    fields = msgspec.structs.fields(record)
+    names = tuple(field.name for field in fields)
+    structured = {field.name for field in fields if get_origin(field.type) in (tuple, dict)}
+    readers = [
+        (field.name, bool if field.type is bool else msgspec.json.Decoder(field.type).decode)
+        for field in fields
+        if field.type is bool or field.name in structured
+    ]
+
+    def encode(value: T) -> dict[str, Any]:
+        row = {name: getattr(value, name) for name in names}
+        for name in structured:
+            row[name] = msgspec.json.encode(row[name]).decode()
+        return row
+
+    def decode(row: Sequence[Any]) -> T:
+        values = dict(zip(names, row, strict=True))
+        for name, read in readers:
+            values[name] = read(values[name])
+        return record(**values)
+
+    return Codec(columns=names, written=names, encode=encode, decode=decode)
+
+
+def encrypted_codec(codec: Codec[T], cipher: SecretCipher, table: str, key: str, column: str) -> Codec[T]:
+    """The codec of a record with one secret column, sealed for its table, row and column (D43).
+
+    `decode` raises SealingError.
+    """
+    key_place, secret_place = codec.columns.index(key), codec.columns.index(column)
+
+    def encode(value: T) -> dict[str, Any]:
+        row = codec.encode(value)
+        if row[column] is not None:
+            row[column] = cipher.seal(table, row[key], column, row[column])
+        return row
+
+    def decode(row: Sequence[Any]) -> T:
+        values = list(row)
+        if values[secret_place] is not None:
+            values[secret_place] = cipher.open(table, values[key_place], column, values[secret_place])
+        return codec.decode(values)
+
+    return replace(codec, encode=encode, decode=decode)
+
+
+def user_name_key(name: str) -> str:
+    """What a user name is looked up by. Raises NameRefused with the reason in words (D51)."""
+    try:
+        return user_name(name)
+    except ValueError as error:
+        raise NameRefused(f"{name!r}: {error}") from None
+
+
+def _users() -> Codec[User]:
+    codec = record_codec(User)
+    return replace(
+        codec,
+        written=(*codec.written, "user_name_key"),
+        encode=lambda user: codec.encode(user) | {"user_name_key": user_name_key(user.user_name)},
+    )
+
+
+def _entities() -> Codec[Entity]:
+    codec = record_codec(Entity)
+    return replace(
+        codec,
+        written=(*codec.written, "search_text"),
+        encode=lambda entity: codec.encode(entity) | {"search_text": search_text(entity)},
+    )
+
+
+class _FormerClient(msgspec.Struct, frozen=True):
+    """The member whose name was another one, under which the version before reads and writes it."""
+
+    token_endpoint_audience_until: str | None = None
+
+
+def _client_text(client: Client) -> str:
+    """A client's record; what has a new name stands there under both, for nodes of the version before."""
+    former = {"token_endpoint_audience_until": client.endpoint_audience_until}
+    return msgspec.json.encode({**msgspec.to_builtins(client), **former}).decode()
+
+
+def _clients() -> Codec[Client]:
+    decoder, former = msgspec.json.Decoder(Client), msgspec.json.Decoder(_FormerClient)
+
+    def decode(row: Sequence[Any]) -> Client:
+        client, until = decoder.decode(row[0]), former.decode(row[0]).token_endpoint_audience_until
+        return client if until is None else msgspec.structs.replace(client, endpoint_audience_until=until)
+
+    return Codec(
+        columns=("record",),
+        written=("client_id", "name", "enabled", "record"),
+        encode=lambda client: {
+            "client_id": client.client_id,
+            "name": client.name,
+            "enabled": client.enabled,
+            "record": _client_text(client),
+        },
+        decode=decode,
+    )
+
+
+ENTITIES: Final = _entities()
+USERS: Final = _users()
+CLIENTS: Final = _clients()
+
+
+PAGE: Final = 500
+"""rows that a scan reads at a time"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordType:
+    """A type of record, its table, and its statements."""
+
+    table: sa.Table
+    codec: Codec[Any]
+    keys: tuple[str, ...]
+    rank: int
+    """records refer only to kinds of a lower rank"""
+    one: Prepared
+    first_page: Prepared
+    next_page: Prepared
+    upsert: Prepared
+    delete: Prepared
+
+    def key(self, record: object) -> dict[str, str]:
+        """The key columns of a record and their values."""
+        return {name: getattr(record, name) for name in self.keys}
+
+
+Kinds: TypeAlias = dict[type, RecordType]
+
+
+def record_types(database: Database, cipher: SecretCipher) -> Kinds:
+    """Every kind, prepared for a database. Raises nothing; their codecs raise SealingError."""
+    secret = encrypted_codec(record_codec(Credentials), cipher, "credentials", "user_id", "totp_secret")
+    rows: tuple[tuple[type, sa.Table, Codec[Any]], ...] = (
+        (Client, tables.clients, CLIENTS),
+        (Entity, tables.entities, ENTITIES),
+        (User, tables.users, USERS),
+        (Service, tables.services, record_codec(Service)),
+        (Credentials, tables.credentials, secret),
+        (Membership, tables.memberships, record_codec(Membership)),
+        (Assignment, tables.assignments, record_codec(Assignment)),
+        (ThirdPartyGrant, tables.third_party_grants, record_codec(ThirdPartyGrant)),
+        (ThirdPartyAssignment, tables.third_party_assignments, record_codec(ThirdPartyAssignment)),
+    )
+    return {record: _kind(database, table, codec, rank) for rank, (record, table, codec) in enumerate(rows)}
+
+
+def columns(table: sa.FromClause, codec: Codec[Any]) -> list[sa.ColumnElement[Any]]:
+    """The columns that a codec decodes, in its order."""
+    return [table.c[name] for name in codec.columns]
+
+
+def _kind(database: Database, table: sa.Table, codec: Codec[Any], rank: int) -> RecordType:
+    keys = tuple(column.name for column in table.primary_key)
+    this = sa.and_(*(table.c[name] == sa.bindparam(name) for name in keys))
+    key = sa.tuple_(*(table.c[name] for name in keys))
+    after = sa.tuple_(*(sa.bindparam(name) for name in keys))
+    record = sa.select(*columns(table, codec))
+    page = sa.select(*columns(table, codec), *(table.c[name].label(f"key_{name}") for name in keys))
+    page = page.order_by(*(table.c[name] for name in keys)).limit(sa.bindparam("limit", type_=sa.Integer))
+    return RecordType(
+        table=table,
+        codec=codec,
+        keys=keys,
+        rank=rank,
+        one=database.prepare(record.where(this)),
+        first_page=database.prepare(page),
+        next_page=database.prepare(page.where(key > after)),
+        upsert=database.prepare(upsert(table, codec.written, _kept(table))),
+        delete=database.prepare(sa.delete(table).where(this)),
+    )
+
+
+def _kept(table: sa.Table) -> dict[str, Any]:
+    """The last accepted TOTP step only rises: writing a person's record never makes a spent code good (D45)."""
+    if table is not tables.credentials:
+        return {}
+    stored = table.c.totp_last_step
+    new: sa.ColumnElement[int] = sa.literal_column("excluded.totp_last_step")
+    return {"totp_last_step": sa.case((stored > new, stored), else_=new)}

@@ -1,0 +1,132 @@
+"""What each migration is, and how far a version of CorpID needs them.
+
+A migration is of one of three phases, in this order: `expand` adds, and the version before goes on serving
+beside it; `fill` brings rows up to date in small batches, meanwhile or later; `contract` takes away, when no
+server of the version before runs any more. So a version runs on every schema that has its own expansions,
+and on every later one that was not contracted since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+from corpid.stores.sql.schema_errors import ContractFirst
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+EXPAND: Final = "expand"
+FILL: Final = "fill"
+CONTRACT: Final = "contract"
+PHASES: Final = (EXPAND, FILL, CONTRACT)
+
+LOCATIONS: Final = ["corpid.stores.sql:migrations/versions"]
+"""the packages' folders in which migrations lie"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """Rows that are brought up to date, walked in the order of a key; the same in every engine."""
+
+    table: str
+    key: str
+    """a column that is unique, indexed, and sorts as its values are compared"""
+    statement: str
+    """one UPDATE of the rows with `:after < key <= :end`; done twice it changes nothing more"""
+    rows_per_second: int
+    """about how many rows it walks, as was measured; for estimates only"""
+    first: str | int = ""
+    """what is smaller than every key"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One migration, as its file tells it."""
+
+    revision: str
+    title: str
+    phase: str
+    locks: str
+    """what it keeps others from, and for how long; one line for people"""
+    upgrade: Callable[[], None] | None
+    fill: Backfill | None
+    concurrently: bool
+    """on PostgreSQL outside of a transaction, as CREATE INDEX CONCURRENTLY needs it; done twice it does no harm"""
+
+
+def scripts() -> ScriptDirectory:
+    """The migrations, for Alembic."""
+    configuration = Config()
+    configuration.set_main_option("script_location", "corpid.stores.sql:migrations")
+    configuration.set_main_option("path_separator", "newline")
+    configuration.set_main_option("version_locations", "\n".join(LOCATIONS))
+    return ScriptDirectory.from_config(configuration)
+
+
+def steps() -> tuple[Step, ...]:
+    """Every migration of this version, in order. docs/decisions/0009"""
+    found = reversed(list(scripts().walk_revisions()))
+    return tuple(
+        Step(
+            revision=script.revision,
+            title=script.doc.partition(". ")[0].rstrip("."),
+            phase=script.module.phase,
+            locks=script.module.locks,
+            upgrade=getattr(script.module, "upgrade", None),
+            fill=getattr(script.module, "fill", None),
+            concurrently=getattr(script.module, "concurrently", False),
+        )
+        for script in found
+    )
+
+
+def pending(every: Sequence[Step], revision: str | None) -> tuple[Step, ...]:
+    """What a schema lacks, in order. Raises LookupError for a schema that this version does not know."""
+    if revision is None:
+        return tuple(every)
+    known = [step.revision for step in every]
+    if revision not in known:
+        raise LookupError(revision)
+    return tuple(every[known.index(revision) + 1 :])
+
+
+def is_enough(lacking: Sequence[Step]) -> bool:
+    """Whether this version runs on a schema that lacks these: what only fills or takes away may come later."""
+    return all(step.phase != EXPAND for step in lacking)
+
+
+def serves_since(every: Sequence[Step], revision: str) -> str:
+    """The oldest version, named by its last migration, that may run on a schema. docs/decisions/0009"""
+    done = every[: len(every) - len(pending(every, revision))]
+    contracted = [step.revision for step in done if step.phase == CONTRACT]
+    return contracted[-1] if contracted else every[0].revision
+
+
+def outstanding(every: Sequence[Step], revision: str | None, *, through: str) -> tuple[Step, ...]:
+    """What a command that may go `through` a phase has to do: up to there, and whatever this version cannot run
+    without. An empty database gets everything. Raises ContractFirst and LookupError. docs/decisions/0009
+    """
+    lacking = pending(every, revision)
+    if revision is None or through == CONTRACT:
+        return lacking
+    allowed = PHASES[: PHASES.index(through) + 1]
+    held_back = next((at for at, step in enumerate(lacking) if step.phase not in allowed), len(lacking))
+    needed = max((at + 1 for at, step in enumerate(lacking) if step.phase == EXPAND), default=0)
+    chosen = lacking[: max(held_back, needed)]
+    if contract := next((step for step in chosen if step.phase == CONTRACT), None):
+        raise ContractFirst(
+            f"this update passes over a version: the migration {contract.revision} comes first, which no server of the "
+            "version before survives. Stop every server, then run `corpid migrate --contract`"
+        )
+    return chosen
+
+
+def fills_before(every: Sequence[Step], contract: Step) -> tuple[Step, ...]:
+    """The fills that a contraction relies on, which servers of the version before may have left rows for."""
+    before = every[: every.index(contract)]
+    last = max((at for at, step in enumerate(before) if step.phase == CONTRACT), default=-1)
+    return tuple(step for step in before[last + 1 :] if step.phase == FILL)

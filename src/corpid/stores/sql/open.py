@@ -1,0 +1,121 @@
+"""The ways into this package: one database that holds both ports.
+
+The embedded default: `await open_sqlite(path, Sealer(embedded_key(directory)), clock, migrate=True)`; for
+several processes and hosts: `await open_postgresql(url, sealer, clock)`. `await stores.close()` at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from corpid.stores.data_loss.database import machine_start, reject_issued_before
+from corpid.stores.sql import schema
+from corpid.stores.sql.keys import check_cipher, rewrap
+from corpid.stores.sql.registry import SqlRegistry, sql_registry
+from corpid.stores.sql.sqlite import SqliteDatabase
+from corpid.stores.sql.transient import SqlTransientStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from corpid.ports import AuditEvent, Clock
+    from corpid.stores.encryption_at_rest import SecretCipher
+    from corpid.stores.sql.statements import Database
+
+POOL_SIZE: Final = 10
+"""connections of one process to PostgreSQL"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlStores:
+    """Both ports on one database, and its end."""
+
+    registry: SqlRegistry
+    transient: SqlTransientStore
+    database: Database
+    cipher: SecretCipher
+
+    async def rewrap(self, event: AuditEvent) -> int:
+        """Seal every secret anew that an older key sealed; how many. Raises SealingError, then nothing changed. D43."""
+        return await rewrap(self.database, self.cipher, self.registry.audit, event)
+
+    async def close(self) -> None:
+        """Write what is left and let go of the database. Nothing may be used afterwards."""
+        await self.database.close()
+
+
+async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate: bool = False) -> SqlStores:
+    """Open a database file, in the event loop that will use it; each process opens it for itself.
+
+    `migrate` brings the schema up to date first, under a lock (the embedded default); without it the
+    schema must be this version's. `clock` gives the time of audit events. Reads and short writes run in
+    the loop; a thread keeps the write-ahead log short.
+
+    Raises schema.SchemaError (older, newer, unreachable), sealing.SealingError (the key-encryption key is
+    not the one that sealed this database) and StoreUnavailable, each with a sentence for the operator.
+    D43, DESIGN "One-time means one statement".
+    """
+    if migrate:
+        schema.migrate(path)
+    schema.check(path)
+    database = SqliteDatabase(path)
+    try:
+        await check_cipher(database, cipher)
+        lost = await reject_issued_before(database, start=machine_start(), now=clock())
+    except BaseException:
+        await database.close()
+        raise
+    return _stores(database, cipher, clock, reject_issued_before=lambda: lost)
+
+
+async def open_postgresql(
+    url: str, cipher: SecretCipher, clock: Clock, *, migrate: bool = False, pool_size: int = POOL_SIZE
+) -> SqlStores:
+    """Open a PostgreSQL database (`postgresql://user:password@host:port/name`), in the event loop that will use
+    it; each process opens it for itself and holds at most `pool_size` connections.
+
+    `migrate` and `clock` are as for `open_sqlite`. What lives for minutes expires by the server's clock. What
+    was written stays written when the server goes down; where another takes over, what it may lack is refused.
+
+    Raises schema.SchemaError (older, newer, unreachable, forgetful), sealing.SealingError and StoreUnavailable,
+    each with a sentence for the operator. D43, D49, DESIGN "What each engine promises".
+    """
+    # The driver is loaded by those who use it.
+    from corpid.stores.data_loss.takeovers import Takeovers  # noqa: PLC0415
+    from corpid.stores.sql.postgresql import open_database  # noqa: PLC0415
+    from corpid.stores.sql.postgresql_address import application_name  # noqa: PLC0415
+
+    await asyncio.to_thread(_made_usable if migrate else schema.check, url)
+    takeovers = Takeovers(url, clock)
+    await takeovers.settle()
+    database = await open_database(
+        url, name=application_name(schema.head()), pool_size=pool_size, admit=takeovers.admit
+    )
+    try:
+        await check_cipher(database, cipher)
+    except BaseException:
+        await database.close()
+        raise
+    return _stores(database, cipher, clock, reject_issued_before=lambda: takeovers.reject_issued_before)
+
+
+def _made_usable(url: str) -> None:
+    """A node that starts waits for nobody's fill, and begins none."""
+    try:
+        schema.check(url)
+    except schema.SchemaOlder:
+        schema.migrate(url, through=schema.EXPAND)
+
+
+def _stores(
+    database: Database, cipher: SecretCipher, clock: Clock, *, reject_issued_before: Callable[[], float]
+) -> SqlStores:
+    return SqlStores(
+        registry=sql_registry(database, cipher, clock),
+        transient=SqlTransientStore(database, reject_issued_before=reject_issued_before),
+        database=database,
+        cipher=cipher,
+    )

@@ -1,0 +1,382 @@
+"""PostgreSQL through a pool of connections, and its errors in words."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from asyncio import current_task
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+import asyncpg
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as postgresql_dialect
+
+from corpid.ports import Conflict, MissingReference, NameTaken, StoreUnavailable
+from corpid.stores.sql import statements
+from corpid.stores.sql.postgresql_address import address
+from corpid.stores.sql.statements import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from corpid.stores.sql.statements import Database, Prepared, Row
+
+    Admission: TypeAlias = Callable[[Any], Awaitable[None]]
+    Question: TypeAlias = Callable[[Any, str, Row], Awaitable[Any]]
+
+DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+"""what the driver raises; a timeout is an OSError"""
+
+_CONSTRAINT_CLASS: Final = "23"
+_FOREIGN_KEY: Final = "23503"
+_USER_NAME: Final = "uq_users_user_name_key"
+
+_UNAVAILABLE_CLASSES: Final = frozenset({
+    "08",  # the connection is gone
+    "28",  # the password is refused
+    "53",  # no memory, disk or connection left
+    "57",  # shutdown, start, a statement that took too long
+    "58",  # the server's own system fails
+    "F0",  # its configuration
+    "XX",  # its data
+})  # fmt: skip
+_UNAVAILABLE: Final = frozenset({
+    "25006",  # read-only: it was the primary before a failover
+    "25P03",  # a transaction stood idle too long
+    "3D000",  # the database is gone
+    "40001",  # serialization
+    "40P01",  # deadlock
+    "42501",  # privileges were taken away
+    "55P03",  # a lock was not to be had
+})  # fmt: skip
+_STALE: Final = frozenset({"25006", "57P01", "57P02", "57P03"})
+
+_CLOSED: Final = ("connection is closed", "connection was closed", "pool is closing", "pool is closed", "released back")
+
+
+def is_stale(error: BaseException) -> bool:
+    """Whether this connection is of no more use: another may lead to a server that can do better, as after a
+    failover, and one that did not answer in time must not give its late answer to somebody else."""
+    return isinstance(error, OSError) or getattr(error, "sqlstate", None) in _STALE
+
+
+def translated(error: Exception, database: str) -> Exception:
+    """The error of this house for one of the driver: Conflict for what a constraint refused,
+    StoreUnavailable for a server that is away, full, too busy or read-only; a mistake in our own
+    statements stays what it is."""
+    if isinstance(error, OSError):
+        return StoreUnavailable(f"{database}: {_told(error)}")
+    if isinstance(error, asyncpg.PostgresError):
+        return _refusal(error, database)
+    if isinstance(error, asyncpg.InternalClientError) or any(text in str(error) for text in _CLOSED):
+        return StoreUnavailable(f"{database}: {error}")
+    return error
+
+
+def _refusal(error: asyncpg.PostgresError, database: str) -> Exception:
+    code = error.sqlstate or ""
+    if code.startswith(_CONSTRAINT_CLASS):
+        return _conflict(error)
+    if code in _UNAVAILABLE or code[:2] in _UNAVAILABLE_CLASSES:
+        return StoreUnavailable(f"{database}: {error} ({code})")
+    return cast("Exception", error)
+
+
+def _told(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return "it does not answer in time"
+    return error.strerror or str(error)
+
+
+def _conflict(error: asyncpg.PostgresError) -> Conflict:
+    if error.sqlstate == _FOREIGN_KEY:
+        return MissingReference("it refers to a record that does not exist")
+    if getattr(error, "constraint_name", None) == _USER_NAME:
+        return NameTaken("another user has this user name")
+    return Conflict(str(error))
+
+
+_LOW_BITS: Final = 32
+_LOCK_ATTEMPTS: Final = 500
+_LOCK_PAUSE_SECONDS: Final = 0.01
+
+
+def holders(lock: int) -> sa.Select[tuple[str]]:
+    """The transactions of others that have an advisory lock; PostgreSQL shows its number in two halves."""
+    names = ("virtualtransaction", "locktype", "granted", "pid", "database", "classid", "objid", "objsubid")
+    locks = sa.table("pg_locks", *map(sa.column, names))
+    here = sa.text("(SELECT oid FROM pg_database WHERE datname = current_database())")
+    low = (1 << _LOW_BITS) - 1
+    halves = {locks.c.classid: lock >> _LOW_BITS, locks.c.objid: lock & low, locks.c.objsubid: 1}
+    return (
+        sa.select(locks.c.virtualtransaction)
+        .where(locks.c.locktype == sa.literal_column("'advisory'"), locks.c.granted, locks.c.database == here)
+        .where(*(half == sa.literal_column(str(value)) for half, value in halves.items()))
+        .where(locks.c.pid != sa.func.pg_backend_pid())
+    )
+
+
+async def outlive(database: Database, found: Prepared) -> None:
+    """Return when every transaction that is among the `holders` now has ended; later ones do not count.
+
+    Raises StoreUnavailable after five seconds.
+    """
+    waited_for = {name for (name,) in await database.rows(found, {})}
+    for _ in range(_LOCK_ATTEMPTS):
+        if not waited_for:
+            return
+        await asyncio.sleep(_LOCK_PAUSE_SECONDS)
+        waited_for &= {name for (name,) in await database.rows(found, {})}
+    raise StoreUnavailable(
+        "a transaction has been writing to the audit table for more than five seconds: look for it in pg_stat_activity, "
+        "or try again"
+    )
+
+
+ACQUIRE_SECONDS: Final = 2.0
+"""how long a request waits for a connection before it is refused"""
+STATEMENT_SECONDS: Final = 5
+"""how long a statement may take, by the server's count"""
+_ANSWER_SECONDS: Final = 1.0
+"""how much longer an answer may take, by ours: a server that hangs counts nothing"""
+_NUL: Final = "\0"
+
+_ADDRESS: Final[sa.ColumnElement[Any]] = sa.literal_column("ctid")
+
+_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_COMMIT: Final = "COMMIT"
+_ROLLBACK: Final = "ROLLBACK"
+
+_MILLISECONDS: Final = sa.cast(
+    sa.func.floor(sa.extract("epoch", sa.func.clock_timestamp()) * sa.literal_column("1000")), sa.BigInteger
+)
+
+
+class Connection(asyncpg.Connection):  # type: ignore[misc,unused-ignore]
+    """A connection that leaves no state behind but a transaction, which the driver ends."""
+
+    def get_reset_query(self) -> str:
+        """Nothing, since nothing was said that the server would have to forget."""
+        return ""
+
+
+class PostgresDatabase:
+    """A statements.Database on PostgreSQL. Opened, used and closed in one event loop."""
+
+    def __init__(self, pool: asyncpg.Pool, place: str) -> None:
+        self.place: Final = place
+        """its address without secrets, for messages"""
+        self.now: Final[sa.ColumnElement[int]] = _MILLISECONDS
+        self.has_clock: Final = True
+        self._pool: Final = pool
+        self._dialect: Final = postgresql_dialect.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+        self._loop: Final = asyncio.get_running_loop()
+        self._open: Final[dict[asyncio.Task[Any] | None, Any]] = {}
+        self._idle: Final[list[Any]] = []
+        self._waiting = 0
+
+    def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
+        """See statements.Database. By the rows' addresses: a join would make the planner guess how many there are."""
+        addresses = chosen.with_only_columns(_ADDRESS, maintain_column_froms=True).scalar_subquery()
+        return sa.any_(sa.func.array(addresses)) == _ADDRESS
+
+    @property
+    def connections_in_use(self) -> int:
+        """Connections that a statement or a transaction has now."""
+        return int(self._pool.get_size()) - int(self._pool.get_idle_size()) - len(self._idle)
+
+    def prepare(self, statement: sa.Executable) -> Prepared:
+        """See statements.Database."""
+        return statements.prepare(statement, self._dialect)
+
+    async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
+        """See statements.Database."""
+        bound = prepared.bind(values)
+        if _unspeakable(bound):
+            return None
+        row: Row | None = await self._ask(_fetch_row, prepared.text, bound)
+        return row
+
+    async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
+        """See statements.Database."""
+        bound = prepared.bind(values)
+        if _unspeakable(bound):
+            return []
+        rows: list[Row] = await self._ask(_fetch, prepared.text, bound)
+        return rows
+
+    async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+        """See statements.Database."""
+        bound = prepared.bind(values)
+        if _unspeakable(bound):
+            raise Conflict("it contains U+0000, which PostgreSQL does not keep")
+        tag: str = await self._ask(_execute, prepared.text, bound)
+        return int(tag.rpartition(" ")[2])
+
+    async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+        """See statements.Database. PostgreSQL commits a single statement by itself, in one round trip."""
+        return await self.run(prepared, values)
+
+    def transaction(self) -> Transaction:
+        """See statements.Database."""
+        return Transaction(self)
+
+    async def begin(self) -> bool:
+        """Begin a transaction for this task; False if it has one open, which is joined.
+
+        Raises StoreUnavailable, also when every connection is in use for more than 2 s.
+        """
+        task = current_task(self._loop)
+        if task in self._open:
+            return False
+        connection = await self._acquire()
+        try:
+            await self._told(connection, _execute, _BEGIN, ())
+        except BaseException:
+            await self._drop(connection)
+            raise
+        self._open[task] = connection
+        return True
+
+    async def end(self, *, commit: bool) -> None:
+        """End this task's transaction. Raises StoreUnavailable when the commit fails."""
+        connection = self._open.pop(current_task(self._loop))
+        wanted = _COMMIT if commit else _ROLLBACK
+        try:
+            told = await self._told(connection, _execute, wanted, ())
+        except BaseException:
+            await self._drop(connection)
+            raise
+        await self._keep(connection)
+        if told != wanted:
+            raise StoreUnavailable(f"{self.place}: a statement of this transaction had failed, so nothing was written")
+
+    def check(self) -> None:
+        """Nothing that PostgreSQL tells only afterwards: a write that was answered was written."""
+
+    async def outlive_writers(self, lock: int) -> None:
+        """See statements.Database."""
+        await outlive(self, self.prepare(holders(lock)))
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        try:
+            async with asyncio.timeout(ACQUIRE_SECONDS):
+                while self._idle:
+                    await self._release(self._idle.pop())
+                await self._pool.close()
+        except TimeoutError:
+            self._pool.terminate()
+
+    async def _ask(self, question: Question, text: str, bound: Row) -> Any:  # noqa: ANN401  (row, rows or tag)
+        held = self._open.get(current_task(self._loop)) if self._open else None
+        if held is not None:
+            return await self._told(held, question, text, bound)
+        connection = await self._acquire()
+        try:
+            answer = await self._told(connection, question, text, bound)
+        except BaseException:
+            await self._release(connection)
+            raise
+        await self._keep(connection)
+        return answer
+
+    async def _told(self, connection: Any, question: Question, text: str, bound: Row) -> Any:  # noqa: ANN401
+        try:
+            return await question(connection, text, bound)
+        except DRIVER_ERRORS as error:
+            if is_stale(error):
+                await self._drop(connection)
+            raise translated(error, self.place) from error
+
+    async def _acquire(self) -> Any:  # noqa: ANN401  (the pool's proxy of a connection)
+        while self._idle:
+            connection = self._idle.pop()
+            if _is_open(connection):
+                return connection
+            await self._release(connection)
+        self._waiting += 1
+        try:
+            return await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+        except DRIVER_ERRORS as error:
+            raise translated(error, self.place) from error
+        finally:
+            self._waiting -= 1
+
+    async def _keep(self, connection: Any) -> None:  # noqa: ANN401
+        if self._waiting:
+            await self._release(connection)
+        else:
+            self._idle.append(connection)
+
+    async def _release(self, connection: Any) -> None:  # noqa: ANN401
+        """A connection that cannot be given back is closed by the pool; the answer was had before."""
+        with suppress(*DRIVER_ERRORS):
+            await self._pool.release(connection)
+
+    async def _drop(self, connection: Any) -> None:  # noqa: ANN401
+        """Close it rather than give it back; the next one is made anew."""
+        with suppress(asyncpg.InterfaceError):
+            connection.terminate()
+        await self._release(connection)
+
+
+async def open_database(
+    url: str, *, name: str, pool_size: int, seconds: int = STATEMENT_SECONDS, admit: Admission | None = None
+) -> PostgresDatabase:
+    """The database of a `postgresql://` address, with at most `pool_size` connections, which the server knows by
+    `name` and which `admit` has looked at before they are used; a statement may take `seconds`.
+
+    Raises StoreUnavailable.
+    """
+    place = address(url)
+    try:
+        pool = await asyncpg.create_pool(
+            place.dsn,
+            connection_class=Connection,
+            min_size=0,
+            max_size=pool_size,
+            max_queries=math.inf,
+            max_inactive_connection_lifetime=0,
+            statement_cache_size=place.cached_statements,
+            max_cached_statement_lifetime=0,
+            timeout=ACQUIRE_SECONDS,
+            command_timeout=seconds + _ANSWER_SECONDS,
+            init=admit,
+            server_settings={
+                "application_name": name,
+                "statement_timeout": f"{seconds}s",
+            },
+        )
+    except DRIVER_ERRORS as error:
+        raise translated(error, place.shown) from error
+    return PostgresDatabase(pool, place.shown)
+
+
+def _unspeakable(bound: Row) -> bool:
+    """PostgreSQL keeps no text with U+0000, so what asks for one finds nothing."""
+    return any(type(value) is str and _NUL in value for value in bound)
+
+
+def _is_open(connection: Any) -> bool:  # noqa: ANN401
+    """False also for one that the pool has taken back since the server ended it."""
+    try:
+        return not connection.is_closed()
+    except asyncpg.InterfaceError:
+        return False
+
+
+def _fetch_row(connection: Any, text: str, bound: Row) -> Awaitable[Any]:  # noqa: ANN401
+    answer: Awaitable[Any] = connection.fetchrow(text, *bound)
+    return answer
+
+
+def _fetch(connection: Any, text: str, bound: Row) -> Awaitable[Any]:  # noqa: ANN401
+    answer: Awaitable[Any] = connection.fetch(text, *bound)
+    return answer
+
+
+def _execute(connection: Any, text: str, bound: Row) -> Awaitable[Any]:  # noqa: ANN401
+    answer: Awaitable[Any] = connection.execute(text, *bound)
+    return answer

@@ -1,0 +1,217 @@
+"""PostgreSQL whose schema is looked at or changed, while servers use it.
+
+What changes a table waits for whoever uses it, and everybody else waits behind. So no statement waits
+for long: it gives way, lets the others through and tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import asyncpg
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from corpid.stores.sql.postgresql import DRIVER_ERRORS
+from corpid.stores.sql.postgresql_address import address, application_name
+from corpid.stores.sql.schema_errors import DatabaseBusy, DatabaseForgetful, DatabaseUnreachable, MigrationStopped
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+
+    from corpid.stores.sql.postgresql_address import Address
+
+T = TypeVar("T")
+
+_LOCK: Final = 0x436F72704944
+"""the number under which migrations of one database wait for one another: "CorpID" """
+_CONNECT_SECONDS: Final = 10
+_DURABLE: Final = {"fsync": "for this server", "synchronous_commit": "for this database or role"}
+"""what has to be on, and where it is set"""
+_LOCK_SECONDS: Final = 1
+"""how long a statement keeps others waiting behind it; servers give their requests five"""
+_LONG_LOCK_SECONDS: Final = 60
+"""the same where nobody waits behind it"""
+_ATTEMPTS: Final = 20
+_PAUSE_SECONDS: Final = 0.5
+_IN_THE_WAY: Final = frozenset({"55P03", "40P01"})
+"""a lock was not to be had, or two waited for each other"""
+_OPEN_TRANSACTIONS: Final = sa.text(
+    "SELECT string_agg(DISTINCT application_name || ' since ' || to_char(xact_start, 'HH24:MI:SS'), ', ') "
+    "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+    "AND application_name <> 'corpid migrate' AND xact_start < now() - interval '1 second'"
+)
+_SERVED: Final = sa.text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = ANY(:names)"
+)
+
+
+class _Loop:
+    """The driver needs an event loop, and the caller may be running in one: a thread of its own has another."""
+
+    def __init__(self) -> None:
+        self._runner: Final = asyncio.Runner()
+        self._thread: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="corpid-schema")
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._thread.submit(self._runner.run, work).result()
+
+    def close(self) -> None:
+        self._thread.submit(self._runner.close).result()
+        self._thread.shutdown()
+
+
+class PostgresTarget:
+    """A places.Place."""
+
+    def __init__(self, runner: _Loop, place: Address) -> None:
+        self.shown: Final = place.shown
+        self._runner: Final = runner
+        self._connect: Final = _connector(place)
+        self._engine: Final = create_async_engine(
+            "postgresql+asyncpg://", async_creator=self._connect, poolclass=sa.pool.NullPool
+        )
+
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """See places.Place."""
+        return self._runner.run(self._inside(work))
+
+    def transact(self, work: Callable[[sa.Connection], T]) -> T:
+        """See places.Place."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._runner.run(self._inside(work, lock_seconds=_LOCK_SECONDS))
+            except _LockTaken:
+                time.sleep(_PAUSE_SECONDS if attempt + 1 < _ATTEMPTS else 0)
+        raise self._busy()
+
+    def outside(self, work: Callable[[sa.Connection], T]) -> T:
+        """See places.Place."""
+        try:
+            return self._runner.run(self._autocommitted(work))
+        except _LockTaken:
+            raise self._busy() from None
+
+    @contextmanager
+    def alone(self, told: Callable[[str], None], stop: threading.Event) -> Iterator[None]:
+        """See places.Place. The lock belongs to a transaction, for a pooler in between may give the next one to
+        another connection."""
+        connection = self._runner.run(self._begun())
+        try:
+            waited = False
+            while not self._runner.run(_take(connection)):
+                if not waited:
+                    told("another process migrates this database: waiting for it")
+                waited = True
+                if stop.wait(_PAUSE_SECONDS):
+                    raise MigrationStopped("stopped before anything was changed: another process was migrating")
+            yield
+        finally:
+            self._runner.run(connection.close())
+
+    def refuse_served(self, before: Sequence[str]) -> None:
+        """See places.Place."""
+        names = [application_name(""), *map(application_name, before)]
+        running = self.read(lambda connection: connection.scalar(_SERVED, {"names": names}))
+        if running:
+            raise DatabaseBusy(
+                f"servers of a version before have the database {self.shown} open ({running} connections): replace or "
+                "stop them, then run `corpid migrate --contract` again"
+            )
+
+    def _busy(self) -> DatabaseBusy:
+        """Who has a transaction open is not always who is in the way, but it is where to look."""
+        found = self.read(lambda connection: connection.scalar(_OPEN_TRANSACTIONS))
+        return DatabaseBusy(
+            f"others have used a table of the database {self.shown} all the time, and this step gave way to them; nothing "
+            f"of it was changed. See who has a transaction open ({found or 'pg_stat_activity'}), then run `corpid migrate` again"
+        )
+
+    async def _inside(self, work: Callable[[sa.Connection], T], *, lock_seconds: int = 0) -> T:
+        with _told(self.shown, "changed" if lock_seconds else "opened"):
+            async with self._engine.begin() as connection:
+                if lock_seconds:
+                    await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{lock_seconds}s'"))
+                return await connection.run_sync(work)
+
+    async def _autocommitted(self, work: Callable[[sa.Connection], T]) -> T:
+        with _told(self.shown, "changed"):
+            async with self._engine.connect() as plain:
+                connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
+                await connection.execute(sa.text(f"SET lock_timeout = '{_LONG_LOCK_SECONDS}s'"))
+                return await connection.run_sync(work)
+
+    async def _begun(self) -> asyncpg.Connection:
+        with _told(self.shown):
+            connection = await self._connect()
+            await connection.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
+            return connection
+
+
+async def _take(connection: asyncpg.Connection) -> bool:
+    """An answer stays open at the server until the next statement, and CREATE INDEX CONCURRENTLY would wait for
+    it; one that is sent as text leaves none."""
+    taken = await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", _LOCK)
+    await connection.execute("SELECT")
+    return bool(taken)
+
+
+class _LockTaken(Exception):
+    """Others have the lock."""
+
+
+@contextmanager
+def _told(shown: str, done: str = "opened") -> Iterator[None]:
+    """What PostgreSQL refuses, in words."""
+    try:
+        yield
+    except (*DRIVER_ERRORS, sa.exc.DBAPIError, ValueError) as error:
+        if getattr(getattr(error, "orig", None), "sqlstate", None) in _IN_THE_WAY:
+            raise _LockTaken from error
+        raise DatabaseUnreachable(f"the database {shown} cannot be {done}: {_reason(error)}") from error
+
+
+@contextmanager
+def opened(url: str) -> Iterator[PostgresTarget]:
+    """The database of an address. Raises DatabaseUnreachable and DatabaseForgetful."""
+    try:
+        place = address(url)
+    except ValueError as error:
+        raise DatabaseUnreachable(f"the database's address cannot be read: {error}") from error
+    with closing(_Loop()) as runner:
+        found = PostgresTarget(runner, place)
+        found.read(lambda connection: _refuse_forgetful(connection, place.shown))
+        yield found
+
+
+def _connector(place: Address) -> Callable[[], Awaitable[asyncpg.Connection]]:
+    async def connect() -> asyncpg.Connection:
+        return await asyncpg.connect(
+            place.dsn,
+            timeout=_CONNECT_SECONDS,
+            statement_cache_size=place.cached_statements,
+            server_settings={"application_name": "corpid migrate"},
+        )
+
+    return connect
+
+
+def _refuse_forgetful(connection: sa.Connection, shown: str) -> None:
+    """A code that was spent must stay spent when the server's machine loses power."""
+    for name, where in _DURABLE.items():
+        if connection.scalar(sa.text(f"SHOW {name}")) == "off":
+            raise DatabaseForgetful(
+                f"the database {shown} may lose what it said was written, since its {name} is 'off': set it to 'on' {where}"
+            )
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "it does not answer"
+    cause = getattr(error, "orig", None) or error
+    return getattr(cause, "strerror", None) or str(cause.__cause__ or cause)

@@ -1,0 +1,105 @@
+"""Reading and writing directory records of any kind; which table they live in is data (`kinds`)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+from corpid.ports import Conflict, Delete, SignOut, Upsert
+from corpid.stores.sql.mappers import PAGE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+
+    from corpid.ports import AuditEvent, Change, R
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.mappers import Kinds
+    from corpid.stores.sql.sessions import SignOuts
+    from corpid.stores.sql.statements import Database
+
+CHANGES_AT_ONCE: Final = 200
+"""changes of one transaction: a few milliseconds"""
+_READS_AT_ONCE: Final = 200
+
+
+class SqlRecords:
+    """The part of ports.Directory that is the same for every kind of record."""
+
+    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+        self._database: Final = database
+        self._audit: Final = audit
+        self._kinds: Final = kinds
+        self._sign_outs: Final = sign_outs
+
+    async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
+        """See ports.Directory. Lets others run now and then."""
+        known = self._kinds[kind]
+        found: dict[tuple[str, ...], R] = {}
+        for number, key in enumerate(keys, start=1):
+            row = await self._database.row(known.one, dict(zip(known.keys, key, strict=True)))
+            if row is not None:
+                found[key] = known.codec.decode(row)
+            if number % _READS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return found
+
+    async def scan(self, kind: type[R]) -> AsyncIterator[R]:
+        """See ports.Directory. Page by page: what others write meanwhile may or may not be seen."""
+        known = self._kinds[kind]
+        width = len(known.codec.columns)
+        rows = await self._database.rows(known.first_page, {"limit": PAGE})
+        while rows:
+            for row in rows:
+                yield known.codec.decode(row[:width])
+            after = dict(zip(known.keys, rows[-1][width:], strict=True))
+            rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
+
+    async def write(self, changes: Sequence[Change], event: AuditEvent) -> None:
+        """See ports.Directory. Removals come first, then records in the order in which they refer to each
+        other, whatever the order of `changes`; what a removed record carried (an entity's memberships, a
+        membership's roles) goes with it.
+
+        Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record. Up to 200
+        changes are then all undone; of more, what earlier transactions wrote stays.
+        """
+        ordered = sorted(changes, key=self._order)
+        parts = [ordered[start : start + CHANGES_AT_ONCE] for start in range(0, len(ordered), CHANGES_AT_ONCE)]
+        for part in parts[:-1]:
+            started = time.monotonic()
+            async with self._database.transaction():
+                await self._write(part)
+            # SQLite has no queue for writers: whoever wants to write in between needs a gap to find.
+            await asyncio.sleep(time.monotonic() - started)
+        async with self._database.transaction():
+            await self._write(parts[-1] if parts else [])
+            await self._audit.record(event)
+
+    def _order(self, change: Change) -> tuple[int, int]:
+        if isinstance(change, SignOut):
+            return (2, 0)
+        rank = self._kinds[type(change.record)].rank
+        return (0, -rank) if isinstance(change, Delete) else (1, rank)
+
+    async def _write(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            if isinstance(change, SignOut):
+                await self._sign_out(change.user_id)
+                continue
+            try:
+                await self._apply(change)
+            except Conflict as conflict:
+                key = self._kinds[type(change.record)].key(change.record)
+                raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
+
+    async def _sign_out(self, user_id: str) -> None:
+        await self._sign_outs.hold(user_id)
+        await self._sign_outs.end_sessions(user_id)
+        await self._sign_outs.end_links(user_id)
+
+    async def _apply(self, change: Upsert | Delete) -> None:
+        kind = self._kinds[type(change.record)]
+        if isinstance(change, Upsert):
+            await self._database.run(kind.upsert, kind.codec.encode(change.record))
+        else:
+            await self._database.run(kind.delete, kind.key(change.record))

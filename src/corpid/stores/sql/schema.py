@@ -1,0 +1,242 @@
+"""The schema of a database: made and changed by Alembic migrations inside this package, checked at start.
+
+A database is a SQLite file, given as its path, or PostgreSQL, given as its address. Everything here blocks.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+from alembic.operations import Operations
+from alembic.runtime.migration import MigrationContext
+
+from corpid.stores.sql import backfills
+from corpid.stores.sql.migration_plan import (
+    CONTRACT,
+    EXPAND,
+    FILL,
+    fills_before,
+    is_enough,
+    outstanding,
+    pending,
+    scripts,
+    serves_since,
+    steps,
+)
+from corpid.stores.sql.schema_errors import (
+    ContractFirst,
+    DatabaseBusy,
+    DatabaseForgetful,
+    DatabaseUnreachable,
+    MigrationStopped,
+    SchemaError,
+    SchemaNewer,
+    SchemaOlder,
+)
+from corpid.stores.sql.sqlite_schema import LOCK_NAME, SqliteTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from corpid.stores.sql.migration_plan import Step
+    from corpid.stores.sql.migration_target import MigrationTarget
+
+__all__ = [
+    "CONTRACT", "EXPAND", "FILL", "LOCK_NAME", "ContractFirst", "DatabaseBusy", "DatabaseForgetful",
+    "DatabaseUnreachable", "MigrationStopped", "Plan", "Planned", "SchemaError", "SchemaNewer", "SchemaOlder",
+    "check", "head", "located", "migrate", "plan",
+]  # fmt: skip
+
+_SQLITE: Final = "sqlite:///"
+_SERVES_SINCE: Final = "schema_serves_since"
+"""the oldest version that may run on this schema, named by its last migration"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A migration that is to come."""
+
+    revision: str
+    title: str
+    phase: str
+    locks: str
+    concurrently: bool
+    """servers go on while it works, also where that takes long"""
+    rows: int | None
+    """how many rows a fill has to walk"""
+    seconds: int | None
+    """about how long that takes, by what was measured elsewhere"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What `corpid migrate` would do, and what it would leave to `corpid migrate --contract`."""
+
+    database: str
+    schema: str | None
+    """the last migration that was done; None for an empty database"""
+    now: tuple[Planned, ...]
+    later: tuple[Planned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Where a database stands."""
+
+    revision: str | None
+    serves_since: str | None
+
+
+def head() -> str:
+    """This version's last migration."""
+    return steps()[-1].revision
+
+
+def located(url: str) -> Path | str:
+    """The database of a setting's `sqlite:///path` or `postgresql://…`."""
+    return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else url
+
+
+def migrate(
+    database: Path | str,
+    *,
+    through: str = FILL,
+    told: Callable[[str], None] = lambda _: None,
+    stop: threading.Event | None = None,
+) -> str:
+    """Bring a database to this version's schema; a SQLite file is made (mode 0600) if need be. Its name.
+
+    `through` says how far: EXPAND what this version cannot run without, FILL also rows, CONTRACT everything, which
+    needs all servers of the version before gone. `told` gets sentences about progress; `stop`, when it is set,
+    ends a fill after its batch. Each step is one transaction, so an interrupted one leaves the schema as it was;
+    a fill goes on where it was. Processes that migrate at once wait for one another.
+
+    Raises SchemaError. docs/decisions/0009
+    """
+    every, stop = steps(), stop or threading.Event()
+    with _opened(database, create=True) as place, place.alone(told, stop):
+        standing = place.read(_standing)
+        if _is_later(standing, every, place.shown):
+            return place.shown
+        walked: set[str] = set()
+        for step in outstanding(every, standing.revision, through=through):
+            if step.phase == CONTRACT and standing.revision is not None:
+                _prepare_contract(place, every, step, walked, told, stop)
+            _carry_out(place, every, step, told, stop)
+            walked.add(step.revision)
+        return place.shown
+
+
+def check(database: Path | str) -> None:
+    """Raise SchemaOlder, SchemaNewer or another SchemaError unless this version may run on the database's schema.
+    docs/decisions/0009"""
+    every = steps()
+    with _opened(database, create=False) as place:
+        standing = place.read(_standing)
+        if not _is_later(standing, every, place.shown) and not is_enough(pending(every, standing.revision)):
+            raise SchemaOlder(
+                f"the database {place.shown} has an older schema than this CorpID needs: run `corpid migrate` "
+                "(`corpid migrate --plan` says what that will do)"
+            )
+
+
+def plan(database: Path | str) -> Plan:
+    """What there is to do; nothing is changed. Raises SchemaError. docs/decisions/0009"""
+    every = steps()
+    with _opened(database, create=False) as place:
+        standing = place.read(_standing)
+        if _is_later(standing, every, place.shown):
+            return Plan(database=place.shown, schema=standing.revision, now=(), later=())
+        lacking = pending(every, standing.revision)
+        now = outstanding(every, standing.revision, through=FILL)
+        planned = tuple(place.read(lambda connection: [_planned(connection, step) for step in lacking]))
+    return Plan(database=place.shown, schema=standing.revision, now=planned[: len(now)], later=planned[len(now) :])
+
+
+def _planned(connection: sa.Connection, step: Step) -> Planned:
+    rows = backfills.rows_left(connection, step) if step.fill else None
+    return Planned(
+        revision=step.revision,
+        title=step.title,
+        phase=step.phase,
+        locks=step.locks,
+        concurrently=step.concurrently,
+        rows=rows,
+        seconds=1 + rows // step.fill.rows_per_second if step.fill and rows is not None else None,
+    )
+
+
+def _carry_out(
+    place: MigrationTarget, every: Sequence[Step], step: Step, told: Callable[[str], None], stop: threading.Event
+) -> None:
+    """One migration, and the note that it was done."""
+    if stop.is_set():
+        raise MigrationStopped(f"stopped before the migration {step.revision}: `corpid migrate` goes on with it")
+    if step.fill is not None:
+        backfills.run(place, step, told, stop)
+    (place.outside if step.concurrently else place.transact)(lambda connection: _upgrade(connection, every, step))
+    told(f"{step.revision}: done ({step.phase}: {step.title})")
+
+
+def _upgrade(connection: sa.Connection, every: Sequence[Step], step: Step) -> None:
+    context = MigrationContext.configure(connection, opts={"transactional_ddl": True})
+    if step.upgrade is not None:
+        with Operations.context(context):
+            step.upgrade()
+    context.stamp(scripts(), step.revision)
+    if step.fill is not None:
+        backfills.forget(connection, step)
+    backfills.put(connection, _SERVES_SINCE, serves_since(every, step.revision))
+
+
+def _prepare_contract(
+    place: MigrationTarget,
+    every: Sequence[Step],
+    step: Step,
+    walked: set[str],
+    told: Callable[[str], None],
+    stop: threading.Event,
+) -> None:
+    """Servers of the version before are gone, and the rows that they wrote after a fill are filled, too."""
+    place.refuse_served([each.revision for each in every[: every.index(step)]])
+    for fill in fills_before(every, step):
+        if fill.revision not in walked:
+            backfills.run(place, fill, told, stop)
+            place.transact(partial(backfills.forget, step=fill))
+
+
+def _standing(connection: sa.Connection) -> _Standing:
+    revision = MigrationContext.configure(connection).get_current_revision()
+    since = backfills.get(connection, _SERVES_SINCE) if sa.inspect(connection).has_table("deployment") else None
+    return _Standing(revision, since)
+
+
+def _is_later(standing: _Standing, every: Sequence[Step], shown: str) -> bool:
+    """Whether a newer version has migrated the database, so that this one may still run. Raises SchemaNewer."""
+    known = {step.revision for step in every}
+    if standing.revision is None or standing.revision in known:
+        return False
+    if standing.serves_since not in known:
+        raise SchemaNewer(
+            f"the database {shown} was migrated by a newer CorpID (its schema is {standing.revision!r}), and this "
+            "version can use it no longer: run that version, or restore a backup from before the migration"
+        )
+    return True
+
+
+@contextmanager
+def _opened(database: Path | str, *, create: bool) -> Iterator[MigrationTarget]:
+    if isinstance(database, Path):
+        yield SqliteTarget(database, create=create)
+        return
+    # The driver is loaded by those who use it.
+    from corpid.stores.sql import postgresql_schema  # noqa: PLC0415
+
+    with postgresql_schema.opened(database) as place:
+        yield place

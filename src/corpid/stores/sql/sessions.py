@@ -1,0 +1,161 @@
+"""Sessions, and ending those of a person together with their links (D30, D44, D46)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from corpid.ports import Session
+from corpid.stores import milliseconds
+from corpid.stores.sql.mappers import columns, record_codec
+from corpid.stores.sql.statements import upsert
+from corpid.stores.sql.tables import credentials, links, sessions, users
+
+if TYPE_CHECKING:
+    from corpid.ports import AuditEvent
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.statements import Database, Prepared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What a person has, and nobody else can end before this transaction does."""
+
+    sessions: frozenset[str]
+    """identifiers; some may have expired"""
+    links: frozenset[str]
+    """hashes"""
+
+
+class SignOuts:
+    """One piece for all who sign a person out, each in a transaction of theirs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._unchanged: Final = database.prepare(
+            sa.select(users.c.user_id)
+            .join_from(users, credentials, credentials.c.user_id == users.c.user_id)
+            .where(_of_person(users))
+            .with_for_update(read=True, of=(users, credentials))
+        )
+        self._sessions: Final = database.prepare(_locked(sessions.c.session_id))
+        self._links: Final = database.prepare(_locked(links.c.link_hash))
+        self._end_sessions: Final = database.prepare(
+            sa.delete(sessions).where(
+                _of_person(sessions),
+                sessions.c.session_id != sa.bindparam("but_session"),
+                sessions.c.browser_id != sa.bindparam("but_browser"),
+            )
+        )
+        self._end_links: Final = database.prepare(sa.delete(links).where(_of_person(links)))
+
+    async def hold_off(self, user_id: str) -> None:
+        """Let nobody change the factors of a person, or disable them, before this transaction ends.
+
+        Whoever does so afterwards sees, and ends, the session that is written here; what was done before is read after it.
+        """
+        await self._database.rows(self._unchanged, {"user_id": user_id})
+
+    async def hold(self, user_id: str) -> Held:
+        """Lock the sessions and links of a person, after the credentials where these are touched, too."""
+        return Held(
+            sessions=await self._keys(self._sessions, user_id),
+            links=await self._keys(self._links, user_id),
+        )
+
+    async def end_sessions(self, user_id: str, *, but_session: str = "", but_browser: str = "") -> None:
+        """End the sessions of a person, which are held; but for this one, and those of this browser."""
+        values = {"user_id": user_id, "but_session": but_session, "but_browser": but_browser}
+        await self._database.run(self._end_sessions, values)
+
+    async def end_links(self, user_id: str) -> None:
+        """End the links of a person, which are held."""
+        await self._database.run(self._end_links, {"user_id": user_id})
+
+    async def _keys(self, locked: Prepared, user_id: str) -> frozenset[str]:
+        return frozenset(key for (key,) in await self._database.rows(locked, {"user_id": user_id}))
+
+
+def _locked(key: sa.Column[str]) -> sa.Select[Any]:
+    return sa.select(key).where(_of_person(key.table)).order_by(key).with_for_update()
+
+
+def _of_person(table: sa.FromClause) -> sa.ColumnElement[bool]:
+    return table.c.user_id == sa.bindparam("user_id")
+
+
+_SESSIONS: Final = record_codec(Session)
+_MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
+_SWEPT: Final = 500
+"""sessions that a sweep removes in one go"""
+
+
+class SqlSessions:
+    """A ports.Sessions."""
+
+    def __init__(self, database: Database, audit: SqlAudit, sign_outs: SignOuts) -> None:
+        self._database: Final = database
+        self._audit: Final = audit
+        self._sign_outs: Final = sign_outs
+        this = sessions.c.session_id == sa.bindparam("session_id")
+        now = database.now // _MILLISECONDS
+        # PostgreSQL asks the clock once, not for every row, and so can use the index
+        once = sa.select(now).scalar_subquery()
+        expired = (
+            sa.select(sessions).where(sessions.c.expires_at <= once).limit(_SWEPT).with_for_update(skip_locked=True)
+        )
+        self._get: Final = database.prepare(
+            sa.select(*columns(sessions, _SESSIONS)).where(this, sessions.c.expires_at > now)
+        )
+        self._of: Final = database.prepare(
+            sa.select(*columns(sessions, _SESSIONS))
+            .where(sessions.c.user_id == sa.bindparam("user_id"), sessions.c.expires_at > now)
+            .order_by(sessions.c.auth_time.desc(), sessions.c.session_id)
+        )
+        self._put: Final = database.prepare(upsert(sessions, _SESSIONS.written))
+        self._end: Final = database.prepare(sa.delete(sessions).where(this))
+        self._use: Final = database.prepare(sa.update(sessions).where(this).values(seen_at=sa.bindparam("at")))
+        self._use_for: Final = database.prepare(
+            sa.update(sessions).where(this).values(seen_at=sa.bindparam("at"), entity_id=sa.bindparam("chosen"))
+        )
+        self._sweep: Final = database.prepare(sa.delete(sessions).where(database.among(sessions, expired)))
+
+    async def get(self, session_id: str, *, now: float) -> Session | None:
+        """See ports.Sessions. Live while now < expires_at, by the engine's clock where it has one (D49)."""
+        row = await self._database.row(self._get, {"session_id": session_id, "now": milliseconds(now)})
+        return None if row is None else _SESSIONS.decode(row)
+
+    async def of(self, user_id: str, *, now: float) -> list[Session]:
+        """See ports.Sessions."""
+        rows = await self._database.rows(self._of, {"user_id": user_id, "now": milliseconds(now)})
+        return [_SESSIONS.decode(row) for row in rows]
+
+    async def put(self, session: Session) -> None:
+        """See ports.Sessions. Raises MissingReference for a user who is gone."""
+        async with self._database.transaction():
+            await self._sign_outs.hold_off(session.user_id)
+            await self._database.run(self._put, _SESSIONS.encode(session))
+
+    async def end(self, session_id: str, event: AuditEvent) -> None:
+        """See ports.Sessions."""
+        async with self._database.transaction():
+            await self._database.run(self._end, {"session_id": session_id})
+            await self._audit.record(event)
+
+    async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> None:
+        """See ports.Sessions."""
+        statement = self._use if entity_id is None else self._use_for
+        await self._database.write(statement, {"session_id": session_id, "at": at, "chosen": entity_id})
+
+    async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
+        """See ports.Sessions."""
+        async with self._database.transaction():
+            await self._sign_outs.hold(user_id)
+            await self._sign_outs.end_sessions(user_id, but_browser=but_browser)
+            await self._audit.record(event)
+
+    async def sweep(self, *, now: float) -> int:
+        """See ports.Sessions. Those that another process removes are left to it."""
+        return await self._database.write(self._sweep, {"now": milliseconds(now)})

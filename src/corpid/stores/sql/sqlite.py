@@ -1,0 +1,335 @@
+"""SQLite in the event loop, on one held connection; its errors, and its checkpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import sqlite3
+import threading
+import time
+from asyncio import current_task
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite as sqlite_dialect
+
+from corpid.ports import Conflict, MissingReference, NameTaken, StoreUnavailable
+from corpid.stores.sql import statements
+from corpid.stores.sql.statements import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from corpid.stores.sql.statements import Prepared, Row
+
+_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_PRIMARY_CODE: Final = 0xFF
+"""the lower byte of an extended result code"""
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection holds the database, so that a later try may succeed."""
+    return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _BUSY
+
+
+def translated(error: sqlite3.Error, database: str) -> Exception:
+    """The error of this house for one of sqlite3: Conflict for what a constraint refused,
+    StoreUnavailable for a file that is busy, full, unreadable or broken; a mistake in our own
+    statements stays what it is."""
+    if isinstance(error, sqlite3.IntegrityError):
+        return _conflict(error)
+    if isinstance(error, (sqlite3.ProgrammingError, sqlite3.NotSupportedError)):
+        return error
+    return StoreUnavailable(f"{database}: {error} ({getattr(error, 'sqlite_errorname', 'no code')})")
+
+
+def _conflict(error: sqlite3.IntegrityError) -> Conflict:
+    if error.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY":
+        return MissingReference("it refers to a record that does not exist")
+    if "users.user_name_key" in str(error):
+        return NameTaken("another user has this user name")
+    return Conflict(str(error))
+
+
+_PAGES: Final = 4000  # 16 MB
+_MOST_PAGES: Final = 16_000  # 64 MB
+_SECONDS: Final = 5.0
+"""how often to look when nobody nudges"""
+_BUSY_MILLISECONDS: Final = 200
+_FRAME_BYTES: Final = 4096
+
+
+class Checkpoints:
+    """Keeps the write-ahead log of a database file short.
+
+    A log of fewer than `pages` pages is left alone; one of more than `most_pages` is made to start anew.
+    """
+
+    def __init__(self, path: Path, *, pages: int = _PAGES, most_pages: int = _MOST_PAGES) -> None:
+        self._few: Final = pages
+        self._most: Final = most_pages
+        self._path: Final = path
+        self._log: Final = path.with_name(path.name + "-wal")
+        self._wanted: Final = threading.Event()
+        self._stopping = False
+        self.restarting = False
+        """true for some milliseconds, in which this process should begin no transaction"""
+        self._failure: Exception | None = None
+        self._connection: Final = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._thread: Final = threading.Thread(target=self._keep, name="corpid-checkpoints", daemon=True)
+        self._thread.start()
+
+    def nudge(self) -> None:
+        """Look at the log soon."""
+        self._wanted.set()
+
+    def check(self) -> None:
+        """Raise StoreUnavailable if the last checkpoint failed for another reason than others' work."""
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        """Write everything to the main file, empty the log, end the thread. Blocks for that long."""
+        self._stopping = True
+        self._wanted.set()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        while not self._stopping:
+            self._wanted.wait(_SECONDS)
+            self._wanted.clear()
+            if self._pages() > self._few:
+                self._try("PASSIVE")
+        self._try("TRUNCATE")
+        self._connection.close()
+
+    def _try(self, mode: str) -> None:
+        try:
+            _, pages, _ = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+            if mode == "PASSIVE" and pages > self._most:
+                self._restart()
+            self._failure = None
+        except sqlite3.Error as error:
+            self._failure = None if is_busy(error) else translated(error, str(self._path))
+
+    def _restart(self) -> None:
+        self.restarting = True
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
+        finally:
+            self.restarting = False
+
+    def _pages(self) -> int:
+        try:
+            return self._log.stat().st_size // _FRAME_BYTES
+        except OSError:
+            return 0
+
+
+BUSY_SECONDS: Final = 2.0
+"""how long a request waits for another process's write before it is refused"""
+_BUSY_TIMEOUT_MILLISECONDS: Final = 5
+"""how long one try may hold the loop"""
+_FIRST_PAUSE_SECONDS: Final = 0.001
+_LONGEST_PAUSE_SECONDS: Final = 0.02
+_FAILURE_SECONDS: Final = 10.0
+"""how long a failed write makes this process unready"""
+_CACHED_STATEMENTS: Final = 512
+_COMMITS_PER_CHECKPOINT: Final = 512
+
+_PRAGMAS: Final = (
+    f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MILLISECONDS}",
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA wal_autocheckpoint = 0",
+    "PRAGMA journal_size_limit = 67108864",
+    "PRAGMA cache_size = -32768",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+class SqliteDatabase:
+    """A statements.Database on a SQLite file in WAL mode. Opened, used and closed in one event loop."""
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+        self.now: Final[sa.ColumnElement[int]] = sa.bindparam("now", type_=sa.BigInteger)
+        self.has_clock: Final = False
+        self._dialect: Final = sqlite_dialect.dialect(paramstyle="qmark")
+        self._lock: Final = asyncio.Lock()
+        self._loop: Final = asyncio.get_running_loop()
+        self._owner: asyncio.Task[Any] | None = None
+        self._commits = 0
+        self._write_failed_at = -math.inf
+        try:
+            self._connection: Final = _connect(path)
+            self._cursor: Final = self._connection.cursor()
+            self._checkpoints: Final = Checkpoints(path)
+        except sqlite3.Error as error:
+            raise translated(error, str(path)) from error
+
+    def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
+        """See statements.Database. By primary key."""
+        keys = list(table.primary_key)
+        return sa.tuple_(*keys).in_(chosen.with_only_columns(*keys))
+
+    @property
+    def connections_in_use(self) -> int:
+        """See statements.Database."""
+        return 0
+
+    async def outlive_writers(self, lock: int) -> None:
+        """See statements.Database. There is one writer at a time."""
+
+    def prepare(self, statement: sa.Executable) -> Prepared:
+        """See statements.Database."""
+        return statements.prepare(statement, self._dialect)
+
+    async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
+        """See statements.Database."""
+        bound = prepared.bind(values)
+        cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
+        try:
+            row: Row | None = cursor.fetchone()
+        except sqlite3.Error as error:
+            raise translated(error, str(self.path)) from error
+        return row
+
+    async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
+        """See statements.Database."""
+        bound = prepared.bind(values)
+        cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
+        try:
+            return cursor.fetchall()
+        except sqlite3.Error as error:
+            raise translated(error, str(self.path)) from error
+
+    async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+        """See statements.Database."""
+        bound = prepared.bind(values)
+        cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
+        return cursor.rowcount
+
+    async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+        """See statements.Database."""
+        async with self.transaction():
+            return await self.run(prepared, values)
+
+    def transaction(self) -> Transaction:
+        """See statements.Database."""
+        return Transaction(self)
+
+    async def begin(self) -> bool:
+        """Begin a write transaction for this task; False if it has one open, which is joined.
+
+        Raises StoreUnavailable when others keep the database for more than 2 s.
+        """
+        task = current_task(self._loop)
+        if self._owner is task and task is not None:
+            return False
+        await self._acquire()
+        try:
+            while self._checkpoints.restarting:  # noqa: ASYNC110  (a thread tells, which has no asyncio.Event)
+                await asyncio.sleep(_FIRST_PAUSE_SECONDS)
+            if self._at_once("BEGIN IMMEDIATE", ()) is None:
+                await self._patiently("BEGIN IMMEDIATE", ())
+        except BaseException:
+            self._lock.release()
+            raise
+        self._owner = task
+        return True
+
+    async def end(self, *, commit: bool) -> None:
+        """End this task's transaction. Raises StoreUnavailable when the commit fails; then nothing was written."""
+        try:
+            if commit:
+                self._cursor.execute("COMMIT")
+            else:
+                self._connection.rollback()
+        except sqlite3.Error as error:
+            self._connection.rollback()
+            raise self._failed_write(error) from error
+        finally:
+            self._owner = None
+            self._lock.release()
+        self._commits += 1
+        if self._commits % _COMMITS_PER_CHECKPOINT == 0:
+            self._checkpoints.nudge()
+
+    def check(self) -> None:
+        """Raise StoreUnavailable if the last checkpoint, or a write of the last seconds, failed: a disk that is
+        full or broken. A small write may still fit where a request's does not, so the memory of one counts."""
+        self._checkpoints.check()
+        if time.monotonic() - self._write_failed_at < _FAILURE_SECONDS:
+            raise StoreUnavailable(f"{self.path}: a write has just failed")
+
+    async def close(self) -> None:
+        """Write everything to the main file and let go of it."""
+        await asyncio.to_thread(self._checkpoints.stop)
+        self._connection.close()
+
+    def _at_once(self, text: str, values: Row) -> sqlite3.Cursor | None:
+        """Execute a statement now; None where it has to wait, for a task of ours or for another process.
+
+        Hardly any has to, and whoever need not wait is spared the price of a coroutine.
+        """
+        if self._owner is not None and self._owner is not current_task(self._loop):
+            return None
+        try:
+            return self._cursor.execute(text, values)
+        except sqlite3.Error as error:
+            if self._owner is not None or not is_busy(error):
+                raise self._failed_write(error) from error
+        return None
+
+    def _failed_write(self, error: sqlite3.Error) -> Exception:
+        ours = translated(error, str(self.path))
+        if isinstance(ours, StoreUnavailable) and self._owner is not None:
+            self._write_failed_at = time.monotonic()
+        return ours
+
+    async def _after_others(self, text: str, values: Row) -> sqlite3.Cursor:
+        await self._acquire()
+        try:
+            return await self._patiently(text, values)
+        finally:
+            self._lock.release()
+
+    async def _acquire(self) -> None:
+        if not self._lock.locked():
+            await self._lock.acquire()
+            return
+        try:
+            async with asyncio.timeout(BUSY_SECONDS):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(f"{self.path}: waited {BUSY_SECONDS:g} s for another transaction") from None
+
+    async def _patiently(self, text: str, values: Row) -> sqlite3.Cursor:
+        """Another process's write is waited for without stopping the loop."""
+        pause = _FIRST_PAUSE_SECONDS * (1 + os.getpid() % 8 / 8)
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                return self._cursor.execute(text, values)
+            except sqlite3.Error as error:
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise translated(error, str(self.path)) from error
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, cached_statements=_CACHED_STATEMENTS
+    )
+    for pragma in _PRAGMAS:
+        connection.execute(pragma)
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise StoreUnavailable(f"{path}: this file system does not support SQLite's WAL mode; use a local disk")
+    return connection

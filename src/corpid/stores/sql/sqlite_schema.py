@@ -1,0 +1,111 @@
+"""A SQLite file whose schema is looked at or changed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import sqlalchemy as sa
+
+from corpid.stores.sql.schema_errors import DatabaseBusy, DatabaseUnreachable
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+T = TypeVar("T")
+
+LOCK_NAME: Final = "migrate.lock"
+_LOCK_SECONDS: Final = 60
+
+
+class SqliteTarget:
+    """A places.Place. With `create` the file is made (mode 0600) when it is first written to."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.shown: Final = str(path)
+        self._path: Final = path
+        self._create: Final = create
+
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """See places.Place."""
+        if not self._create and not self._path.exists():
+            raise DatabaseUnreachable(f"the database {self._path} does not exist: run `corpid migrate` to make it")
+        return self._inside(work, "DEFERRED")
+
+    def transact(self, work: Callable[[sa.Connection], T]) -> T:
+        """See places.Place. Takes the write lock at once."""
+        return self._inside(work, "IMMEDIATE")
+
+    outside = transact
+
+    @contextmanager
+    def alone(self, _told: Callable[[str], None], _stop: threading.Event) -> Iterator[None]:
+        """See places.Place. One migration at a time on this machine; the lock ends with its process."""
+        with _locked(self._path.with_name(LOCK_NAME), fcntl.LOCK_EX):
+            yield
+
+    def refuse_served(self, _before: Sequence[str]) -> None:
+        """See places.Place. Whoever has the database open holds a lock beside it, and does not say its version."""
+        try:
+            with _locked(self._path.with_name(f"{self._path.name}.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
+                return
+        except BlockingIOError:
+            raise DatabaseBusy(
+                f"a server or a command has the database {self._path} open: stop every one of them, then run "
+                "`corpid migrate --contract` again"
+            ) from None
+
+    def _inside(self, work: Callable[[sa.Connection], T], begin: str) -> T:
+        try:
+            if self._create:
+                _prepare_file(self._path)
+            with _engine(self._path, f"BEGIN {begin}").begin() as connection:
+                return work(connection)
+        except (OSError, sqlite3.Error, sa.exc.DBAPIError) as error:
+            reason = getattr(error, "strerror", None) or getattr(error, "orig", None) or error
+            raise DatabaseUnreachable(f"the database {self._path} cannot be opened: {reason}") from error
+
+
+def _engine(path: Path, begin: str) -> sa.Engine:
+    """The driver's own transactions would leave changes to the schema outside of them."""
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_LOCK_SECONDS)
+
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool)
+
+    @sa.event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+def _prepare_file(path: Path) -> None:
+    """WAL mode is a property of the file and cannot be changed inside a transaction."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = sqlite3.connect(path, timeout=_LOCK_SECONDS)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _locked(file: Path, kind: int) -> Iterator[None]:
+    """The lock ends with its process; the file stays. Raises BlockingIOError where `kind` says not to wait."""
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise DatabaseUnreachable(f"the data directory {file.parent} cannot be written: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,167 @@
+"""Prepared statements and transactions, and the interface through which a database executes them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+
+from corpid.ports import StoreUnavailable
+from corpid.rules.oauth.errors import OAuthError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+
+    from sqlalchemy.sql.compiler import SQLCompiler
+
+__all__ = ["Database", "Prepared", "Row", "insert", "parameters", "prepare", "upsert"]
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A statement's text for one dialect, and how named values become its positional ones."""
+
+    text: str
+    bind: Callable[[Mapping[str, Any]], Row]
+
+
+class Database(Protocol):
+    """What the adapters of this package need from a database. All raise StoreUnavailable; writes
+    raise Conflict for what a constraint refuses."""
+
+    @property
+    def now(self) -> sa.ColumnElement[int]:
+        """This moment inside a statement, epoch milliseconds: by the engine's clock, or the parameter `now`. D49."""
+        ...
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether `now` is the engine's own."""
+        ...
+
+    def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
+        """Whether a row of `table` is one of the few that `chosen` selects from it, without reading all the others."""
+        ...
+
+    @property
+    def connections_in_use(self) -> int:
+        """Connections that are busy now; 0 where there is but one."""
+        ...
+
+    async def outlive_writers(self, lock: int) -> None:
+        """Return when every transaction that has this advisory lock now has ended; at once where there is but one
+        writer, whose rows become visible in the order of their numbers."""
+        ...
+
+    def prepare(self, statement: sa.Executable) -> Prepared:
+        """Compile a statement for this database's dialect; at start, never per request."""
+        ...
+
+    async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
+        """The only row, or None; for look-ups by a unique key and for RETURNING."""
+        ...
+
+    async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
+        """Every row."""
+        ...
+
+    async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+        """Execute a statement that returns no rows; how many rows it touched."""
+        ...
+
+    async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+        """As `run`, for a statement that is a transaction by itself unless this task has one open."""
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        """Statements of this task that become true together. Joins a transaction that this task has
+        open already; commits when left normally or with an OAuthError, else rolls back."""
+        ...
+
+    def check(self) -> None:
+        """Raise StoreUnavailable if the engine is known to have failed at something it does by itself."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the database; nothing may be used afterwards."""
+        ...
+
+
+def prepare(statement: sa.Executable, dialect: sa.Dialect) -> Prepared:
+    """Compile to text with positional parameters. Constants of the statement are bound with it."""
+    compiled = cast("SQLCompiler", cast("sa.ClauseElement", statement).compile(dialect=dialect))
+    names = tuple(compiled.positiontup or ())
+    constants = {name: value for name, value in compiled.params.items() if value is not None}
+    return Prepared(text=compiled.string, bind=_binder(names, constants))
+
+
+def _binder(names: tuple[str, ...], constants: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Row]:
+    if not names:
+        return lambda _values: ()
+    if len(names) == 1:
+        (only,) = names
+        return lambda values: (values[only] if only in values else constants[only],)
+    getter = cast("Callable[[Mapping[str, Any]], Row]", itemgetter(*names))
+    return (lambda values: getter({**constants, **values})) if constants else getter
+
+
+def parameters(columns: tuple[str, ...]) -> dict[str, sa.BindParameter[Any]]:
+    """A parameter of its own name for each column."""
+    return {name: sa.bindparam(name) for name in columns}
+
+
+def upsert(table: sa.Table, columns: tuple[str, ...], kept: Mapping[str, Any] | None = None) -> sa.Executable:
+    """INSERT … ON CONFLICT on the primary key DO UPDATE, with a parameter for every column.
+
+    `kept` replaces what a column is updated to; rows that refer to this one stay as they are.
+    """
+    statement = insert(table).values(parameters(columns))
+    keys = [column.name for column in table.primary_key]
+    rest = {name: statement.excluded[name] for name in columns if name not in keys} | dict(kept or {})
+    if not rest:
+        return statement.on_conflict_do_nothing(index_elements=keys)
+    return statement.on_conflict_do_update(index_elements=keys, set_=rest)
+
+
+class Transacting(Protocol):
+    """A database whose transactions belong to the task that began them."""
+
+    async def begin(self) -> bool:
+        """Begin a transaction for this task; False if it has one open, which is joined. Raises StoreUnavailable."""
+        ...
+
+    async def end(self, *, commit: bool) -> None:
+        """End this task's transaction. Raises StoreUnavailable when it could not be."""
+        ...
+
+
+class Transaction:
+    """Ends as Database.transaction says; what was spent stays spent when a flow refuses."""
+
+    __slots__ = ("_database", "_outermost")
+
+    def __init__(self, database: Transacting) -> None:
+        self._database = database
+        self._outermost = False
+
+    async def __aenter__(self) -> None:
+        self._outermost = await self._database.begin()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._outermost:
+            return
+        if error is None or isinstance(error, OAuthError):
+            await self._database.end(commit=True)
+        else:
+            with suppress(StoreUnavailable):
+                await self._database.end(commit=False)

@@ -1,0 +1,208 @@
+"""What lives for minutes, in one table. Each verb is one statement on the primary key.
+
+Expiry is part of every statement: a row is live while now < expires_at, and `now` is the database's own
+where it has a clock (D49). A row past that may still be there; `put`, `add` and `count` write over it, `get`
+and `take` do not see it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import sqlalchemy as sa
+
+from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
+from corpid.stores.sql.statements import insert, parameters
+from corpid.stores.sql.tables import transient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from sqlalchemy.dialects.postgresql import Insert
+
+    from corpid.stores.sql.statements import Database, Row
+
+_THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
+_STRETCH: Final = 500
+"""rows that a sweep looks at in one go"""
+_START: Final = ("", b"")
+_COLUMNS: Final = tuple(column.name for column in transient.c)
+_CONTENT: Final = (transient.c.value, transient.c["count"])
+_PLACES: Final = (transient.c.kind, transient.c.key)
+_MILLISECONDS_PER_SECOND: Final = 1000
+
+
+def _values(now: sa.ColumnElement[int]) -> dict[str, sa.ColumnElement[Any]]:
+    """A row that ends `ttl` after now."""
+    return {**parameters(_COLUMNS), "expires_at": now + sa.bindparam("ttl", type_=sa.BigInteger)}
+
+
+def _put(now: sa.ColumnElement[int]) -> sa.Executable:
+    return _over(insert(transient).values(_values(now)))
+
+
+def _add(now: sa.ColumnElement[int]) -> sa.Executable:
+    statement = insert(transient).values(_values(now))
+    return _over(statement, where=transient.c.expires_at <= now).returning(sa.literal_column("1"))
+
+
+def _over(statement: Insert, where: sa.ColumnElement[bool] | None = None) -> Insert:
+    written_over = {name: statement.excluded[name] for name in ("value", "count", "expires_at")}
+    return statement.on_conflict_do_update(index_elements=_PLACES, set_=written_over, where=where)
+
+
+def _count(now: sa.ColumnElement[int]) -> sa.Executable:
+    statement = insert(transient).values(_values(now))
+    expired = transient.c.expires_at <= now
+    raised = {
+        "count": sa.case((expired, statement.excluded["count"]), else_=transient.c["count"] + sa.literal_column("1")),
+        "expires_at": sa.case((expired, statement.excluded.expires_at), else_=transient.c.expires_at),
+    }
+    return statement.on_conflict_do_update(index_elements=_PLACES, set_=raised).returning(transient.c["count"])
+
+
+_PLACE: Final = sa.tuple_(*_PLACES)
+_AFTER: Final = sa.tuple_(sa.bindparam("after_kind"), sa.bindparam("after_key")) < _PLACE
+_NEXT: Final = sa.select(*_PLACES).where(_AFTER).order_by(*_PLACES).limit(sa.bindparam("limit", type_=sa.Integer))
+"""the places of the next stretch, in order"""
+
+
+def _clear(database: Database) -> sa.Executable:
+    """What expired in the next stretch; rows that another process holds are left to the next round, so that
+    nobody waits for a sweep, nor a sweep for anybody."""
+    expired = sa.select(transient).where(database.among(transient, _NEXT), transient.c.expires_at <= database.now)
+    return sa.delete(transient).where(database.among(transient, expired.with_for_update(skip_locked=True)))
+
+
+class SqlTransientStore:
+    """A ports.TransientStore on a SQL database."""
+
+    def __init__(self, database: Database, *, reject_issued_before: Callable[[], float]) -> None:
+        self.database: Final = database
+        self._forgotten_at: Final = reject_issued_before
+        self._used_since = 0.0
+        live = sa.and_(_THIS, transient.c.expires_at > database.now)
+        self.put: Final = database.prepare(_put(database.now))
+        self.look: Final = database.prepare(sa.select(*_CONTENT).where(live))
+        self.take: Final = database.prepare(sa.delete(transient).where(live).returning(*_CONTENT))
+        self.add: Final = database.prepare(_add(database.now))
+        self.count: Final = database.prepare(_count(database.now))
+        self.written = 0
+        """rows written since the last sweep"""
+        self._stretch: Final = database.prepare(_NEXT)
+        self._clear: Final = database.prepare(_clear(database))
+        self._time: Final = database.prepare(sa.select(database.now))
+        self._swept_up_to: tuple[str, bytes] = _START
+
+    @property
+    def reject_issued_before(self) -> float:
+        """See ports.TransientStore. 0.0 for never."""
+        return max(self._used_since, self._forgotten_at())
+
+    def use_since(self, moment: float) -> None:
+        """Refuse what was issued before a moment too, epoch seconds; 0.0: nothing was, in another store."""
+        self._used_since = moment
+
+    def unit(self, now: float) -> SqlTransientUnit:
+        """See ports.TransientStore. One transaction, which a unit or a registry write of the same task joins."""
+        return SqlTransientUnit(self, milliseconds(now))
+
+    async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
+        """See ports.TransientStore. Takes no lock."""
+        row = await self.database.row(self.look, {"kind": kind, "key": key, "now": milliseconds(now)})
+        return _content(row)
+
+    async def engine_time(self) -> float | None:
+        """See ports.TransientStore. None on SQLite, which has no clock of its own."""
+        if not self.database.has_clock:
+            return None
+        row = await self.database.row(self._time, {})
+        return None if row is None else float(row[0]) / _MILLISECONDS_PER_SECOND
+
+    async def ready(self, *, now: float) -> None:
+        """See ports.TransientStore."""
+        async with self.unit(now) as unit:
+            await unit.put(READINESS, b"", b"", READINESS_SECONDS)
+
+    async def sweep(self, *, now: float) -> int:
+        """See ports.TransientStore. Walks the table at twice the pace at which it grows."""
+        stretches = 1 + 2 * self.written // _STRETCH
+        self.written = 0
+        removed = 0
+        for _ in range(stretches):
+            removed += await self._sweep(milliseconds(now))
+            if self._swept_up_to == _START:
+                break
+            await asyncio.sleep(0)
+        return removed
+
+    async def _sweep(self, now: int) -> int:
+        kind, key = self._swept_up_to
+        after = {"after_kind": kind, "after_key": key}
+        rows = await self.database.rows(self._stretch, {**after, "limit": _STRETCH})
+        if not rows:
+            self._swept_up_to = _START
+            return 0
+        last_kind, last_key = rows[-1]
+        self._swept_up_to = (last_kind, bytes(last_key)) if len(rows) == _STRETCH else _START
+        async with self.database.transaction():
+            return await self.database.run(self._clear, {**after, "limit": _STRETCH, "now": now})
+
+
+class SqlTransientUnit:
+    """A ports.TransientUnit: verbs at one moment, in one transaction."""
+
+    __slots__ = ("_database", "_now", "_store", "_transaction")
+
+    def __init__(self, store: SqlTransientStore, now: int) -> None:
+        self._store = store
+        self._database = store.database
+        self._now = now
+        self._transaction = store.database.transaction()
+
+    async def __aenter__(self) -> Self:
+        await self._transaction.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._transaction.__aexit__(kind, error, trace)
+
+    async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
+        """See ports.TransientUnit."""
+        await self._database.row(self._store.put, self._written(kind, key, value, 0, ttl))
+
+    async def get(self, kind: str, key: bytes) -> bytes | None:
+        """See ports.TransientUnit."""
+        place = {"kind": kind, "key": key, "now": self._now}
+        return _content(await self._database.row(self._store.look, place))
+
+    async def take(self, kind: str, key: bytes) -> bytes | None:
+        """See ports.TransientUnit."""
+        place = {"kind": kind, "key": key, "now": self._now}
+        return _content(await self._database.row(self._store.take, place))
+
+    async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
+        """See ports.TransientUnit."""
+        return await self._database.row(self._store.add, self._written(kind, key, value, 0, ttl)) is not None
+
+    async def count(self, kind: str, key: bytes, ttl: float) -> int:
+        """See ports.TransientUnit."""
+        row = await self._database.row(self._store.count, self._written(kind, key, b"", 1, ttl))
+        return int(row[0]) if row else 0
+
+    def _written(self, kind: str, key: bytes, value: bytes, count: int, ttl: float) -> dict[str, object]:
+        self._store.written += 1
+        return {
+            "kind": kind, "key": key, "value": value, "count": count, "now": self._now, "ttl": milliseconds(ttl),
+        }  # fmt: skip
+
+
+def _content(row: Row | None) -> bytes | None:
+    if row is None:
+        return None
+    value, count = row
+    return str(count).encode() if count else bytes(value)

@@ -1,0 +1,109 @@
+"""An epoch is a stretch in which the whole memory forgets nothing. What was written in one is not found in another.
+
+Its name says since when, epoch seconds by the engine's clock, everything that was written in it is remembered,
+and has a random part. Names are put in order by that time. Epochs that follow each other while processes look
+on are a line, and carry its name; whoever finds no epoch at all begins a line. A marker in each part says which
+epoch the part is in, and which run of an engine held it then.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from corpid.ports import StoreUnavailable
+from corpid.stores import milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.stores.valkey.link import Answer, Command, Link
+
+NONE: Final = b""
+"""before every other"""
+
+
+class Epoch:
+    """An epoch as one process sees it: who serves each part, or why it cannot be asked."""
+
+    __slots__ = ("_fenced", "_prefixes", "name", "serving")
+
+    def __init__(self, name: bytes, serving: Sequence[Link | StoreUnavailable], *, fenced: bool) -> None:
+        self.name: Final = name
+        self.serving: Final = tuple(serving)
+        self._fenced: Final = fenced
+        self._prefixes: Final = [b"%b:%b:" % (marker(part), name) for part in range(len(serving))]
+
+    def entry(self, kind: str, key: bytes) -> tuple[int, bytes]:
+        """The part of an entry, and the name that it has in the engine."""
+        part = crc32(key) % len(self.serving)
+        return part, b"%b%b:%b" % (self._prefixes[part], kind.encode(), key)
+
+    def links(self) -> set[Link]:
+        """Those of all parts. Raises StoreUnavailable if one cannot be asked."""
+        return {self._link(part) for part in range(len(self.serving))}
+
+    async def ask(self, part: int, *commands: Command) -> list[Answer]:
+        """The answers, which are valid in this epoch. Raises StoreUnavailable.
+
+        A node of a cluster is asked afterwards, in the same breath, what epoch the part is in. Names of epochs
+        never come back, so that it is still this one means that it was this one all along.
+        """
+        link = self._link(part)
+        if not self._fenced:
+            return await link.ask(*commands)
+        *answers, mark = await link.ask(*commands, ("GET", marker(part)))
+        if mark != marked(link, self.name):
+            raise StoreUnavailable(f"{link.address.name} has forgotten something, or somebody found that another has")
+        return answers
+
+    def _link(self, part: int) -> Link:
+        link = self.serving[part]
+        if isinstance(link, StoreUnavailable):
+            raise StoreUnavailable(str(link))
+        return link
+
+
+def marker(part: int) -> bytes:
+    """The engine's key of a part's marker; the braces keep all keys of a part in one slot."""
+    return b"corpid:{p%d}" % part
+
+
+def claim(part: int) -> bytes:
+    """The engine's key that says who may begin a new epoch, for a moment."""
+    return b"%b:claim" % marker(part)
+
+
+def marked(link: Link, name: bytes) -> bytes:
+    """What a marker says: this epoch, and the run of the engine that the link leads to."""
+    return b"%b:%b" % (link.engine.run_id.encode(), name)
+
+
+def read(link: Link, mark: bytes | None) -> bytes:
+    """The epoch's name in a marker; NONE if it was not made in this run of the engine."""
+    run, _, name = (mark or NONE).partition(b":")
+    return name if run == link.engine.run_id.encode() else NONE
+
+
+def begun(since: float, *, after: bytes) -> bytes:
+    """The name of a new epoch that remembers everything since then, epoch seconds, and comes after another, in its
+    line; after NONE it begins a line."""
+    first = max(milliseconds(since), round(remembers_since(after) * 1000) + 1)
+    names = [secrets.token_hex(6).encode(), *([line(after)] if after else [])]
+    return b"-".join([b"%013d" % first, *names])
+
+
+def line(name: bytes) -> bytes:
+    """The line that an epoch is in; its first one has no name beside it."""
+    return name.rpartition(b"-")[2]
+
+
+def begins_line(name: bytes) -> bool:
+    """Whether nothing of its line came before it."""
+    return name.count(b"-") == 1
+
+
+def remembers_since(name: bytes) -> float:
+    """Epoch seconds by the engine's clock; 0 for NONE."""
+    return int(name.partition(b"-")[0] or 0) / 1000

@@ -1,0 +1,99 @@
+"""A look at Redis or Valkey for whoever operates it. Nothing is changed."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from corpid.ports import StoreUnavailable
+from corpid.stores.valkey.addresses import ANSWER_SECONDS, addresses
+from corpid.stores.valkey.link import connect
+from corpid.stores.valkey.nodes import primaries
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from corpid.stores.valkey.addresses import Address
+    from corpid.stores.valkey.link import Link
+
+T = TypeVar("T")
+
+
+class ExaminedValkey(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of an engine that can be used. Sizes in bytes."""
+
+    place: str
+    engine: str
+    """Redis or Valkey, as it says itself"""
+    version: str
+    used: int
+    most: int
+    """maxmemory; 0: whatever the machine has"""
+    appends: bool
+    """appendonly is on"""
+    saves: str
+    """the setting save; empty: no snapshots, or not told to this user"""
+    last_save_failed: bool
+
+
+async def examine(url: str) -> list[ExaminedValkey | StoreUnavailable]:
+    """Look at the engine that `transient_url` names, or at every primary of its cluster: each, or why it cannot be used.
+
+    Raises StoreUnavailable where no address of the setting answers.
+    """
+    refusals = []
+    for address in addresses(url):
+        nodes = await _within(address, _nodes(address))
+        if not isinstance(nodes, StoreUnavailable):
+            return await asyncio.gather(*(_within(node, _examined(node)) for node in nodes))
+        refusals.append(str(nodes))
+    raise StoreUnavailable("; ".join(refusals))
+
+
+async def _within(address: Address, look: Awaitable[T]) -> T | StoreUnavailable:
+    try:
+        async with asyncio.timeout(2 * ANSWER_SECONDS):
+            return await look
+    except StoreUnavailable as error:
+        return error
+    except TimeoutError:
+        return StoreUnavailable(f"{address.name} did not answer within {2 * ANSWER_SECONDS:g} seconds")
+
+
+async def _nodes(address: Address) -> list[Address]:
+    """The primaries of its cluster, as this node knows them; itself where there is none."""
+    link = await connect(address)
+    try:
+        return (link.engine.clustered and await primaries(link)) or [address]
+    finally:
+        await link.close()
+
+
+async def _examined(address: Address) -> ExaminedValkey:
+    link = await connect(address)
+    try:
+        saves = await _saves(link)
+    finally:
+        await link.close()
+    said = link.engine.said
+    return ExaminedValkey(
+        place=address.place,
+        engine="Valkey" if "valkey_version" in said else "Redis",
+        version=said.get("valkey_version") or said.get("redis_version", ""),
+        used=int(said.get("used_memory", 0)),
+        most=int(said.get("maxmemory", 0)),
+        appends=said.get("aof_enabled") == "1",
+        saves=saves,
+        last_save_failed=said.get("rdb_last_bgsave_status", "ok") != "ok",
+    )
+
+
+async def _saves(link: Link) -> str:
+    """A user who may not read the configuration is told nothing, which is no fault."""
+    with suppress(StoreUnavailable):
+        [answer] = await link.ask(("CONFIG", "GET", "save"))
+        return str(answer[1].decode()) if len(answer) > 1 else ""
+    return ""

@@ -1,0 +1,219 @@
+"""Which epoch all parts of the memory are in, on one node or in a cluster.
+
+An engine may come back without what it knew (no persistence), with what it knew a while ago (a snapshot,
+in which a spent code is unspent), or as another node; in a cluster each part may do so for itself, and may
+move to another node. Three rules make all of them harmless (DESIGN "What each engine promises"):
+
+- Whoever finds a marker that the present run of its engine did not make begins a new epoch for all parts,
+  since flows rely on entries that lie in different parts. Nothing of an earlier epoch is found, so nothing
+  of it is spent, and what was issued before it is refused.
+- Only who began an epoch marks parts with it, each part once. So a marker never comes to say again what it
+  said before, and an answer that comes with the marker belongs to its epoch (epochs.Epoch.ask).
+- Everybody reads all markers when connecting and every second after, and follows the newest epoch.
+
+Whoever asks while nothing is linked, and finds itself in another epoch then, is refused once: it may have
+looked at `forgotten_at` before that epoch was known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from corpid.ports import StoreUnavailable
+from corpid.stores import milliseconds
+from corpid.stores.valkey import epochs
+from corpid.stores.valkey.addresses import ANSWER_SECONDS
+from corpid.stores.valkey.epochs import Epoch
+from corpid.stores.valkey.nodes import PAUSE_SECONDS
+from corpid.stores.valkey.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.ports import Clock
+    from corpid.stores.valkey.addresses import Address
+    from corpid.stores.valkey.link import Link
+
+_LOOK_SECONDS: Final = 1.0
+"""between two looks at a node"""
+_NEW_SECONDS: Final = 1.0
+"""for which an epoch may be on its way to all parts, and nobody begins another"""
+_EVERYWHERE_SECONDS: Final = max(_LOOK_SECONDS, _NEW_SECONDS) + ANSWER_SECONDS
+"""after which nobody writes in an earlier epoch any more, and no part gets a mark; an epoch remembers from then on"""
+_FIRST: Final = 0
+"""the part in which a line begins, so that of many that start at once one begins it"""
+_UNSERVED: Final = "The cluster has slots that no node serves: `redis-cli --cluster check` says more"
+
+
+class Keyspace:
+    """The epoch that this process is in, and who serves each part of it."""
+
+    def __init__(self, seeds: Sequence[Address], clock: Clock) -> None:
+        self.remembers_since = 0.0
+        """epoch seconds by the engine's clock; the latest of all epochs that were seen"""
+        self.changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._clock: Final = clock
+        self._topology: Final = Topology(seeds, self)
+        self._live: Final[dict[str, Link]] = {}
+        self._ahead: Final[dict[str, float]] = {}
+        self._serving: list[Link | StoreUnavailable] = []
+        self._marked: set[int] | None = None
+        """the parts that this process has marked with the present epoch; None if another one began it"""
+        self._entered_at = 0.0
+        self._epoch = Epoch(epochs.NONE, (), fenced=False)
+
+    @property
+    def epoch_name(self) -> bytes:
+        """That of the present epoch."""
+        return self._epoch.name
+
+    @property
+    def ahead(self) -> float:
+        """Seconds by which this process's clock is ahead of the engine's, at most; 0 if it is behind."""
+        return max(0.0, *self._ahead.values()) if self._ahead else 0.0
+
+    @property
+    def look_seconds(self) -> float:
+        """See nodes.Watcher."""
+        return PAUSE_SECONDS if self._missing() else _LOOK_SECONDS
+
+    async def start(self) -> None:
+        """Link every node. Raises StoreUnavailable with a sentence for the operator."""
+        self._topology.begin()
+        outcomes = await self._topology.settled()
+        if not self._live:
+            raise next(outcome for outcome in outcomes if outcome is not None)
+        try:
+            async with asyncio.timeout(2 * ANSWER_SECONDS):
+                await self._complete()
+        except TimeoutError:
+            raise self._missing()[0] from None
+
+    async def epoch(self) -> Epoch:
+        """The epoch to use now. Raises StoreUnavailable: no engine answers, or it is another epoch than before."""
+        if self._live:
+            return self._epoch
+        before = self._epoch.name
+        for outcome in await self._topology.settled():
+            if outcome is not None:
+                raise outcome
+        if self._epoch.name != before:
+            raise StoreUnavailable("The engine has started anew, or another node took its place")
+        return self._epoch
+
+    async def engine_time(self) -> float:
+        """Epoch seconds by the clock that is farthest from this process's, of all nodes (D49). Raises StoreUnavailable."""
+        epoch = await self.epoch()
+        told = await asyncio.gather(*(link.time() for link in epoch.links()))
+        return max(told, key=lambda moment: abs(self._clock() - moment))
+
+    async def write_everywhere(self, name: bytes, seconds: float) -> None:
+        """Write an empty entry of this name on every node, for so long. Raises StoreUnavailable for one that refuses."""
+        epoch = await self.epoch()
+        epoch.links()
+        parts = {link: part for part, link in enumerate(epoch.serving)}
+        writes = (
+            epoch.ask(part, ("SET", b"%b:%b" % (epochs.marker(part), name), b"", "PX", milliseconds(seconds)))
+            for part in parts.values()
+        )
+        await asyncio.gather(*writes)
+
+    async def close(self) -> None:
+        """Let go of the engine."""
+        await self._topology.close()
+
+    async def examine(self, link: Link) -> None:
+        """See nodes.Watcher."""
+        self._topology.recognise(link)
+        self._serving = self._serving or [StoreUnavailable(_UNSERVED)] * self._topology.parts
+        name = link.address.name
+        now = await link.time()
+        self._ahead[name] = max(0.0, self._clock() - now)
+        for part, owner in (await self._topology.learn(link)).items():
+            self._serving[part] = StoreUnavailable(f"{owner} has just got a slot" if owner else _UNSERVED)
+        await self._look(link, now)
+        if not link.ended.done():
+            self._live[name] = link
+        self._show()
+
+    def lost(self, address: Address, reason: StoreUnavailable) -> None:
+        """See nodes.Watcher."""
+        self._live.pop(address.name, None)
+        self._ahead.pop(address.name, None)
+        self._topology.forget(address)
+        for part in self._topology.served_by(address):
+            self._serving[part] = reason
+        self._show()
+
+    async def _look(self, link: Link, now: float) -> None:
+        marks = await self._marks(link, self._topology.served_by(link.address))
+        newest = max((epochs.read(link, mark) for mark in marks.values()), default=epochs.NONE)
+        if newest > self._epoch.name:
+            self._enter(newest, began=False)
+        for part in marks:
+            is_here = marks[part] == epochs.marked(link, self._epoch.name)
+            self._serving[part] = link if is_here else StoreUnavailable(f"{link.address.name} has forgotten something")
+        doubtful = [part for part in marks if marks[part] != epochs.marked(link, self._epoch.name)]
+        if doubtful and await self._may_mark(link, doubtful, now):
+            await self._mark(link, [part for part in marks if self._serving[part] is not link])
+
+    async def _marks(self, link: Link, parts: Sequence[int]) -> dict[int, bytes | None]:
+        told = await link.ask_each(("GET", epochs.marker(part)) for part in parts)
+        marks: dict[int, bytes | None] = {}
+        for part, mark in zip(parts, told, strict=True):
+            if isinstance(mark, StoreUnavailable):
+                self._serving[part] = mark
+                continue
+            marks[part] = mark
+        return marks
+
+    async def _may_mark(self, link: Link, parts: Sequence[int], now: float) -> bool:
+        """Whether the present epoch is this process's and new to the parts; it begins another one if need be."""
+        is_new = self._epoch.name and asyncio.get_running_loop().time() - self._entered_at < _NEW_SECONDS
+        if is_new and self._marked is None:
+            return False
+        if is_new and self._marked is not None and self._marked.isdisjoint(parts):
+            return True
+        before = self._epoch.name
+        if not before and _FIRST not in parts:
+            return False
+        claim = ("SET", epochs.claim(parts[0]), b"", "NX", "PX", milliseconds(_NEW_SECONDS))
+        [won] = await link.ask_each([claim])
+        if won != b"OK" or self._epoch.name != before:
+            return False
+        self._enter(epochs.begun(now + _EVERYWHERE_SECONDS, after=before), began=True)
+        return True
+
+    async def _mark(self, link: Link, parts: Sequence[int]) -> None:
+        name, marked = self._epoch.name, self._marked
+        if marked is None:
+            return
+        fresh = [part for part in parts if part not in marked]
+        marked.update(fresh)
+        mark = epochs.marked(link, name)
+        answers = await link.ask_each(("SET", epochs.marker(part), mark) for part in fresh)
+        for part, answer in zip(fresh, answers, strict=True):
+            if self._epoch.name == name:
+                self._serving[part] = answer if isinstance(answer, StoreUnavailable) else link
+
+    def _enter(self, name: bytes, *, began: bool) -> None:
+        self._marked = set() if began else None
+        self._entered_at = asyncio.get_running_loop().time()
+        self.remembers_since = max(self.remembers_since, epochs.remembers_since(name))
+        self._serving = [StoreUnavailable("The engine has forgotten something: try again")] * len(self._serving)
+        self._epoch = Epoch(name, self._serving, fenced=self._topology.clustered)
+        self.changed.set_result(None)
+        self.changed = asyncio.get_running_loop().create_future()
+
+    def _show(self) -> None:
+        if self._epoch.serving != tuple(self._serving):
+            self._epoch = Epoch(self._epoch.name, self._serving, fenced=self._topology.clustered)
+
+    def _missing(self) -> list[StoreUnavailable]:
+        return [link for link in self._serving if isinstance(link, StoreUnavailable)]
+
+    async def _complete(self) -> None:
+        while self._missing():
+            await self._topology.owners_settled()
+            await asyncio.sleep(0.02)

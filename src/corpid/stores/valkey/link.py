@@ -1,0 +1,194 @@
+"""One connection to one run of Redis or Valkey, shared by all requests of a process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from redis.exceptions import AuthenticationError, NoPermissionError, ReadOnlyError, RedisError, ResponseError
+
+from corpid.ports import StoreUnavailable
+from corpid.stores.valkey.addresses import ANSWER_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from redis.asyncio.connection import AbstractConnection
+
+    from corpid.stores.valkey.addresses import Address
+
+_OLDEST: Final = 7
+"""the version of Redis that brought PEXPIRE NX and SET NX GET; Valkey says 7.2.4 here, whatever its own"""
+_NO_EVICTION: Final = "noeviction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """One run of an engine, which CorpID can use."""
+
+    run_id: str
+    """differs after every start, and after a replica was promoted"""
+    clustered: bool
+    """it is a node of a cluster, and holds the slots that the cluster gave it"""
+    said: Mapping[str, str]
+    """everything in its answer to INFO"""
+
+
+def usable(answer: bytes) -> Engine:
+    """The engine of an answer to INFO. Raises StoreUnavailable with what to change, LookupError and ValueError."""
+    lines = answer.decode("utf-8", errors="replace").splitlines()
+    said = dict(line.split(":", 1) for line in lines if ":" in line)
+    version = said.get("redis_version", "0")
+    if int(version.partition(".")[0]) < _OLDEST:
+        raise StoreUnavailable(f"is version {version}, and CorpID needs {_OLDEST}.0 or later")
+    clustered = said.get("cluster_enabled") == "1"
+    if said.get("role") != "master" and not clustered:
+        raise StoreUnavailable("is a replica: transient_url must name the primary")
+    policy = said.get("maxmemory_policy", _NO_EVICTION)
+    if policy != _NO_EVICTION:
+        raise StoreUnavailable(
+            f"may forget what was spent before its time: set maxmemory-policy to {_NO_EVICTION} (it is {policy})"
+        )
+    return Engine(run_id=said["run_id"], clustered=clustered, said=said)
+
+
+Command: TypeAlias = "tuple[str | bytes | int, ...]"
+Answer: TypeAlias = Any  # bytes, a number, a list of them, or None
+
+_WAITING_MOST: Final = 10_000
+"""commands without an answer; more are refused at once"""
+_PERMISSIONS: Final = "+@read +@write -@dangerous +info +time, and +cluster|slots on a cluster"
+
+
+class Link:
+    """An open connection, and the engine at its other end."""
+
+    def __init__(self, connection: AbstractConnection, address: Address, engine: Engine) -> None:
+        self.engine: Final = engine
+        self.address: Final = address
+        self.ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
+        self._connection: Final = connection
+        self._name: Final = address.name
+        self._reason = ""
+        self._waiting: Final[deque[asyncio.Future[Answer]]] = deque()
+        self._reader: Final = asyncio.create_task(self._read())
+
+    async def ask(self, *commands: Command) -> list[Answer]:
+        """Send commands together and wait for all answers; what the engine refuses raises StoreUnavailable."""
+        self._check()
+        loop = asyncio.get_running_loop()
+        answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in commands]
+        self._waiting.extend(answers)
+        try:
+            # up to its first wait, which comes after writing, nobody else runs: the order is that of `_waiting`
+            await self._connection.send_packed_command(self._connection.pack_commands(commands), check_health=False)
+        except (RedisError, OSError) as error:
+            self.end(str(error))
+        return [await answer for answer in answers]
+
+    async def ask_each(self, commands: Iterable[Command]) -> list[Answer | StoreUnavailable]:
+        """Send commands one by one; for what the engine refuses there is the error in the place of its answer."""
+        return [_content(answer) for answer in await asyncio.gather(*map(self.ask, commands), return_exceptions=True)]
+
+    async def time(self) -> float:
+        """Epoch seconds by the engine's clock (D49). Raises StoreUnavailable."""
+        [(seconds, microseconds)] = await self.ask(("TIME",))
+        return int(seconds) + int(microseconds) / 1_000_000
+
+    def end(self, reason: str) -> None:
+        """Fail whatever waits for an answer, and everything from now on."""
+        if self.ended.done():
+            return
+        self._reason = reason
+        self.ended.set_result(None)
+        for answer in self._waiting:
+            self._settle(answer, ConnectionError(reason))
+        self._waiting.clear()
+
+    async def close(self) -> None:
+        """Let go of the connection, in order if it still works."""
+        works = not self.ended.done()
+        self.end("closed")
+        self._reader.cancel()
+        try:
+            await asyncio.gather(self._reader, return_exceptions=True)
+        finally:
+            with suppress(RedisError):
+                await self._connection.disconnect(nowait=not works)
+
+    def _check(self) -> None:
+        if self.ended.done():
+            raise StoreUnavailable(f"{self._name}: {self._reason}")
+        if len(self._waiting) > _WAITING_MOST:
+            raise StoreUnavailable(f"{self._name}: {len(self._waiting)} commands wait for their answers already")
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                answer = await self._next()
+                self._settle(self._waiting.popleft(), answer)
+                if isinstance(answer, ReadOnlyError):
+                    self.end("it has become a replica of another")
+        except (RedisError, OSError) as error:
+            self.end(str(error))
+        finally:
+            self.end("the connection was closed")
+
+    async def _next(self) -> Answer:
+        try:
+            return await self._connection.read_response()
+        except ResponseError as error:
+            return error
+
+    def _settle(self, waiting: asyncio.Future[Answer], answer: Answer) -> None:
+        if waiting.done():
+            return
+        if not isinstance(answer, Exception):
+            waiting.set_result(answer)
+            return
+        waiting.set_exception(StoreUnavailable(f"{self._name}: {answer}"))
+        waiting.exception()  # whoever waits may have been given up
+
+
+def _content(answers: list[Answer] | BaseException) -> Answer | StoreUnavailable:
+    if isinstance(answers, StoreUnavailable):
+        return answers
+    if isinstance(answers, BaseException):
+        raise answers
+    return answers[0]
+
+
+async def connect(address: Address) -> Link:
+    """Open a link and look who is there. Raises StoreUnavailable with a sentence for the operator."""
+    connection = address.connection()
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            found = await _greet(connection)
+    except (StoreUnavailable, RedisError, OSError, LookupError, ValueError) as error:
+        sentence = next(sentence for kind, sentence in _SENTENCES if isinstance(error, kind))
+        raise StoreUnavailable(f"{address.name} {sentence.format(error=error)}") from None
+    return Link(connection, address, found)
+
+
+async def _greet(connection: AbstractConnection) -> Engine:
+    try:
+        await connection.connect()  # type: ignore[no-untyped-call]
+        await connection.send_command("INFO", check_health=False)
+        return usable(await connection.read_response())
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
+
+
+_SENTENCES: Final[Sequence[tuple[type[BaseException], str]]] = (
+    (StoreUnavailable, "{error}"),
+    (AuthenticationError, "refuses the user or password of transient_url: {error}"),
+    (NoPermissionError, f"does not let this user do what CorpID needs ({_PERMISSIONS}): {{error}}"),
+    (TimeoutError, f"did not answer within {ANSWER_SECONDS:g} seconds"),
+    (RedisError, "cannot be reached; is it running, and does transient_url name it? {error}"),
+    (OSError, "cannot be reached; is it running, and does transient_url name it? {error}"),
+    (Exception, "gives answers that are not those of Redis or Valkey: {error}"),
+)

@@ -1,0 +1,169 @@
+"""What lives for minutes, on Redis or Valkey: one node, a primary with replicas behind one address, or a cluster.
+
+Each verb is one command on one key. The engine's clock decides expiry (D49), so the `now` that comes in
+decides nothing here, and there is nothing to sweep. What was written is there for all at once: other
+requests see the verbs of a unit before it ends, and after a fault (an error that is no OAuthError) what
+was spent stays spent; only a `put` not yet sent is dropped. A flow that broke there leaves a client with a
+spent code, proof or assertion, of which it makes new ones; it never leaves something spendable twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Self
+
+from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.rules.oauth.errors import OAuthError
+from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
+from corpid.stores.valkey import epochs
+from corpid.stores.valkey.addresses import addresses
+from corpid.stores.valkey.keyspace import Keyspace
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from corpid.ports import Clock
+    from corpid.stores.valkey.epochs import Epoch
+    from corpid.stores.valkey.link import Answer, Command
+
+
+class ValkeyTransientStore:
+    """A ports.TransientStore on Redis or Valkey."""
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        self.keyspace: Final = keyspace
+        self._used_since = 0.0
+        self._whole: bytes | None = None
+        """the epoch in which everything is that this deployment ever spent"""
+
+    @property
+    def line(self) -> str:
+        """The name of this memory: another one after it was lost while no process looked on."""
+        return epochs.line(self.keyspace.epoch_name).decode()
+
+    def use_since(self, line: str, moment: float) -> None:
+        """Refuse what was issued before a moment, epoch seconds; 0.0: nothing was, before that line began."""
+        name = self.keyspace.epoch_name
+        is_first = epochs.begins_line(name) and epochs.line(name) == line.encode()
+        self._used_since = moment
+        self._whole = name if is_first and moment == 0.0 else None
+
+    @property
+    def reject_issued_before(self) -> float:
+        """See ports.TransientStore. With a margin, for nodes write their own time into what they issue."""
+        keyspace = self.keyspace
+        if keyspace.epoch_name == self._whole:
+            return 0.0
+        return max(self._used_since, keyspace.remembers_since + max(keyspace.ahead, CLOCKS_APART_SECONDS))
+
+    def unit(self, now: float) -> ValkeyTransientUnit:  # noqa: ARG002 - the engine's clock decides (D49)
+        """See ports.TransientStore. All its verbs belong to one epoch; it joins no other unit."""
+        return ValkeyTransientUnit(self.keyspace)
+
+    async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:  # noqa: ARG002 - as in `unit`
+        """See ports.TransientStore."""
+        epoch = await self.keyspace.epoch()
+        part, name = epoch.entry(kind, key)
+        [value] = await epoch.ask(part, ("GET", name))
+        return _content(value)
+
+    async def engine_time(self) -> float:
+        """See ports.TransientStore. Every node has to answer."""
+        return await self.keyspace.engine_time()
+
+    async def ready(self, *, now: float) -> None:  # noqa: ARG002 - as in `unit`
+        """See ports.TransientStore. An engine at its `maxmemory` can still be read (Redis, `noeviction`)."""
+        await self.keyspace.write_everywhere(READINESS.encode(), READINESS_SECONDS)
+
+    async def sweep(self, *, now: float) -> int:  # noqa: ARG002 - as in `unit`
+        """See ports.TransientStore. The engine removes what expired."""
+        return 0
+
+    async def close(self) -> None:
+        """Let go of the engine. Nothing may be used afterwards."""
+        await self.keyspace.close()
+
+
+class ValkeyTransientUnit:
+    """A ports.TransientUnit. A `put` travels with the next verb, or with the end of the unit."""
+
+    __slots__ = ("_epoch", "_keyspace", "_unsent")
+
+    _epoch: Epoch
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
+        self._unsent: dict[int, list[Command]] = {}
+
+    async def __aenter__(self) -> Self:
+        self._epoch = await self._keyspace.epoch()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._unsent and (error is None or isinstance(error, OAuthError)):
+            await self._send()
+
+    async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
+        """See ports.TransientUnit."""
+        part, name = self._epoch.entry(kind, key)
+        self._unsent.setdefault(part, []).append(("SET", name, value, "PX", _lifetime(ttl)))
+
+    async def get(self, kind: str, key: bytes) -> bytes | None:
+        """See ports.TransientUnit."""
+        part, name = self._epoch.entry(kind, key)
+        return _content((await self._ask(part, ("GET", name)))[-1])
+
+    async def take(self, kind: str, key: bytes) -> bytes | None:
+        """See ports.TransientUnit."""
+        part, name = self._epoch.entry(kind, key)
+        return _content((await self._ask(part, ("GETDEL", name)))[-1])
+
+    async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
+        """See ports.TransientUnit."""
+        part, name = self._epoch.entry(kind, key)
+        return (await self._ask(part, ("SET", name, value, "PX", _lifetime(ttl), "NX")))[-1] is not None
+
+    async def count(self, kind: str, key: bytes, ttl: float) -> int:
+        """See ports.TransientUnit. A lifetime that got lost on the way is set by the next raise."""
+        part, name = self._epoch.entry(kind, key)
+        return int((await self._ask(part, ("INCR", name), ("PEXPIRE", name, _lifetime(ttl), "NX")))[-2])
+
+    async def _ask(self, part: int, *commands: Command) -> list[Answer]:
+        if not self._unsent:
+            return await self._epoch.ask(part, *commands)
+        self._unsent.setdefault(part, []).extend(commands)
+        return (await self._send())[part]
+
+    async def _send(self) -> dict[int, list[Answer]]:
+        unsent, self._unsent = self._unsent, {}
+        answers = await asyncio.gather(*(self._epoch.ask(part, *commands) for part, commands in unsent.items()))
+        return dict(zip(unsent, answers, strict=True))
+
+
+def _content(answer: Answer) -> bytes | None:
+    return None if answer is None else bytes(answer)
+
+
+def _lifetime(ttl: float) -> int:
+    return max(1, milliseconds(ttl))
+
+
+async def open_valkey(url: str, *, clock: Clock) -> ValkeyTransientStore:
+    """Connect to redis:// or valkey://, with TLS rediss:// or valkeys://, or unix://, in the event loop that will use it; each process for itself.
+
+    The engine must be a primary of version 7 or later (any Valkey) that evicts nothing, or nodes of a cluster, of
+    which any one leads to all others; HOST:PORT,HOST:PORT names several. Until `use_since` is called, what was
+    issued before the memory began is refused.
+
+    Raises StoreUnavailable with a sentence for the operator, without the password.
+    DESIGN "What each engine promises", D49.
+    """
+    keyspace = Keyspace(addresses(url), clock)
+    try:
+        await keyspace.start()
+    except BaseException:
+        await keyspace.close()
+        raise
+    return ValkeyTransientStore(keyspace)

@@ -1,0 +1,38 @@
+"""How an authenticator app is given its key: as a link, as a picture, or typed (D45)."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING, Final
+
+import segno
+from starlette.responses import Response
+
+from corpid.rules.authentication import totp
+from corpid.web.pages.responses import NO_STORE
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.records import User
+    from corpid.web.context import WebContext
+
+_GROUP: Final = 4
+_QUIET_ZONE: Final = 4
+"""modules around a QR code (ISO/IEC 18004)"""
+
+
+def link(context: WebContext, user: User, secret: str) -> str:
+    """The address (otpauth) that opens an app, which the QR code says, too (D45)."""
+    return totp.otpauth_uri(secret, account=user.user_name, issuer=context.provider.policy.name)
+
+
+def grouped(secret: str) -> str:
+    """A key (base32) as somebody types it."""
+    return " ".join(secret[start : start + _GROUP] for start in range(0, len(secret), _GROUP))
+
+
+def picture(text: str) -> Response:
+    """A QR code, drawn here (ISO/IEC 18004)."""
+    drawn = BytesIO()
+    code = segno.make_qr(text)
+    code.save(drawn, kind="svg", border=_QUIET_ZONE, dark="#000", light="#fff", xmldecl=False, omitsize=True)
+    return Response(drawn.getvalue(), 200, NO_STORE, "image/svg+xml")

@@ -1,0 +1,151 @@
+"""Enrolment in a browser: one page for each step after the link, and the QR code (D34, D46).
+
+A POST that claims its step moves on with 303; who comes too late is sent to the page that is current (D15).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.account import email_step, enrolments, reauthenticate, set_factor
+from corpid.flows.account.enrolment_steps import Step
+from corpid.flows.account.enrolments import NotHere, OpenElsewhere, Stopped
+from corpid.flows.authentication import browsers
+from corpid.flows.authentication.interactions import StaleStep
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.throttle import Throttled
+from corpid.rules.oauth import parameters
+from corpid.web.account import app_key, enrolment_pages
+from corpid.web.http.requests import caller, cookie, form_bytes
+from corpid.web.pages.responses import page_response, require_own_form, see_other, throttled
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
+    from corpid.flows.caller import Caller
+    from corpid.flows.provider import Provider
+    from corpid.texts import Phrase
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError
+
+    Submit = Callable[..., Awaitable[Enrolment]]
+
+FIELDS: Final = frozenset({"form_token", "step", "user_name", "password", "code", "passkey", "kept", "decision"})
+_PICTURE: Final = "qr.svg"
+_FINISH: Final = "finish"
+_EXTEND: Final = "extend"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Action:
+    """What a form submits."""
+
+    submit: Submit | None
+    """None: every step is done, and what they brought is to be written"""
+    takes: str = ""
+    """the form's field, and the keyword for its value; empty: there is nothing to fill in"""
+    beside: str | None = None
+    """the field that errors stand beside, empty for the page as a whole; None: the one that it takes"""
+
+    async def submitted(
+        self, provider: Provider, who: Caller, visit: EnrolmentVisit, form: Mapping[str, str]
+    ) -> Enrolment:
+        if self.submit is None:
+            return visit.enrolment
+        given = {self.takes: form.get(self.takes, "")} if self.takes else {}
+        return await self.submit(provider, who, visit, **given)
+
+    def wrong(self, sentence: Phrase) -> FieldError:
+        return self.takes if self.beside is None else self.beside, sentence
+
+
+ACTIONS: Final[Mapping[tuple[Step | None, str], _Action]] = {
+    (Step.PROVE_PASSWORD, "password"): _Action(submit=reauthenticate.submit_password, takes="password"),
+    (Step.PROVE_SECOND_FACTOR, "code"): _Action(submit=reauthenticate.submit_code, takes="code"),
+    (Step.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=reauthenticate.submit_passkey, takes="passkey"),
+    (Step.FIRST, "password"): _Action(submit=set_factor.submit_password, takes="password"),
+    (Step.FIRST, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
+    (Step.PASSWORD, "password"): _Action(submit=set_factor.submit_password, takes="password"),
+    (Step.SECOND_FACTOR, "code"): _Action(submit=set_factor.submit_app, takes="code"),
+    (Step.SECOND_FACTOR, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
+    (Step.SECOND_FACTOR, "way"): _Action(submit=email_step.choose_way, takes="decision", beside=""),
+    (Step.MAILED_CODE, "code"): _Action(submit=email_step.submit_code, takes="code"),
+    (Step.MAILED_CODE, "way"): _Action(submit=email_step.choose_way, takes="decision", beside=""),
+    (Step.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept"),
+    **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*Step, None)},
+    (None, _FINISH): _Action(submit=None),
+}
+"""what can be submitted at which step"""
+
+
+async def enrolment(request: Request, context: WebContext) -> Response:
+    """Every address below /enrolment/{enrolment}: the page, its forms, and the QR code (D15, D34)."""
+    provider, who = context.provider, caller(request, context.provider)
+    enrolment_id, _, action = str(request.path_params["rest"]).partition("/")
+    await provider.registry_cache.refuse_maintenance(who.now)
+    browser = await browsers.recognise(provider, cookie(request, provider), now=who.now)
+    try:
+        visit = await enrolments.sit(provider, who, enrolment_id, browser.browser_id if browser else "")
+        if request.method == "POST":
+            return await _post(request, context, who, visit, action)
+        if action == _PICTURE and visit.enrolment.step is Step.SECOND_FACTOR:
+            return app_key.picture(enrolment_pages.app_link(context, visit))
+        if action:
+            return to_enrolment(context, enrolment_id)
+        return page_response(request, context.renderer, await enrolment_pages.of_step(context, who, visit))
+    except StaleStep:
+        return to_enrolment(context, enrolment_id)
+    except (NotHere, OpenElsewhere, Stopped) as ending:
+        return ended(request, context, ending)
+
+
+def to_enrolment(context: WebContext, enrolment_id: str) -> Response:
+    """On to the page of an enrolment (D15)."""
+    return see_other(enrolment_pages.enrolment_path(context, enrolment_id))
+
+
+def ended(request: Request, context: WebContext, ending: NotHere | OpenElsewhere | Stopped) -> Response:
+    """The page that says why a link or an enrolment does not go on (D34, D45)."""
+    view, status = {
+        NotHere: (enrolment_pages.gone, 404),
+        OpenElsewhere: (enrolment_pages.other_browser, 403),
+        Stopped: (enrolment_pages.stopped, 403),
+    }[type(ending)]
+    return page_response(request, context.renderer, view(), status=status)
+
+
+async def _post(request: Request, context: WebContext, who: Caller, visit: EnrolmentVisit, action: str) -> Response:
+    provider, at = context.provider, visit.enrolment
+    form = parameters.parse(await form_bytes(request), FIELDS)
+    require_own_form(provider, form, at.browser_id, at.enrolment_id)
+    taken = ACTIONS.get((at.step, action))
+    if at.finished or taken is None or form.get("step") != enrolment_pages.step_name(at):
+        return to_enrolment(context, at.enrolment_id)
+    try:
+        moved = await taken.submitted(provider, who, visit, form)
+    except Throttled as slowed:
+        return throttled(await _again(request, context, who, visit, taken.wrong(slowed.sentence)), slowed)
+    except Rejected as rejected:
+        return await _again(request, context, who, visit, taken.wrong(rejected.sentence))
+    if moved.step is None and action != _EXTEND:
+        after = await enrolments.sit(provider, who, at.enrolment_id, at.browser_id)
+        await set_factor.finish(provider, who, after)
+    return to_enrolment(context, at.enrolment_id)
+
+
+async def _again(
+    request: Request, context: WebContext, who: Caller, visit: EnrolmentVisit, error: FieldError
+) -> Response:
+    """The same page with what is wrong, unless another request has moved on meanwhile."""
+    before = visit.enrolment
+    after = await enrolments.sit(context.provider, who, before.enrolment_id, before.browser_id)
+    if after.enrolment.serial != before.serial:
+        raise StaleStep
+    return page_response(
+        request, context.renderer, await enrolment_pages.of_step(context, who, after, errors=(error,)), status=422
+    )

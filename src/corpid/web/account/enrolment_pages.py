@@ -1,0 +1,359 @@
+"""Pages of an enrolment: their views, and building them from a step (DESIGN "Pages")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from corpid.flows.account import email_step, enrolments, reauthenticate, set_factor
+from corpid.flows.account.enrolment_steps import Step, chosen
+from corpid.flows.account.links import PURPOSES
+from corpid.flows.authentication import interactions, passkeys
+from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.flows.authentication.second_factor_methods import Way
+from corpid.texts import Phrase, phrase
+from corpid.web.account import app_key
+from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.pages.factor_fields import AskPasskey, asked
+from corpid.web.pages.layout import Form, FormView, Frame, Link, time_limit
+from corpid.web.pages.views import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from corpid import ports
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
+    from corpid.flows.account.links import Purpose
+    from corpid.flows.caller import Caller
+    from corpid.rules.directory.records import User
+    from corpid.web.context import WebContext
+    from corpid.web.pages.factor_fields import Asked
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+    Page = Callable[[WebContext, Caller, EnrolmentVisit, Frame, tuple[FieldError, ...]], Awaitable[View]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeLinkCode(FormView):
+    """The code of a link, which a script takes out of the fragment. Fields: code; followed, which the script sets."""
+
+    template: ClassVar[str] = "enrolment/type_link_code.html"
+    heading: ClassVar[Phrase] = phrase("Enter your code")
+
+    typed: str = ""
+    """kept after an error"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin(FormView):
+    """What a link is for, and for whom. The one button spends nothing yet."""
+
+    template: ClassVar[str] = "enrolment/begin.html"
+
+    heading: Phrase
+    told: Phrase
+    user_name: str
+    steps: int
+    fewer: bool = False
+    """whether they may be fewer, with a passkey"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeMailedCode(FormView):
+    """The code that was sent by e-mail, so that others will arrive. Field: code; of the other form: decision."""
+
+    template: ClassVar[str] = "enrolment/type_mailed_code.html"
+
+    heading: Phrase
+    asked: Asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvePassword(FormView):
+    """The password that the person has. Fields: user_name (for password managers), password."""
+
+    template: ClassVar[str] = "enrolment/prove_password.html"
+    heading: ClassVar[Phrase] = phrase("Enter your password")
+
+    user_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProveSecondFactor(FormView):
+    """The second factor that the person has. Fields: code; of the other form: passkey."""
+
+    template: ClassVar[str] = "enrolment/prove_second_factor.html"
+    heading: ClassVar[Phrase] = phrase("Show that it is you")
+
+    takes_codes: bool
+    passkey: AskPasskey | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Save(FormView):
+    """Every step was done, but what they brought could not be written at that moment."""
+
+    template: ClassVar[str] = "enrolment/save.html"
+    heading: ClassVar[Phrase] = phrase("One last click")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenPassword(FormView):
+    """Asks whose password was forgotten. Field: user_name."""
+
+    template: ClassVar[str] = "enrolment/forgotten_password.html"
+    heading: ClassVar[Phrase] = phrase("Choose a new password")
+
+
+PATH: Final = "/enrolment/"
+_NO_MORE_CODES: Final = phrase("No more codes can be sent here. Set up an authenticator app, or ask for a new link.")
+_APP_INSTEAD: Final = (Way.APP.value, phrase("Set up an authenticator app"))
+_NO_MORE_TIME: Final = phrase("There is no more time after that. If it is too short, ask for a new link.")
+
+
+def enrolment_path(context: WebContext, enrolment_id: str, action: str = "") -> str:
+    """The address path of an enrolment's page, or of one of its actions."""
+    return f"{context.base_path}{PATH}{enrolment_id}" + (f"/{action}" if action else "")
+
+
+def begin(context: WebContext, link: ports.Link, user: User, *, action: str, form_token: str) -> View:
+    """What a link is for (D46)."""
+    purpose = PURPOSES[link.purpose]
+    return Begin(
+        frame=Frame(form_token=form_token, under_way=True),
+        action=action,
+        heading=purpose.heading,
+        told=purpose.told(user.name, context.provider.policy.name),
+        user_name=user.user_name,
+        steps=len(purpose.steps),
+        fewer=_ends_early(context, purpose),
+    )
+
+
+def _ends_early(context: WebContext, purpose: Purpose) -> bool:
+    """Whether a passkey, which stands for both factors, can be made first."""
+    return passkeys.offered(context.provider) and chosen(purpose.steps, passkey_first=True) != purpose.steps
+
+
+def step_name(enrolment: Enrolment) -> str:
+    """What a form says of its page: more time leaves the forms that are shown as they are (D15, WCAG 2.2.1)."""
+    return str(enrolment.serial - enrolment.extensions)
+
+
+def _frame(context: WebContext, caller: Caller, visit: EnrolmentVisit) -> Frame:
+    enrolment, provider = visit.enrolment, context.provider
+    steps, more = enrolment.steps, Form(action=enrolment_path(context, enrolment.enrolment_id, "extend"))
+    return Frame(
+        step=(steps.index(enrolment.step) + 1, len(steps)) if enrolment.step else None,
+        fewer_steps=enrolment.step is Step.FIRST and _ends_early(context, PURPOSES[enrolment.purpose]),
+        step_name=step_name(enrolment),
+        form_token=interactions.form_token(provider, enrolment.browser_id, enrolment.enrolment_id),
+        limit=time_limit(
+            enrolment.expires_at,
+            now=caller.now,
+            zone=provider.policy.timezone,
+            more=more if visit.extendable else None,
+            at_end=_NO_MORE_TIME,
+        ),
+        here=enrolment_path(context, enrolment.enrolment_id),
+        under_way=True,
+    )
+
+
+async def of_step(
+    context: WebContext, caller: Caller, visit: EnrolmentVisit, *, errors: tuple[FieldError, ...] = ()
+) -> View:
+    """The page of an enrolment's step, and the one after its end."""
+    if visit.enrolment.finished:
+        return await _finished(context, visit)
+    return await _PAGES[visit.enrolment.step](context, caller, visit, _frame(context, caller, visit), errors)
+
+
+def _passkey(context: WebContext, visit: EnrolmentVisit, options: str) -> AskPasskey | None:
+    if not options:
+        return None
+    return AskPasskey(action=enrolment_path(context, visit.enrolment.enrolment_id, "passkey"), options=options)
+
+
+async def _first(
+    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    options = await set_factor.passkey_options(context.provider, visit)
+    return ChoosePassword(
+        frame=frame,
+        action=enrolment_path(context, visit.enrolment.enrolment_id, "password"),
+        heading=phrase("Choose how you sign in") if options else phrase("Choose a password"),
+        user_name=visit.user.user_name,
+        passkey=_passkey(context, visit, options),
+        errors=errors,
+    )
+
+
+async def _password(
+    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    return ChoosePassword(
+        frame=frame,
+        action=enrolment_path(context, visit.enrolment.enrolment_id, "password"),
+        heading=phrase("Choose a new password"),
+        user_name=visit.user.user_name,
+        errors=errors,
+    )
+
+
+async def _second_factor(
+    context: WebContext, caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    enrolment_id = visit.enrolment.enrolment_id
+    secret = enrolments.app_secret(context.provider, visit.enrolment)
+    return SetUpApp(
+        frame=frame,
+        action=enrolment_path(context, enrolment_id, "code"),
+        picture=enrolment_path(context, enrolment_id, "qr.svg"),
+        app_link=app_link(context, visit),
+        secret=app_key.grouped(secret),
+        passkey=_passkey(context, visit, await set_factor.passkey_options(context.provider, visit)),
+        by_email=enrolment_path(context, enrolment_id, "way")
+        if email_step.offered(context.provider, caller, visit)
+        else "",
+        errors=errors,
+    )
+
+
+async def _mailed_code(
+    context: WebContext, caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    enrolment_id, page = visit.enrolment.enrolment_id, email_step.asked(caller, visit)
+    heading, wanted = asked(page, enrolment_path(context, enrolment_id, "way"))
+    can_go_on = page.under_way or page.more
+    return TypeMailedCode(
+        frame=frame,
+        action=enrolment_path(context, enrolment_id, "code"),
+        heading=heading,
+        asked=replace(wanted, hint=wanted.hint if can_go_on else _NO_MORE_CODES, ways=(*wanted.ways, _APP_INSTEAD)),
+        errors=errors,
+    )
+
+
+def app_link(context: WebContext, visit: EnrolmentVisit) -> str:
+    """What the QR code says (D45)."""
+    secret = enrolments.app_secret(context.provider, visit.enrolment)
+    return app_key.link(context, visit.user, secret)
+
+
+async def _codes(
+    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    return KeepCodes(
+        frame=frame,
+        action=enrolment_path(context, visit.enrolment.enrolment_id, "codes"),
+        codes=enrolments.codes(context.provider, visit.enrolment),
+        replaces=await context.provider.registry.factors.recovery_codes_left(visit.user.user_id) > 0,
+        errors=errors,
+    )
+
+
+async def _prove_password(
+    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    return ProvePassword(
+        frame=frame,
+        action=enrolment_path(context, visit.enrolment.enrolment_id, "password"),
+        user_name=visit.user.user_name,
+        errors=errors,
+    )
+
+
+async def _prove_second_factor(
+    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    return ProveSecondFactor(
+        frame=frame,
+        action=enrolment_path(context, visit.enrolment.enrolment_id, "code"),
+        takes_codes=await reauthenticate.has_codes(context.provider, visit.user),
+        passkey=_passkey(context, visit, await reauthenticate.passkey_options(context.provider, visit)),
+        errors=errors,
+    )
+
+
+async def _save(
+    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, _: tuple[FieldError, ...]
+) -> View:
+    return Save(frame=frame, action=enrolment_path(context, visit.enrolment.enrolment_id, "finish"))
+
+
+_PAGES: Final[Mapping[Step | None, Page]] = {
+    Step.FIRST: _first,
+    Step.PASSWORD: _password,
+    Step.SECOND_FACTOR: _second_factor,
+    Step.MAILED_CODE: _mailed_code,
+    Step.RECOVERY_CODES: _codes,
+    Step.PROVE_PASSWORD: _prove_password,
+    Step.PROVE_SECOND_FACTOR: _prove_second_factor,
+    None: _save,
+}
+
+
+async def _finished(context: WebContext, visit: EnrolmentVisit) -> View:
+    account = context.base_path + ACCOUNT_PATH
+    older = await set_factor.passkeys_from_before(context.provider, visit)
+    names = tuple(each.name for each in older)
+    left = phrase(
+        "These passkeys still open your account: {names}. Was one of them on a device that you have lost? Remove it.",
+        names=names,
+    )
+    return Problem(
+        frame=Frame(),
+        heading=PURPOSES[visit.enrolment.purpose].done,
+        paragraphs=(
+            *((left,) if older else ()),
+            phrase("If a page is still open on which you were signing in, go back to it and go on there."),
+            phrase("Otherwise open the service that you want to use and sign in. You can close this page."),
+        ),
+        back=Link(url=f"{account}/passkeys", text=phrase("Look at your passkeys"))
+        if older
+        else Link(url=account, text=phrase("Sign in to your account")),
+    )
+
+
+def gone() -> View:
+    """The link does not open anything any more, or never did."""
+    return Problem(
+        frame=Frame(),
+        heading=phrase("This link no longer works"),
+        paragraphs=(
+            phrase(
+                "A link works once and for a limited time, and ends when your sign-in is changed in another way. "
+                "Check that its address is complete."
+            ),
+            phrase("If you have used it already, sign in as usual. If not, ask for a new one where you got it."),
+        ),
+    )
+
+
+def other_browser() -> View:
+    """Another browser began, or this one keeps no cookies (D34)."""
+    return Problem(
+        frame=Frame(),
+        heading=phrase("This was begun in another browser"),
+        paragraphs=(
+            phrase("Go on in the browser or app in which you opened the link first. Nothing has changed yet."),
+            phrase(
+                "If this is the only browser you used, allow it to keep cookies for this site and open the link again. "
+                "If that does not help, ask for a new link."
+            ),
+        ),
+    )
+
+
+def stopped() -> View:
+    """Too many wrong codes (D45)."""
+    return Problem(
+        frame=Frame(),
+        heading=phrase("This was stopped for your safety"),
+        paragraphs=(
+            phrase("The code was wrong too often. Nothing has changed, and the link no longer works."),
+            phrase("Ask for a new link where you got this one."),
+        ),
+    )

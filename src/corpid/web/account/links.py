@@ -1,0 +1,149 @@
+"""Links in a browser: the page that takes a link's code, and the one that says what the link is for (D34, D35, D46).
+
+A link leads to the first page, whose script posts the code out of the fragment; without script it is typed. No code
+is ever part of an address that is asked for, so no log holds one. Looking at either page binds and spends nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.account import enrolments, opened_links
+from corpid.flows.account.enrolments import NotHere, OpenElsewhere, Stopped
+from corpid.flows.account.links import PATH
+from corpid.flows.account.opened_links import NotOpened
+from corpid.flows.authentication import browsers, interactions
+from corpid.flows.authentication.throttle import Throttled
+from corpid.flows.oauth import rate_limits
+from corpid.rules.oauth import parameters
+from corpid.texts import phrase
+from corpid.web.account import enrolment_pages
+from corpid.web.account.enrolment_endpoints import ended, to_enrolment
+from corpid.web.http.requests import caller, cookie, form_bytes
+from corpid.web.pages.layout import Frame, Link
+from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie, throttled
+from corpid.web.pages.views import Problem
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.caller import Caller
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError
+
+OPENED_PATH: Final = "/link/"
+_FORM: Final = "link code"
+"""what its form is bound to in addition to the browser (D35)"""
+_FIELDS: Final = frozenset({"form_token", "step", "code", "followed"})
+_TYPED_CHARACTERS: Final = 500
+"""of what was typed, which the page shows again"""
+_INCOMPLETE: Final = phrase("Enter the whole code: 20 letters and digits.")
+_OPENS_NOTHING: Final = phrase(
+    "This code does not open anything. Check each letter and digit. A code works once and for a limited time."
+)
+
+
+async def link(request: Request, context: WebContext) -> Response:
+    """The page that every link leads to, and its form, which opens the link that the code belongs to (D34, D35, D47)."""
+    provider, who = context.provider, caller(request, context.provider)
+    await provider.rate_limits.address(rate_limits.SIGN_IN, who.address, who.now)
+    await provider.registry_cache.refuse_maintenance(who.now)
+    await provider.signing_keys.ring(who.now)
+    known = await browsers.recognise(provider, cookie(request, provider), now=who.now)
+    if request.method == "POST":
+        return await _open(request, context, who, known)
+    browser, value = (known, None) if known else await browsers.issue_cookie(provider, now=who.now)
+    answer = page_response(request, context.renderer, _question(context, browser.browser_id))
+    if value is not None:
+        set_cookie(answer, provider, value)
+    return answer
+
+
+async def _open(request: Request, context: WebContext, who: Caller, browser: Browser | None) -> Response:
+    if browser is None:
+        return ended(request, context, OpenElsewhere())
+    provider, form = context.provider, parameters.parse(await form_bytes(request), _FIELDS)
+    bound_to, typed = browser.browser_id, form.get("code", "")[:_TYPED_CHARACTERS]
+    require_own_form(provider, form, bound_to, _FORM)
+    try:
+        opened_id = await opened_links.open_link(provider, who, browser, typed)
+    except Throttled as slowed:
+        return throttled(_again(request, context, bound_to, typed, ("code", slowed.sentence)), slowed)
+    except ValueError:
+        return _again(request, context, bound_to, typed, ("code", _INCOMPLETE))
+    except NotHere as gone:
+        if form.get("followed"):
+            return ended(request, context, gone)
+        return _again(request, context, bound_to, typed, ("code", _OPENS_NOTHING))
+    return see_other(f"{context.base_path}{OPENED_PATH}{opened_id}")
+
+
+def _again(request: Request, context: WebContext, bound_to: str, typed: str, error: FieldError) -> Response:
+    return page_response(request, context.renderer, _question(context, bound_to, error, typed=typed), status=422)
+
+
+def _question(context: WebContext, bound_to: str, *wrong: FieldError, typed: str = "") -> enrolment_pages.TypeLinkCode:
+    here = context.base_path + PATH
+    return enrolment_pages.TypeLinkCode(
+        frame=Frame(form_token=interactions.form_token(context.provider, bound_to, _FORM), here=here),
+        action=here,
+        typed=typed,
+        errors=wrong,
+    )
+
+
+async def opened(request: Request, context: WebContext) -> Response:
+    """What an opened link is for and for whom, and the button that begins with it (D34, D46)."""
+    provider, who = context.provider, caller(request, context.provider)
+    opened_id = str(request.path_params["rest"])
+    await provider.rate_limits.address(rate_limits.SIGN_IN, who.address, who.now)
+    await provider.registry_cache.refuse_maintenance(who.now)
+    await provider.signing_keys.ring(who.now)
+    browser = await browsers.recognise(provider, cookie(request, provider), now=who.now)
+    try:
+        if browser is None:
+            raise NotOpened
+        found, user = await opened_links.opened(provider, who, browser, opened_id)
+        if request.method == "POST":
+            form = parameters.parse(await form_bytes(request), _FIELDS)
+            require_own_form(provider, form, browser.browser_id, opened_id)
+            begun = await enrolments.begin(provider, who, found, browser)
+            return to_enrolment(context, begun.enrolment_id)
+    except NotOpened:
+        return see_other(context.base_path + PATH)
+    except (NotHere, OpenElsewhere, Stopped) as ending:
+        return ended(request, context, ending)
+    action = f"{context.base_path}{OPENED_PATH}{opened_id}"
+    token = interactions.form_token(provider, browser.browser_id, opened_id)
+    return page_response(
+        request, context.renderer, enrolment_pages.begin(context, found, user, action=action, form_token=token)
+    )
+
+
+async def link_of_before(request: Request, context: WebContext) -> Response:
+    """An address with a secret in its path, as links had them once: it opens nothing, and what to do is said (D48).
+
+    Nothing is looked up. Whatever stands behind the slash was seen by every log on the way.
+    """
+    if not request.path_params["rest"]:
+        return see_other(context.base_path + PATH)
+    return page_response(request, context.renderer, link_of_before_view(context.base_path + PATH), status=410)
+
+
+def link_of_before_view(page: str) -> Problem:
+    """Says that a new link is needed; `page` is the path of the page that takes codes (D48)."""
+    return Problem(
+        frame=Frame(),
+        heading=phrase("Ask for a new link"),
+        paragraphs=(
+            phrase(
+                "Links of this kind no longer work, since others could have read them on their way. Nothing has changed."
+            ),
+            phrase(
+                "Ask for a new link where you got this one. If you were given a code with it, you can enter that code."
+            ),
+        ),
+        back=Link(url=page, text=phrase("Enter a code")),
+    )

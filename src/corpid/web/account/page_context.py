@@ -1,0 +1,86 @@
+"""A person at a page of their account, and what surrounds that page (DESIGN "Pages")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.account import account_sessions
+from corpid.flows.authentication import interactions
+from corpid.flows.authentication.account_client import PATH
+from corpid.texts import phrase
+from corpid.web.pages.layout import Form, Frame, Link, time_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.account.account_sessions import AccountVisit
+    from corpid.flows.caller import Caller
+    from corpid.texts import Phrase
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError
+
+EXTEND: Final = "extend"
+"""the last part of the address at which a page is given more time"""
+_UP: Final = phrase("Your account")
+_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: go on here.")
+_CLOSES: Final = phrase(
+    "There is no more time after that, but you can sign in again: what is shown here stays the same until you use it."
+)
+_SIGNED_OUT: Final = phrase("You are signed out after that, and can sign in again.")
+
+
+class Gone(Exception):
+    """What the page was about is not there, or not this person's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountContext:
+    """A person at a page of their account, with the form that they sent, if they did."""
+
+    context: WebContext
+    who: Caller
+    visit: AccountVisit
+    page: str
+    form: Mapping[str, str] = field(default_factory=dict)
+    errors: tuple[FieldError, ...] = ()
+    saved: bool = False
+    """whether something was just changed"""
+    again: bool = False
+    """whether they come from a sign-in that the page asked for"""
+
+    @property
+    def notes(self) -> tuple[Phrase, ...]:
+        """What is said before anything else on a page that may ask for a sign-in."""
+        return (_AGAIN,) if self.again else ()
+
+
+def account_path(context: WebContext, page: str = "") -> str:
+    """The address path of a page of the account."""
+    return f"{context.base_path}{PATH}" + (f"/{page}" if page else "")
+
+
+def moment(context: WebContext, at: float) -> datetime:
+    """Epoch seconds in the time zone of the deployment."""
+    return datetime.fromtimestamp(at, context.provider.policy.timezone)
+
+
+def frame(turn: AccountContext, *, up: Link | None = None, step_name: str = "") -> Frame:
+    """Around a page of the account: how long it stays open, and the way up; the overview has none (D30, WCAG 2.2.1)."""
+    context, visit = turn.context, turn.visit
+    more = Form(action=account_path(context, f"{turn.page}/{EXTEND}" if turn.page else EXTEND))
+    return Frame(
+        form_token=interactions.form_token(context.provider, visit.browser.browser_id, visit.form),
+        step_name=step_name,
+        up=up or (Link(url=account_path(context), text=_UP) if turn.page else None),
+        limit=time_limit(
+            account_sessions.ends_at(context.provider, visit),
+            now=turn.who.now,
+            zone=context.provider.policy.timezone,
+            more=more if account_sessions.extendable(context.provider, visit) else None,
+            at_end=_SIGNED_OUT if visit.opening is None else _CLOSES,
+            of_session=visit.opening is None,
+        ),
+        here=account_path(context, turn.page),
+    )

@@ -1,0 +1,76 @@
+"""What surrounds the pages of a sign-in: who asks, for whom, how far it is, how long, and the ways out (DESIGN "Pages")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.authentication import account_client, interactions
+from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, INTERACTION_EXTENSIONS
+from corpid.texts import phrase
+from corpid.web.context import interaction_path
+from corpid.web.pages.layout import Form, Frame, time_limit
+
+if TYPE_CHECKING:
+    from corpid.flows.authentication.interactions import Interaction
+    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.caller import Caller
+    from corpid.rules.oauth.records import Client
+    from corpid.web.context import WebContext
+
+_ANEW: Final = phrase(
+    "Sign in again to change how you sign in: your last sign-in was more than {minutes} minutes ago.",
+    minutes=ACCOUNT_FRESH_SECONDS // 60,
+)
+_NO_MORE_TIME: Final = phrase("This sign-in cannot be extended any more.")
+
+
+def step_name(interaction: Interaction) -> str:
+    """What a form says of its page: more time leaves the forms that are shown as they are (D15, WCAG 2.2.1)."""
+    return str(interaction.serial - interaction.extensions)
+
+
+def frame(context: WebContext, caller: Caller, visit: Visit, *, step: tuple[int, int] | None) -> Frame:
+    """Around a page that asks something; `step` is its number and how many there are (D12, D15, D17)."""
+    interaction, provider = visit.interaction, context.provider
+    extendable = interaction.extensions < INTERACTION_EXTENSIONS
+    where = interaction.interaction_id
+    return Frame(
+        client_name=visit.client.name,
+        message=interaction.request.context_message,
+        user_name=interaction.user_name or None,
+        step=step,
+        step_name=step_name(interaction),
+        form_token=interactions.form_token(provider, visit.browser.browser_id, where),
+        cancel=Form(action=interaction_path(context, where, "cancel")),
+        limit=time_limit(
+            interaction.expires_at,
+            now=caller.now,
+            zone=provider.policy.timezone,
+            more=Form(action=interaction_path(context, where, "extend")) if extendable else None,
+            at_end=_NO_MORE_TIME,
+        ),
+        under_way=True,
+        reason=_ANEW if account_client.is_reauthentication(interaction.request) else None,
+        ui_locales=interaction.request.ui_locales,
+        here=interaction_path(context, where),
+    )
+
+
+async def final_frame(context: WebContext, caller: Caller, client: Client, interaction: Interaction) -> Frame:
+    """Around a page on which nothing is asked any more: who asked, and for whom, once that was chosen (D12)."""
+    known, acting = client_frame(context, client, interaction), None
+    if interaction.entity_id:
+        acting = await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, caller.now)
+    return replace(known, entity=acting.entity.name) if acting else known
+
+
+def client_frame(context: WebContext, client: Client, interaction: Interaction) -> Frame:
+    """The same where the directory may not answer (D12)."""
+    request = interaction.request
+    return Frame(
+        client_name=client.name,
+        message=request.context_message,
+        ui_locales=request.ui_locales,
+        here=interaction_path(context, interaction.interaction_id),
+    )

@@ -1,0 +1,216 @@
+"""From what a flow says is current to the page that shows it (DESIGN "Pages")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from corpid.flows.authentication import entity_selection, passkeys, sign_in
+from corpid.flows.authentication.account_client import RECOVERY_PATH
+from corpid.flows.authentication.second_factor_methods import AskSecondFactor, Way
+from corpid.rules.directory.entity_choice import STATUSES
+from corpid.rules.directory.parties import consent_items
+from corpid.rules.oauth import acr
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.scopes import IDENTITY_SCOPES
+from corpid.web.authentication.page_context import final_frame, frame
+from corpid.web.context import interaction_path
+from corpid.web.pages import views
+from corpid.web.pages.factor_fields import AskPasskey, asked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.caller import Caller
+    from corpid.rules.directory.entity_choice import Choice
+    from corpid.rules.oauth.records import AuthorizationRequest
+    from corpid.texts import Phrase
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError, Frame
+    from corpid.web.pages.views import View
+
+
+def _factors(visit: Visit) -> int:
+    """None where single sign-on knows the person, else a passkey, or a password and what goes with it."""
+    if visit.interaction.session_id:
+        return 0
+    return 1 if visit.interaction.amr == acr.PASSKEY else 2
+
+
+def _steps(visit: Visit, *, chooses: bool) -> int:
+    """The factors, the choice where there is one, and consent where it is asked."""
+    return _factors(visit) + chooses + sign_in.asks_consent(visit)
+
+
+async def _chooses(context: WebContext, caller: Caller, visit: Visit) -> bool:
+    """Whether an entity has to be chosen; of somebody who has not shown every factor yet, whether that may be."""
+    interaction = visit.interaction
+    if not interaction.signed_in or not sign_in.asks_entity(visit):
+        return sign_in.asks_entity(visit)
+    user_id, request = interaction.user_id, interaction.request
+    return not await entity_selection.unasked(context.provider, user_id, visit.client, request, now=caller.now)
+
+
+def _shown(choice: Choice, preselected: str) -> views.Choice:
+    entity = choice.entity
+    return views.Choice(
+        id=entity.entity_id,
+        name=entity.name,
+        number=entity.registration_number,
+        type=entity.type,
+        status=STATUSES[entity.status] if entity.status else None,
+        usable=choice.usable,
+        reason=choice.reason,
+        preselected=choice.usable and entity.entity_id == preselected,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """What a page shows again: what was wrong, the user name that was typed, what was searched for."""
+
+    errors: tuple[FieldError, ...] = ()
+    typed: str = ""
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What a page is made from, beside what the flow says of its step."""
+
+    context: WebContext
+    caller: Caller
+    visit: Visit
+    steps: int
+    again: Again
+
+    def at(self, action: str = "") -> str:
+        """The address path of the sign-in's page, or of one of its actions."""
+        return interaction_path(self.context, self.visit.interaction.interaction_id, action)
+
+    def frame(self, step: int | None) -> Frame:
+        """What surrounds the page; `step` counts from one."""
+        # What can be chosen changes meanwhile, and with it how many steps there are.
+        return frame(self.context, self.caller, self.visit, step=(step, max(step, self.steps)) if step else None)
+
+
+async def of_step(context: WebContext, caller: Caller, visit: Visit, page: sign_in.Page, again: Again) -> View:
+    """The page of a step."""
+    steps = _steps(visit, chooses=await _chooses(context, caller, visit))
+    look = _Look(context=context, caller=caller, visit=visit, steps=steps, again=again)
+    return _VIEWS[type(page)](look, page)
+
+
+def _password(look: _Look, page: sign_in.AskPassword) -> View:
+    provider = look.context.provider
+    options = passkeys.options(provider, look.visit)
+    lacks_second_factor = (("password", sign_in.no_second_factor(provider)),) if page.lacks_second_factor else ()
+    # Who it is decides whether there is a choice, which is told to them alone, and a passkey is two factors at once.
+    fewer = sign_in.asks_entity(look.visit) or bool(options)
+    return views.SignIn(
+        frame=replace(look.frame(1), fewer_steps=fewer),
+        action=look.at("password"),
+        user_name=look.again.typed,
+        passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
+        recover=look.context.base_path + RECOVERY_PATH if provider.mail.works else "",
+        errors=look.again.errors or lacks_second_factor,
+    )
+
+
+def _second_factor(look: _Look, page: AskSecondFactor) -> View:
+    heading, wanted = asked(page, look.at("way"))
+    if page.way is Way.PASSKEY:
+        options = passkeys.options(look.context.provider, look.visit, allowed=page.passkeys)
+        wanted = replace(wanted, passkey=AskPasskey(action=look.at("passkey"), options=options))
+    return views.SecondFactor(
+        frame=replace(look.frame(2), fewer_steps=sign_in.asks_entity(look.visit)),
+        action=look.at("code"),
+        heading=heading,
+        asked=wanted,
+        errors=look.again.errors,
+    )
+
+
+def _choice(look: _Look, page: sign_in.ChooseEntity) -> View:
+    around, searched = look.frame(_factors(look.visit) + 1), urlencode({"query": look.again.query})
+    return views.ChooseEntity(
+        frame=replace(around, here=f"{around.here}?{searched}") if look.again.query else around,
+        action=look.at("entity"),
+        search_action=look.at(),
+        choices=tuple(_shown(choice, page.preselected) for choice in page.choices),
+        total=page.total,
+        query=look.again.query,
+        other_account=bool(look.visit.interaction.session_id),
+        errors=look.again.errors,
+    )
+
+
+def _no_entity(look: _Look, page: sign_in.NoEntity) -> View:
+    return views.Explain(
+        frame=replace(look.frame(None), cancel=None),
+        action=look.at("cancel"),
+        choices=tuple(_shown(choice, "") for choice in page.choices),
+        total=page.total,
+        other_account=look.at("entity") if look.visit.interaction.session_id else "",
+        errors=look.again.errors,
+    )
+
+
+def _consent(look: _Look, page: sign_in.AskConsent) -> View:
+    name = page.choice.entity.name
+    return views.Consent(
+        frame=replace(look.frame(look.steps), entity=name),
+        action=look.at("consent"),
+        items=_told(look.visit.interaction.request),
+        entity=name,
+        other_account=bool(look.visit.interaction.session_id),
+        errors=look.again.errors,
+    )
+
+
+def _confirm(look: _Look, page: sign_in.Confirm) -> View:
+    name = page.choice.entity.name
+    return views.Confirm(
+        frame=replace(look.frame(None), entity=name),
+        action=look.at("confirm"),
+        user_name=page.user.name,
+        entity=name,
+        errors=look.again.errors,
+    )
+
+
+_VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
+    sign_in.AskPassword: _password,
+    AskSecondFactor: _second_factor,
+    sign_in.ChooseEntity: _choice,
+    sign_in.NoEntity: _no_entity,
+    sign_in.AskConsent: _consent,
+    sign_in.Confirm: _confirm,
+}
+
+
+def _told(request: AuthorizationRequest) -> tuple[Phrase, ...]:
+    """What the client receives; a packed subject tells everything of both, whatever was asked for (D29, R-12.2)."""
+    generation = GENERATIONS[request.generation]
+    parties = IDENTITY_SCOPES if generation.packed_subject else ()
+    return consent_items((*request.scopes, *generation.unasked_scopes, *parties))
+
+
+async def leaving(context: WebContext, caller: Caller, visit: Visit) -> View:
+    """The own page between the last POST and the client (D37)."""
+    around = await final_frame(context, caller, visit.client, visit.interaction)
+    return views.Leave(
+        frame=replace(around, under_way=True),
+        url=interaction_path(context, visit.interaction.interaction_id, "leave"),
+        client_name=visit.client.name,
+    )
+
+
+async def waiting(context: WebContext, caller: Caller, visit: Visit) -> View:
+    """A completion is being written by another request (D15)."""
+    around = await final_frame(context, caller, visit.client, visit.interaction)
+    return views.Wait(
+        frame=replace(around, under_way=True), url=interaction_path(context, visit.interaction.interaction_id)
+    )

@@ -1,0 +1,59 @@
+"""The page that ends single sign-on, and the sign-in to the account (D30)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.authentication import browsers, interactions, sessions
+from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.flows.authentication.interactions import StaleStep
+from corpid.rules.oauth import parameters
+from corpid.web.http.requests import caller, cookie, form_bytes
+from corpid.web.pages import views
+from corpid.web.pages.layout import Frame
+from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.authentication.browsers import Browser
+    from corpid.ports import Session
+    from corpid.web.context import WebContext
+    from corpid.web.pages.views import View
+
+SIGN_OUT_PATH: Final = "/sign-out"
+_FORM: Final = "sign-out"
+
+
+async def sign_out(request: Request, context: WebContext) -> Response:
+    """Ask, then end the sessions of this browser; its cookie value is replaced (D30, D34)."""
+    provider = context.provider
+    who = caller(request, provider)
+    await provider.signing_keys.ring(who.now)
+    sent = cookie(request, provider)
+    browser = await browsers.recognise(provider, sent, now=who.now)
+    held = await sessions.held(provider, browser, now=who.now)
+    if browser is None or sent is None or not held:
+        return page_response(request, context.renderer, views.SignedOut())
+    if request.method != "POST":
+        return page_response(request, context.renderer, await _question(context, browser, held))
+    form = parameters.parse(await form_bytes(request), {"form_token", "step"})
+    require_own_form(provider, form, browser.browser_id, _FORM)
+    answer = see_other(context.base_path + SIGN_OUT_PATH)
+    with suppress(StaleStep):  # asked again, or told that it is done
+        set_cookie(answer, provider, await sessions.sign_out(provider, who, sent, browser, held))
+    return answer
+
+
+async def _question(context: WebContext, browser: Browser, held: list[Session]) -> View:
+    """Who is signed in here, and a way to stay: to their account, if this browser has it open."""
+    found = [await context.provider.registry.directory.user(each.user_id) for each in held]
+    open_here = any(each.purpose == "account" for each in held)
+    return views.SignOut(
+        frame=Frame(form_token=interactions.form_token(context.provider, browser.browser_id, _FORM)),
+        action=context.base_path + SIGN_OUT_PATH,
+        people=tuple(dict.fromkeys(user.name for user in found if user is not None)),
+        stay=context.base_path + (ACCOUNT_PATH if open_here else "/"),
+    )

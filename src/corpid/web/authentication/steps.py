@@ -1,0 +1,103 @@
+"""The POSTs of the sign-in: what each submits, and where its errors stand (D15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.authentication import completion, entity_selection, passkeys, second_factors, sessions, sign_in
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.rules.oauth.errors import AccessDenied
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.caller import Caller
+    from corpid.web.context import WebContext
+
+FIELDS: Final = frozenset(
+    {"form_token", "step", "user_name", "password", "code", "passkey", "entity", "query", "decision"}
+)
+_NO_ENTITY: Final = "none of the organisations that the person acts for can be used here"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A POST of the sign-in: what it submits, and the field that its errors stand beside."""
+
+    submit: Callable[[WebContext, Caller, Visit, Mapping[str, str]], Awaitable[Visit]]
+    """returns the visit as it is now"""
+    field: str = ""
+    completes: bool = False
+    """whether the sign-in ends after it where nothing remains to be asked"""
+    proves: bool = False
+    """whether it may be the last factor, after which the browser has another cookie value"""
+
+
+async def _password(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    user_name, password = form.get("user_name", "").strip(), form.get("password", "")
+    return await sign_in.submit_password(context.provider, who, visit, user_name=user_name, password=password)
+
+
+async def _passkey(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await passkeys.submit_passkey(context.provider, who, visit, answer=form.get("passkey", ""))
+
+
+async def _way(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await second_factors.choose_way(context.provider, who, visit, way=form.get("decision", ""))
+
+
+async def _code(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await second_factors.submit_code(context.provider, who, visit, code=form.get("code", ""))
+
+
+async def _entity(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "other_account":
+        return await sign_in.start_over(context.provider, who, visit)
+    return await sign_in.submit_entity(context.provider, who, visit, entity_id=form.get("entity", ""))
+
+
+async def _consent(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "other_account":
+        return await sign_in.start_over(context.provider, who, visit)
+    if form.get("decision") != "agree":
+        raise Rejected(phrase("Choose whether you agree."))
+    return await sign_in.submit_consent(context.provider, who, visit)
+
+
+async def _confirm(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "other_account":
+        return await sign_in.start_over(context.provider, who, visit)
+    if form.get("decision") != "continue":
+        raise Rejected(phrase("Choose whether you continue."))
+    return visit
+
+
+async def _extend(context: WebContext, who: Caller, visit: Visit, _: Mapping[str, str]) -> Visit:
+    return await sign_in.extend(context.provider, who, visit)
+
+
+async def _cancel(context: WebContext, who: Caller, visit: Visit, _: Mapping[str, str]) -> Visit:
+    user_id, provider = visit.interaction.user_id, context.provider
+    chooses = visit.interaction.signed_in
+    nothing = chooses and not await entity_selection.any_usable(provider, user_id, visit.client, now=who.now)
+    refusal = AccessDenied(_NO_ENTITY if nothing else "the person cancelled the sign-in")
+    refused = await completion.refuse(provider, who, visit.interaction, refusal)
+    await sessions.end_with_sign_in(provider, who, refused.made_session_id)
+    return replace(visit, interaction=refused)
+
+
+STEPS: Final[Mapping[str, Step]] = {
+    "password": Step(submit=_password, field="password"),
+    "passkey": Step(submit=_passkey, field="passkey", completes=True, proves=True),
+    "way": Step(submit=_way),
+    "code": Step(submit=_code, field="code", completes=True, proves=True),
+    "entity": Step(submit=_entity, field="entity", completes=True),
+    "consent": Step(submit=_consent, completes=True),
+    "confirm": Step(submit=_confirm, completes=True),
+    "extend": Step(submit=_extend),
+    "cancel": Step(submit=_cancel),
+}
+"""by the last part of the address that a form posts to"""

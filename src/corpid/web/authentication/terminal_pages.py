@@ -1,0 +1,147 @@
+"""The pages of a sign-in that cannot go on: what happened, and the way back (D15, D34, D45)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from corpid.texts import phrase
+from corpid.web.authentication.page_context import final_frame
+from corpid.web.context import interaction_path
+from corpid.web.pages import views
+from corpid.web.pages.layout import Frame, Link, client_site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from corpid.flows.authentication.interactions import Interaction
+    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.caller import Caller
+    from corpid.rules.oauth.records import Client
+    from corpid.texts import Phrase
+    from corpid.web.context import WebContext
+    from corpid.web.pages.views import View
+
+
+class Ending(Enum):
+    """Why nothing is asked any more."""
+
+    EXPIRED = "expired"
+    """the ten minutes are over (D15)"""
+    ENDED = "ended"
+    """finished before, here or in another tab (D15)"""
+    ENDED_ELSEWHERE = "ended_elsewhere"
+    """another sign-in answered the same request (D15)"""
+    SHUT = "shut"
+    """too many wrong codes (D45)"""
+    CLAIMED_ELSEWHERE = "claimed_elsewhere"
+    """another browser was quicker with this request (D15)"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    heading: Phrase
+    said: Phrase
+    advice: Callable[[str], Phrase]
+    """by the name of who asked"""
+    answers: bool = True
+    """whether the way back carries an answer of this sign-in"""
+
+
+def _anew(name: str) -> Phrase:
+    return phrase("Return to {name} and start again.", name=name)
+
+
+def _anew_unless_signed_in(name: str) -> Phrase:
+    return phrase("Return to {name}. If you are not signed in there, start again.", name=name)
+
+
+def _there(name: str) -> Phrase:
+    return phrase(
+        "Go on there. If that was not you, or the other page is closed, go to {name} and start again.", name=name
+    )
+
+
+_COMPLETED: Final = _Told(
+    heading=phrase("This sign-in is finished"),
+    said=phrase("It was completed or cancelled, here or in another tab, and works only once."),
+    advice=_anew_unless_signed_in,
+)
+_TOLD: Final[Mapping[Ending, _Told]] = {
+    Ending.EXPIRED: _Told(
+        heading=phrase("This sign-in has expired"),
+        said=phrase("For your safety a sign-in has to be finished within a few minutes. Nothing was shared."),
+        advice=_anew,
+    ),
+    Ending.ENDED: _COMPLETED,
+    Ending.ENDED_ELSEWHERE: _Told(
+        heading=_COMPLETED.heading, said=_COMPLETED.said, advice=_COMPLETED.advice, answers=False
+    ),
+    Ending.SHUT: _Told(
+        heading=phrase("This sign-in was stopped"),
+        said=phrase("The code was wrong too often, so this sign-in was ended for your safety. Nothing was shared."),
+        advice=_anew,
+    ),
+    Ending.CLAIMED_ELSEWHERE: _Told(
+        heading=phrase("This sign-in goes on in another browser"),
+        said=phrase("The same link was opened in another browser or window too, and a person went on there."),
+        advice=_there,
+        answers=False,
+    ),
+}
+
+
+def page(ending: Ending, name: str, frame: Frame, back: Link | None) -> views.Problem:
+    """What is said of an ending; `name` is that of who asked."""
+    told = _TOLD[ending]
+    return views.Problem(frame=frame, heading=told.heading, paragraphs=(told.said, told.advice(name)), back=back)
+
+
+async def over(context: WebContext, caller: Caller, visit: Visit, ending: Ending) -> View:
+    """The page of a sign-in that is over, for the browser that it belongs to."""
+    client, interaction = visit.client, visit.interaction
+    answer = Link(
+        url=interaction_path(context, interaction.interaction_id, "leave"),
+        text=phrase("Return to {name}", name=client.name),
+    )
+    back = answer if _TOLD[ending].answers else client_site(client, interaction.request.redirect_uri)
+    return page(ending, client.name, await final_frame(context, caller, client, interaction), back)
+
+
+def other_browser(client: Client | None, interaction: Interaction) -> View:
+    """The page was opened in another browser than the one that began, or cookies are blocked (D34)."""
+    request = interaction.request
+    return views.Problem(
+        frame=Frame(client_name=client.name if client else None, ui_locales=request.ui_locales),
+        heading=phrase("This sign-in belongs to another browser"),
+        paragraphs=(
+            phrase("It was started in another browser or window, or this browser does not keep cookies."),
+            phrase("Allow cookies for this site, go back to the service you came from and start again."),
+        ),
+        back=client_site(client, request.redirect_uri) if client else None,
+    )
+
+
+def without_cookie() -> View:
+    """Nothing is known of this sign-in, and the browser has sent no cookie with which there would be something (D34)."""
+    return views.Problem(
+        frame=Frame(),
+        heading=phrase("Cookies are needed to sign in"),
+        paragraphs=(
+            phrase("This browser does not keep cookies, or the address was opened in another browser."),
+            phrase("Allow cookies for this site, go back to the service you came from and start again."),
+        ),
+    )
+
+
+def unknown() -> View:
+    """There is no such sign-in any more."""
+    return views.Problem(
+        frame=Frame(),
+        heading=phrase("This sign-in is no longer here"),
+        paragraphs=(
+            phrase("The address is incomplete, or the sign-in ended some time ago."),
+            phrase("Go back to the service you came from and start again."),
+        ),
+    )

@@ -1,0 +1,31 @@
+"""What every endpoint has: provider, renderer, and the paths of pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
+    from corpid.web.pages.rendering import Renderer
+
+SIGN_IN_PATH: Final = "/sign-in/"
+"""under base_url; what follows names the sign-in, then what is done there"""
+
+ARRIVE: Final = "arrive"
+"""the action, and the field, of a browser that brings the sign-in that it holds"""
+
+
+def interaction_path(context: WebContext, interaction_id: str, action: str = "") -> str:
+    """The address path of a sign-in's page, or of one of its actions."""
+    return f"{context.base_path}{SIGN_IN_PATH}{interaction_id}" + (f"/{action}" if action else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebContext:
+    """What an endpoint has at hand."""
+
+    provider: Provider
+    renderer: Renderer
+    base_path: str
+    """the path of base_url, without a trailing slash"""

@@ -1,0 +1,1 @@
+"""The HTTP server: sockets, connections, limits, TLS, middleware."""

@@ -1,0 +1,224 @@
+"""One connection of a caller: how long it may take, and how it ends (D47).
+
+A connection holds no timer. It holds a deadline, which `Server` compares with the clock twice a second.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from corpid.web.http.connection_limits import refusal
+from corpid.web.http.request_reader import Reading, RequestReader
+from corpid.web.http.requests import new_request_id
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Collection
+    from typing import Any
+
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+
+    from corpid.web.http.connection_limits import Limits, Room
+    from corpid.web.http.connections import ConnectionRegistry
+
+    Refused = Callable[[str, list[tuple[bytes, bytes]], int, str, str], None]
+    """told of every refusal: the peer's address, what was read of the headers, status, request id, description"""
+
+
+class HeldHead:
+    """Writes the head of a response together with what follows it: one segment, one system call."""
+
+    __slots__ = ("_held", "_is_head", "_transport", "hang_up", "is_closing")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.is_closing = transport.is_closing
+        self.hang_up: Callable[[], None] = transport.close
+        self._is_head = True
+        self._held = b""
+
+    def write(self, content: bytes) -> None:
+        """Bytes of the running response, its head first."""
+        if self._is_head:
+            self._is_head = False
+            self._held = content
+        elif self._held:
+            self._transport.write(self._held + content)
+            self._held = b""
+        else:
+            self._transport.write(content)
+
+    def close(self) -> None:
+        """Write what was held, and close once it has gone out."""
+        self.end()
+        self.hang_up()
+
+    def end(self) -> None:
+        """The response is complete; the next write is the head of another one."""
+        if self._held:
+            self._transport.write(self._held)
+            self._held = b""
+        self._is_head = True
+
+
+class Connection(RequestReader):
+    """An HTTP/1.1 connection that keeps the limits of D47."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        *,
+        limits: Limits,
+        room: Room,
+        crowd: ConnectionRegistry,
+        refused: Refused,
+        bodiless: Collection[str] = (),
+    ) -> None:
+        super().__init__(config, server_state, app_state, limits=limits, room=room, bodiless=bodiless)
+        self._crowd = crowd
+        self._refused = refused
+        self.opening: asyncio.Task[None] | None = None
+        """what still has to happen before a caller can ask: with TLS, the handshake"""
+        self.deadline = self.loop.time() + limits.head_seconds
+        self._unread_since = math.inf
+        self._pending: bytes | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._out = HeldHead(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.deadline = math.inf
+        self._crowd.leaves(self)
+        super().connection_lost(exc)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it can be asked."""
+        return self.transport is not None
+
+    def drop(self) -> None:
+        """End it at once, whatever it is doing."""
+        if self.is_made:
+            self.transport.abort()
+        elif self.opening is not None:
+            self.opening.cancel()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A caller that has said all may still read: what it asked for is answered, then the connection ends."""
+        if not self._answering() or self.scheme == "https":
+            return False
+        self.cycle.keep_alive = False
+        self._deaf = True
+        return True
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread_since = self.loop.time()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread_since = math.inf
+
+    def expire(self, now: float) -> None:
+        """End what is late; `now` is the event loop's time in seconds. Called about twice a second (D47)."""
+        if now - self._unread_since > self.limits.unread_seconds:
+            self.transport.abort()
+        elif now < self.deadline:
+            return
+        elif self._reading in {Reading.HEAD, Reading.BODY}:
+            self._expire_request(now)
+        elif self._reading is Reading.END or self.transport.is_closing():
+            self.transport.abort()
+        else:
+            self.transport.close()
+            self.deadline = now + self.limits.linger_seconds
+
+    def take_one_request(self) -> None:
+        """Answer the request that is coming, then end."""
+        self._final = True
+
+    def shutdown(self) -> None:
+        """Take no further request; one that has begun is still answered."""
+        self._final = True
+        if self._answering():
+            self.cycle.keep_alive = False
+            self._deaf = True
+        elif self._reading is Reading.NOTHING and self.is_made:
+            self.transport.close()
+
+    def _expire_request(self, now: float) -> None:
+        if self.flow.read_paused:  # it is we who do not read
+            self._first_byte = now
+            self.deadline = now + self.limits.head_seconds
+            return
+        part, seconds = (
+            ("headers", self.limits.head_seconds)
+            if self._reading is Reading.HEAD
+            else ("body", self.limits.body_seconds)
+        )
+        self.refuse(408, f"The {part} of the request did not arrive within {seconds:g} seconds of its first byte")
+
+    def _dispatch(self) -> None:
+        self._crowd.asks(self)
+        super()._dispatch()
+        self.cycle.transport = self._out  # type: ignore[assignment]
+
+    def _leave_body(self) -> None:
+        super()._leave_body()
+        self._out.hang_up = self._hang_up_unread
+
+    def on_response_complete(self) -> None:
+        self._out.end()
+        self.server_state.total_requests += 1
+        now = self.loop.time()
+        if self.transport.is_closing():
+            self.deadline = now + self.limits.unread_seconds
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+            return
+        self._crowd.rests(self)
+        if self._pending is not None:
+            self._end_with(self._pending, self.limits.linger_seconds)
+        elif self._reading is Reading.NOTHING:
+            self.deadline = now + self.limits.idle_seconds
+
+    def send_400_response(self, msg: str) -> None:
+        self.refuse(400, msg)
+
+    def refuse(self, status: int, description: str) -> None:
+        """Answer with a small JSON error, after the answers that are due before it, and hang up (D32, D47)."""
+        if self._reading is Reading.END:
+            return
+        reference = new_request_id()
+        self._deaf = True
+        self._reading = Reading.END
+        self._body = bytearray()
+        self.deadline = math.inf
+        self._refused(self.client[0] if self.client else "", self.headers, status, reference, description)
+        answer = refusal(status, f"{description} (reference {reference})", self.server_state.default_headers)
+        if self._answering():
+            self._pending = answer
+        else:
+            self._end_with(answer, self.limits.linger_seconds)
+
+    def _hang_up_unread(self) -> None:
+        limits = self.limits
+        seconds = limits.unread_seconds if self.transport.get_write_buffer_size() else limits.linger_seconds
+        self._end_with(b"", seconds)
+
+    def _end_with(self, answer: bytes, seconds: float) -> None:
+        """Half-close and let the caller read (RFC 9112 §9.6); closing at once would reset what it has not read."""
+        self.deadline = self.loop.time() + seconds
+        if self.transport.is_closing():
+            return
+        self.transport.write(answer)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()

@@ -1,0 +1,108 @@
+"""How many connections a process holds, and which of them makes room for a newcomer (D47)."""
+
+from __future__ import annotations
+
+import math
+import resource
+from typing import TYPE_CHECKING, Final, Protocol
+
+from corpid.web.telemetry import access_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OTHER_FILES: Final = 160
+"""that a process opens beside connections and the database's pool: engines, metrics, key sets, the log, libraries"""
+LEAST: Final = 16
+_TELL_SECONDS: Final = 60.0
+
+
+class Guest(Protocol):
+    """A connection, also one whose handshake is not over."""
+
+    def drop(self) -> None:
+        """End it at once."""
+
+    def shutdown(self) -> None:
+        """Take no further request."""
+
+
+class ConnectionRegistry:
+    """Every connection of a process, at most `limit`. Where there is no room the one makes some that has waited
+    longest of those that never asked for anything, else of those that have nothing to wait for."""
+
+    def __init__(self, limit: int, clock: Callable[[], float]) -> None:
+        """`clock` gives seconds, from anywhere."""
+        self.limit: Final = limit
+        self._clock = clock
+        self._all: set[Guest] = set()
+        self._silent: dict[Guest, None] = {}
+        self._idle: dict[Guest, None] = {}
+        self._sent_away = 0
+        self._told_at = -math.inf
+
+    def __len__(self) -> int:
+        """Connections that are held now."""
+        return len(self._all)
+
+    def admit(self, guest: Guest) -> bool:
+        """Take a newcomer in, and end another one if there is no room; False: nobody can be ended. D47"""
+        if len(self._all) >= self.limit and not self._make_room():
+            return False
+        self._all.add(guest)
+        self._silent[guest] = None
+        return True
+
+    def asks(self, guest: Guest) -> None:
+        """It has sent a whole request: from here on it is not sent away."""
+        self._silent.pop(guest, None)
+        self._idle.pop(guest, None)
+
+    def rests(self, guest: Guest) -> None:
+        """It has its answers."""
+        if guest in self._all:
+            self._idle[guest] = None
+
+    def leaves(self, guest: Guest) -> None:
+        """It has ended."""
+        self.asks(guest)
+        self._all.discard(guest)
+
+    def all(self) -> tuple[Guest, ...]:
+        """Those that are held now."""
+        return tuple(self._all)
+
+    def _make_room(self) -> bool:
+        self._tell()
+        for waiting in (self._silent, self._idle):
+            oldest = next(iter(waiting), None)
+            if oldest is not None:
+                self.leaves(oldest)
+                oldest.drop()
+                return True
+        return False
+
+    def _tell(self) -> None:
+        self._sent_away += 1
+        now = self._clock()
+        if now - self._told_at < _TELL_SECONDS:
+            return
+        access_log.log().warning(
+            "connections_full",
+            detail=f"{self.limit} are open; ended or turned away since the last such line: {self._sent_away}",
+        )
+        self._told_at, self._sent_away = now, 0
+
+
+def files_for(connections: int, others: int) -> int:
+    """Let this process open enough files for so many connections and so many others; how many connections it may hold.
+
+    The system's soft limit is raised, up to its hard one and no further than needed. D47.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + others + OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return connections
+    given = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (given, hard))
+    return max(LEAST, given - others - OTHER_FILES)

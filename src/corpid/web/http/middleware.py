@@ -1,0 +1,243 @@
+"""The outermost layer: what every request gets, whatever answers it.
+
+A request id, the host check (D35), the caller's address (D47), security headers (D36), an answer where an
+exception was left over, and one line in the log (D48). Plain ASGI: it runs for every request.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from corpid.flows.operations.readiness import NotReady
+from corpid.web.http.addresses import ClientAddresses, ForwardingHeader, Hosts
+from corpid.web.http.requests import new_request_id
+from corpid.web.telemetry import access_log
+from corpid.web.telemetry.spans import trace_id
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from corpid.web.http.addresses import Network
+    from corpid.web.telemetry.access_log import LogFields
+
+    Headers = tuple[tuple[bytes, bytes], ...]
+    Observe = Callable[[str, int, str, float], None]
+    RawHeaders = list[tuple[bytes, bytes]]
+
+CONTENT_SECURITY_POLICY: Final = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+    b"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+FORM_POST_POLICY: Final = CONTENT_SECURITY_POLICY.replace(b"form-action 'self'; ", b"").decode()
+"""of the one page whose form goes to a relying party: browsers apply form-action to its redirects, too (D37)"""
+NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
+PAGE_HEADERS: Final = (
+    (b"content-security-policy", CONTENT_SECURITY_POLICY),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    NOSNIFF,
+)
+HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
+SECURITY_HEADERS: Final = frozenset(name for name, _ in (*PAGE_HEADERS, HSTS))
+NO_ENDPOINT: Final = "other"
+"""what is told of a request that met no route"""
+CANCELLED: Final = 499
+"""logged where no answer was sent: the process stopped, or the caller was gone"""
+
+
+def named_hosts(scope: Scope) -> list[bytes]:
+    """Every Host header of a request; a request must have exactly one (RFC 9112 §3.2, D35)."""
+    return [value for name, value in scope["headers"] if name == b"host"]
+
+
+class Middleware:
+    """Wraps the application. `ready` raises NotReady while the deployment cannot answer.
+
+    For an endpoint, `scope["state"]` holds `request_id`, `client_address` and `log`, a LogFields it may add to. A
+    `trace_id` found there afterwards is the line's, else the one that the caller named.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        base_url: str,
+        ready: Callable[[], Awaitable[None]],
+        allowed_hosts: Sequence[str] = (),
+        trusted_proxies: Sequence[Network] = (),
+        forwarded_header: str = ForwardingHeader.X_FORWARDED_FOR,
+    ) -> None:
+        self._app = app
+        self._hosts = Hosts(base_url, allowed_hosts)
+        self._addresses = ClientAddresses(trusted_proxies, forwarded_header)
+        always = (HSTS,) if base_url.startswith("https:") else ()
+        self._security = ((NOSNIFF, *always), (*PAGE_HEADERS, *always))
+        self._health = {"/healthz": self._healthz, "/readyz": self._readyz}
+        self._ready = ready
+        self._draining = False
+        self._observe: Observe | None = None
+
+    def drain(self) -> None:
+        """From now on /readyz says that this process is stopping."""
+        self._draining = True
+
+    def observe(self, told: Observe) -> None:
+        """From now on tell of every answer: endpoint, status, code of its error, seconds."""
+        self._observe = told
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass a lifespan on. D28, D35, D36, D47, D48."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = perf_counter()
+        exchange = _Exchange(send, *self._security)
+        state = scope.setdefault("state", {})
+        request_id = state["request_id"] = new_request_id()
+        peer = scope["client"][0] if scope.get("client") else ""
+        address = state["client_address"] = self._addresses.of(peer, scope["headers"])
+        added: LogFields = {}
+        state["log"] = added
+        try:
+            await self._answer(scope, receive, exchange)
+        except Exception as error:  # noqa: BLE001 - the last resort
+            added["error"] = "server_error"
+            access_log.log().error("unforeseen exception", request_id=request_id, exc_info=error)
+            await exchange.last_resort(request_id)
+        finally:
+            seconds = perf_counter() - started
+            status = exchange.status or CANCELLED
+            line = {
+                "request_id": request_id,
+                "method": scope["method"],
+                "path": access_log.cut(_route_path(scope)),
+                "status": status,
+                "duration_ms": round(seconds * 1000, 2),
+                "address": address,
+            }
+            trace = state.get("trace_id") or trace_id(scope["headers"])
+            if trace is not None:
+                line["trace_id"] = trace
+            access_log.request(line, added)
+            if self._observe is not None:
+                self._observe(self._endpoint(scope), status, added.get("error", ""), seconds)
+
+    def _endpoint(self, scope: Scope) -> str:
+        """A name of ours, whatever path was asked for."""
+        route: Any = scope.get("route")
+        if route is not None:
+            return str(route.path)
+        return scope["path"] if scope["path"] in self._health else NO_ENDPOINT
+
+    async def _answer(self, scope: Scope, receive: Receive, exchange: _Exchange) -> None:
+        health = self._health.get(scope["path"])
+        if health is not None:
+            await health(scope, exchange)
+            return
+        hosts = named_hosts(scope)
+        if len(hosts) == 1 and self._hosts.allows(hosts[0]):
+            await self._app(scope, receive, exchange.send)
+        elif len(hosts) == 1:
+            await _misdirected(scope, exchange)
+        else:
+            await exchange.refuse(
+                400, "invalid_request", "A request must have exactly one Host header", scope["state"]["request_id"]
+            )
+
+    async def _healthz(self, scope: Scope, exchange: _Exchange) -> None:
+        await _say(scope, exchange, 200, "alive")
+
+    async def _readyz(self, scope: Scope, exchange: _Exchange) -> None:
+        if self._draining:
+            await _say(scope, exchange, 503, "stopping")
+            return
+        try:
+            await self._ready()
+        except NotReady as error:
+            scope["state"]["log"]["detail"] = f"not ready: {error}"
+            await _say(scope, exchange, 503, "not ready", part=error.part)
+        else:
+            await _say(scope, exchange, 200, "ready")
+
+
+class _Exchange:
+    """The answer of one request, on its way out."""
+
+    __slots__ = ("_machine", "_page", "_send", "status")
+
+    def __init__(self, send: Send, machine: Headers, page: Headers) -> None:
+        self._send = send
+        self._machine = machine
+        self._page = page
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = self._secured(message.get("headers", ()))
+        await self._send(message)
+
+    def _secured(self, headers: Any) -> RawHeaders:  # noqa: ANN401
+        """What an endpoint has set itself stays, such as the policy of a page with an exception of its own (D37)."""
+        secured: RawHeaders = list(headers)
+        wanted, own = self._machine, []
+        for name, value in secured:
+            if name == b"content-type" and value.startswith(b"text/html"):
+                wanted = self._page
+            elif name in SECURITY_HEADERS:
+                own.append(name)
+        secured += [field for field in wanted if field[0] not in own] if own else wanted
+        return secured
+
+    async def json(self, status: int, content: object, *, head: bool = False) -> None:
+        body = msgspec.json.encode(content)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"cache-control", b"no-store"),
+        ]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": b"" if head else body})
+
+    async def refuse(self, status: int, code: str, description: str, request_id: str) -> None:
+        await self.json(status, {"error": code, "error_description": f"{description} (reference {request_id})"})
+
+    async def last_resort(self, request_id: str) -> None:
+        """An answer begun stays unfinished, and the connection below closes: the caller must not take it for whole."""
+        if not self.status:
+            await self.refuse(500, "server_error", "Something went wrong here, not with the request", request_id)
+
+
+async def _misdirected(scope: Scope, exchange: _Exchange) -> None:
+    state = scope["state"]
+    state["log"].update(error="misdirected_request", detail="Host is neither base_url's nor in allowed_hosts")
+    await exchange.refuse(
+        421, "invalid_request", "This host name is not served here: use the one in the issuer", state["request_id"]
+    )
+
+
+async def _say(scope: Scope, exchange: _Exchange, status: int, word: str, **more: str) -> None:
+    if scope["method"] in {"GET", "HEAD"}:
+        await exchange.json(status, {"status": word, **more}, head=scope["method"] == "HEAD")
+        return
+    body = msgspec.json.encode({"error": "invalid_request", "error_description": "Use GET"})
+    headers = [(b"content-type", b"application/json"), (b"allow", b"GET, HEAD"), (b"content-length", b"%d" % len(body))]
+    await exchange.send({"type": "http.response.start", "status": 405, "headers": headers})
+    await exchange.send({"type": "http.response.body", "body": body})
+
+
+def _route_path(scope: Scope) -> str:
+    """The path as the route table writes it, so that no identifier in a path reaches the log (D48)."""
+    route: Any = scope.get("route")
+    return str(getattr(route, "path", _first_segment(scope["path"])))
+
+
+def _first_segment(path: str) -> str:
+    """What a line shows of a path that met no route: enough to see where it was aimed."""
+    start = path.find("/", 1)
+    return path if start < 0 else f"{path[: start + 1]}..."

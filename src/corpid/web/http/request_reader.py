@@ -1,0 +1,309 @@
+"""Requests of one connection, read with a bounded number of bytes at any moment (D47)."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from corpid.web.http.connection_limits import CROWDED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+    from starlette.types import Receive, Scope, Send
+    from uvicorn._types import ASGI3Application
+    from uvicorn.config import Config
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+    from uvicorn.server import ServerState
+
+    from corpid.web.http.connection_limits import Limits, Room
+
+
+def parts(target: bytes) -> tuple[bytes, bytes, bytes]:
+    """Host, port with its colon, and path, each empty if absent. Raises HttpParserInvalidURLError (RFC 9112 §3.2.2)."""
+    parsed: Any = httptools.parse_url(target)  # its stub knows nothing of absent parts
+    port = b"" if parsed.port is None else b":%d" % parsed.port
+    return parsed.host or b"", port, parsed.path or b""
+
+
+def path(target: bytes) -> str:
+    """The decoded path, as routes are compared with it. Raises HttpParserInvalidURLError or UnicodeDecodeError.
+
+    RFC 3986 §6.2.2.2
+    """
+    return unquote(parts(target)[2].decode("ascii"))
+
+
+class Reading(Enum):
+    """What the connection expects from its caller."""
+
+    NOTHING = auto()
+    """a next request, whenever it likes"""
+    HEAD = auto()
+    BODY = auto()
+    END = auto()
+    """refused: what still comes is thrown away"""
+
+
+class _Stop(Exception):
+    """Ends the parser's work; the connection is deaf from here."""
+
+
+WATCHED: Final = frozenset({b"content-length", b"expect", b"transfer-encoding"})
+
+
+class RequestReader(HttpToolsProtocol):
+    """The reading side of a connection. `deadline` is when what it reads must be complete, in the loop's time.
+
+    A request at one of the paths `bodiless` is complete with its head: a body is left unread, and the connection
+    ends with the answer, since nobody can tell where a next request would begin (RFC 9112 §9.6).
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        *,
+        limits: Limits,
+        room: Room,
+        bodiless: Collection[str] = (),
+    ) -> None:
+        super().__init__(config, server_state, app_state)
+        self.limits = limits
+        self._bodiless = bodiless
+        self._room = room
+        self.deadline = math.inf
+        self._reading = Reading.NOTHING
+        self._deaf = False
+        self._final = False
+        self._first_byte = 0.0
+        self._raw = 0
+        self._pipelined = False
+        self._declared: int | None = None
+        self._chunked = False
+        self._codings: list[bytes] = []
+        self._body = bytearray()
+        self._upgrade_rest: int | None = None
+        self._thrown_away = 0
+
+    def refuse(self, status: int, description: str) -> None:
+        """End the connection with this answer; `Connection` does it."""
+        raise NotImplementedError
+
+    def data_received(self, data: bytes) -> None:
+        size = self.limits.head_bytes
+        if len(data) <= size:
+            self._feed(data)
+            return
+        view = memoryview(data)
+        for start in range(0, len(data), size):
+            self._feed(view[start : start + size])
+
+    def _feed(self, chunk: bytes | memoryview) -> None:
+        if self._deaf:
+            self._throw_away(len(chunk))
+            return
+        if self._reading is Reading.NOTHING:
+            self._begin()
+            self._pipelined = False
+        self._raw += len(chunk)
+        try:
+            self._parse(chunk)
+        except (httptools.HttpParserError, UnicodeDecodeError):
+            if not self._deaf:
+                self.refuse(400, "This is not a well-formed HTTP/1.1 request")
+        else:
+            self._check_raw()
+
+    def _parse(self, chunk: bytes | memoryview) -> None:
+        if self._upgrade_rest is not None:
+            self._take_unparsed(chunk)
+            return
+        try:
+            self.parser.feed_data(chunk)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._take_unparsed(chunk[upgrade.args[0] :])
+
+    def _begin(self) -> None:
+        self._reading = Reading.HEAD
+        self.headers = []
+        self._raw = 0
+        self._first_byte = self.loop.time()
+        self.deadline = self._first_byte + self.limits.head_seconds
+
+    def _check_raw(self) -> None:
+        """What no callback reports: an unfinished header, chunk extensions, unfinished trailers."""
+        if self._reading is Reading.HEAD and self._raw > self.limits.head_bytes:
+            self._refuse_head()
+        elif self._reading is Reading.BODY and self._raw > self.limits.wire_bytes:
+            self._refuse_body()
+
+    def _throw_away(self, size: int) -> None:
+        self._thrown_away += size
+        if self._thrown_away > self.limits.linger_bytes:
+            self.transport.abort()
+
+    def _take_unparsed(self, chunk: bytes | memoryview) -> None:
+        """A request that offers an upgrade keeps its body, though the parser stops reading there.
+        The offer is ignored (RFC 9110 §7.8), and the connection ends with this answer."""
+        rest = self._upgrade_rest or 0
+        self._body += chunk[:rest]
+        self._upgrade_rest = max(0, rest - len(chunk))
+        if not self._upgrade_rest:
+            self._final = True
+            self._dispatch()
+
+    def on_message_begin(self) -> None:
+        if self._deaf:
+            raise _Stop
+        if self._reading is Reading.NOTHING:  # in the same bytes as the request before it
+            self._begin()
+            self._pipelined = True
+        super().on_message_begin()
+        self._declared = None
+        self._chunked = False
+        self._codings = []
+        self._body = bytearray()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._reading is Reading.BODY:  # a trailer is nobody's header
+            return
+        name = name.lower()
+        if name in WATCHED:
+            self._watch(name, value)
+        self.headers.append((name, value))
+
+    def _watch(self, name: bytes, value: bytes) -> None:
+        if name == b"content-length":
+            self._declared = int(value)
+        elif name == b"transfer-encoding":
+            self._chunked = True
+            self._codings.append(value.strip().lower())
+        elif value.lower() == b"100-continue":
+            self.expect_100_continue = True
+
+    def on_headers_complete(self) -> None:
+        self._check_head()
+        if not self.url.startswith(b"/"):
+            self._take_absolute_form()
+        self._reading = Reading.BODY
+        self.deadline = self._first_byte + self.limits.body_seconds
+        if self._ignores_body():
+            self._leave_body()
+            raise _Stop
+        if self.parser.should_upgrade():
+            self._offered_upgrade()
+        if self.expect_100_continue:
+            self._continue()
+
+    def _check_head(self) -> None:
+        limits = self.limits
+        crowded = len(self.headers) > limits.header_fields
+        if crowded or ((self._pipelined or self._raw > limits.head_bytes) and self._head_size() > limits.head_bytes):
+            self._refuse_head()
+            raise _Stop
+        if self._declared is not None and self._declared > limits.body_bytes and not self._ignores_body():
+            self._refuse_body()
+            raise _Stop
+        if self.parser.get_http_version() == "0.9":
+            self.refuse(400, "The request line must end with HTTP/1.1")
+            raise _Stop
+        if b",".join(self._codings) not in {b"", b"chunked"} and self._codings[-1].endswith(b"chunked"):
+            self.refuse(501, "A body may be chunked and nothing else: send it without another transfer coding")
+            raise _Stop
+
+    def _head_size(self) -> int:
+        fields = sum(len(name) + len(value) + 4 for name, value in self.headers)
+        return len(self.parser.get_method()) + len(self.url) + len(b"  HTTP/1.1\r\n\r\n") + fields
+
+    def _take_absolute_form(self) -> None:
+        """The target's own authority wins over the Host header (RFC 9112 §3.2.2)."""
+        host, port, path = parts(self.url)
+        if not host or not path:
+            self.refuse(400, "The request target must be a path")
+            raise _Stop
+        self.headers[:] = [field for field in self.headers if field[0] != b"host"]
+        self.headers.append((b"host", host + port))
+
+    def _ignores_body(self) -> bool:
+        """Whether a body is coming that nothing will be read of (Spec 4.4)."""
+        announced = self._declared or self._chunked
+        return bool(announced and self._bodiless) and path(self.url) in self._bodiless
+
+    def _leave_body(self) -> None:
+        """Answer now. No 100 Continue: what was announced need not be sent (RFC 9110 §10.1.1)."""
+        self.expect_100_continue = False
+        self._final = True
+        self._dispatch()
+        self._reading = Reading.END
+        self.flow.pause_reading()
+
+    def _offered_upgrade(self) -> None:
+        if self._chunked or self.parser.get_method() == b"CONNECT":
+            self.refuse(400, "This connection speaks HTTP/1.1 only: send the request without Upgrade")
+            raise _Stop
+        self._upgrade_rest = self._declared or 0
+
+    def _continue(self) -> None:
+        """100 Continue, unless an earlier answer is still to come: then the caller waits or sends anyway."""
+        self.expect_100_continue = False
+        if (self._declared or self._chunked) and not self._answering():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        self._body += body
+        if len(self._body) > self.limits.body_bytes:
+            self._refuse_body()
+            raise _Stop
+
+    def on_message_complete(self) -> None:
+        if self._upgrade_rest is None:
+            self._dispatch()
+
+    def _dispatch(self) -> None:
+        """The request is complete: our own work begins, and no limit of the caller's runs any more."""
+        self._reading = Reading.NOTHING
+        self.deadline = math.inf
+        super().on_headers_complete()
+        cycle = self.cycle
+        cycle.body = self._body
+        super().on_message_complete()
+        if self._final or len(self.pipeline) >= self.limits.pipelined:
+            cycle.keep_alive = False
+        self._deaf = not cycle.keep_alive
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Room is taken where a task begins: what waits in an event loop are tasks that have not run yet."""
+        if self._room.taken < self.limits.concurrent_requests:
+            self._room.taken += 1
+            super()._start_asgi_task(cycle, self._in_room)  # type: ignore[arg-type]
+            return
+        cycle.scope["state"][CROWDED] = True
+        super()._start_asgi_task(cycle, app)
+
+    async def _in_room(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self._room.taken -= 1
+
+    def _answering(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _refuse_head(self) -> None:
+        self.refuse(
+            431,
+            f"Request line and headers together may have {self.limits.head_bytes} bytes "
+            f"and {self.limits.header_fields} fields",
+        )
+
+    def _refuse_body(self) -> None:
+        self.refuse(413, f"A request body may have {self.limits.body_bytes} bytes")

@@ -1,0 +1,121 @@
+"""What endpoints read from a request: caller, form, cookie, request id (D14, D28, D34, D47)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.caller import Caller
+from corpid.rules.authentication.devices import device
+from corpid.rules.oauth.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from corpid.flows.provider import Provider
+
+_MASK: Final = (1 << 64) - 1
+
+
+class _RequestIds:
+    """A walk through every 64-bit number, from a random place in random steps."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        self._start = int.from_bytes(os.urandom(8))
+        self._step = int.from_bytes(os.urandom(8)) | 1
+        self._numbers = itertools.count()
+
+    def next(self) -> str:
+        return f"{(self._start + next(self._numbers) * self._step) & _MASK:016x}"
+
+
+_ids: Final = _RequestIds()
+# Processes that share a port were one process once, and must not walk in step.
+os.register_at_fork(after_in_child=_ids.begin)
+
+
+def new_request_id() -> str:
+    """16 hexadecimal characters that no other request of this process has; our own, never the caller's (D28)."""
+    return _ids.next()
+
+
+FORM: Final = "application/x-www-form-urlencoded"
+_COOKIES: Final = 1000
+"""of one site: browsers keep a few hundred"""
+
+
+def caller(request: Request, provider: Provider) -> Caller:
+    """Who sent this request, with what they say they use, and the one reading of the clock (D49, RFC 9110 §10.1.5)."""
+    state, said = request.scope["state"], headers(request, b"user-agent")
+    return Caller(
+        request_id=state["request_id"],
+        address=state["client_address"],
+        now=provider.clock(),
+        device=device(said[0].decode("latin-1")) if said else "",
+    )
+
+
+def headers(request: Request, name: bytes) -> list[bytes]:
+    """Every value of a header; `name` in lower case."""
+    return [value for header, value in request.scope["headers"] if header == name]
+
+
+async def form_bytes(request: Request) -> bytes:
+    """The body of a form, kept for whoever renders an error. Raises InvalidRequest for another Content-Type (Spec 4.1, D14)."""
+    if "form" in request.scope["state"]:
+        return bytes(request.scope["state"]["form"])
+    types = headers(request, b"content-type")
+    media_type = types[0].decode("latin-1").partition(";")[0].strip().lower() if len(types) == 1 else ""
+    if media_type != FORM:
+        raise InvalidRequest(f"Content-Type must be {FORM}")
+    body, more = b"", True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise InvalidRequest("the request ended before its body was complete")
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    request.scope["state"]["form"] = body
+    return body
+
+
+def cookie_name(provider: Provider) -> str:
+    """`__Host-corpid`, and `corpid` on plain http, where browsers refuse that prefix (D34)."""
+    return "__Host-corpid" if provider.policy.base_url.startswith("https:") else "corpid"
+
+
+def arrival_cookie_name(provider: Provider) -> str:
+    """The name of the cookie in which a browser holds the sign-in that it began, of the same form as `cookie_name` (D34)."""
+    return f"{cookie_name(provider)}_arrival"
+
+
+def arrival_cookie(request: Request, provider: Provider) -> str | None:
+    """The sign-in that the browser holds, None unless it was sent exactly once (D34)."""
+    values = cookies(request, arrival_cookie_name(provider))
+    return values[0] if len(values) == 1 else None
+
+
+def cookie(request: Request, provider: Provider) -> str | None:
+    """The value of our cookie, None unless it was sent exactly once (D34)."""
+    values = cookies(request, cookie_name(provider))
+    return values[0] if len(values) == 1 else None
+
+
+def cookies(request: Request, name: str) -> list[str]:
+    """Every value that was sent of a cookie; none if more cookies came than a browser keeps (RFC 6265 §5.4, §6.1)."""
+    sent = b";".join(headers(request, b"cookie"))
+    if sent.count(b";") >= _COOKIES:
+        return []
+    pairs = [pair.strip().partition("=") for pair in sent.decode("latin-1").split(";")]
+    return [value for each, _, value in pairs if each == name]
+
+
+def may_complete(request: Request) -> bool:
+    """Whether a GET is a person's navigation, not a prefetch or an embedded fetch (D30)."""
+    if request.method != "GET" or headers(request, b"sec-purpose"):
+        return False
+    return headers(request, b"sec-fetch-dest") in ([], [b"document"])

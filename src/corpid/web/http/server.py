@@ -1,0 +1,342 @@
+"""Listening sockets, connections and shutdown (D47, D52)."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import socket
+from contextlib import suppress
+from email.utils import formatdate
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+import uvloop
+from uvicorn.config import Config
+from uvicorn.lifespan.on import LifespanOn
+from uvicorn.server import ServerState
+
+from corpid.web.http.addresses import ClientAddresses
+from corpid.web.http.connection import Connection
+from corpid.web.http.connection_limits import Limits, Room
+from corpid.web.http.connections import ConnectionRegistry
+from corpid.web.telemetry import access_log
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+
+    from starlette.types import ASGIApp
+
+BACKLOG: Final = 2048
+_AT_ONCE: Final = 64
+"""newcomers, before the event loop does something else; those of other processes get some, too"""
+_PAUSE_SECONDS: Final = 1.0
+"""after the system had no more files to give"""
+
+
+class Listener:
+    """Answers on a bound socket, which belongs to it. `made` makes the connection of a newcomer."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        made: Callable[[], Connection],
+        crowd: ConnectionRegistry,
+        *,
+        tls: ssl.SSLContext | None,
+        handshake_seconds: float,
+    ) -> None:
+        self._listening = listening
+        self._made = made
+        self._crowd = crowd
+        self._tls = tls
+        self._handshake_seconds = handshake_seconds if tls else None
+        self._loop = asyncio.get_running_loop()
+        self._pause: asyncio.TimerHandle | None = None
+        listening.listen(BACKLOG)
+        self._listen()
+
+    def close(self) -> None:
+        """Take in nobody else."""
+        if self._pause is not None:
+            self._pause.cancel()
+        self._loop.remove_reader(self._listening)
+        self._listening.close()
+
+    def _listen(self) -> None:
+        self._loop.add_reader(self._listening, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                newcomer, _ = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                access_log.log().error("connection_not_accepted", detail=str(error))
+                self._loop.remove_reader(self._listening)
+                self._pause = self._loop.call_later(_PAUSE_SECONDS, self._listen)
+                return
+            self._take_in(newcomer)
+
+    def _take_in(self, newcomer: socket.socket) -> None:
+        connection = self._made()
+        if not self._crowd.admit(connection):
+            newcomer.close()
+            return
+        newcomer.setblocking(False)
+        opening = self._loop.create_task(self._open(newcomer, connection))
+        connection.opening = opening
+        # and not in the task, which never runs if it is ended before it began
+        opening.add_done_callback(partial(self._opened, newcomer, connection))
+
+    async def _open(self, newcomer: socket.socket, connection: Connection) -> None:
+        with suppress(OSError):  # the caller left, or failed to shake hands
+            await self._loop.connect_accepted_socket(
+                lambda: connection, newcomer, ssl=self._tls, ssl_handshake_timeout=self._handshake_seconds
+            )
+
+    def _opened(self, newcomer: socket.socket, connection: Connection, _: asyncio.Task[None]) -> None:
+        connection.opening = None
+        if not connection.is_made:
+            newcomer.close()
+            self._crowd.leaves(connection)
+
+
+SWEEP_SECONDS: Final = 0.5
+FORCED_SECONDS: Final = 1.0
+"""for tasks that were cancelled to end"""
+
+
+class ListenError(Exception):
+    """The address cannot be listened on; the message says what to change."""
+
+
+class StartupFailed(Exception):
+    """The application refused to start; the reason is in the log."""
+
+
+class Server:
+    """Serves one ASGI application on sockets, inside the running event loop.
+
+    `bodiless` are the paths at which a request's body is not read. `addresses` knows the proxies in front, for the log's lines of requests that broke a limit. `on_draining` is
+    called once, when stopping begins: from then on /readyz has to say so.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        limits: Limits | None = None,
+        bodiless: Collection[str] = (),
+        addresses: ClientAddresses | None = None,
+        tls: ssl.SSLContext | None = None,
+        drain_seconds: float = 10.0,
+        delay_seconds: float = 0.0,
+        on_draining: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._bodiless = bodiless
+        self._addresses = addresses or ClientAddresses()
+        self.room: Final = Room()
+        self.crowd: Final = ConnectionRegistry(self._limits.connections, monotonic)
+        self._tls = tls
+        self._drain_seconds = drain_seconds
+        self._delay_seconds = delay_seconds
+        self._on_draining = on_draining
+        self._config = _uvicorn_config(app)
+        self._state = ServerState()
+        self._listeners: list[Listener] = []
+        self._housekeeping: asyncio.Task[None] | None = None
+        self._forced = asyncio.Event()
+        self._draining = False
+
+    async def start(self, sockets: Iterable[socket.socket]) -> None:
+        """Run the application's start-up and answer on these bound sockets, which belong to the server now.
+
+        Raises StartupFailed. D47.
+        """
+        self._lifespan = LifespanOn(self._config)
+        await self._lifespan.startup()
+        if self._lifespan.should_exit:
+            raise StartupFailed("The application did not start; the line before this one says why")
+        self._refresh_date()
+        self._housekeeping = asyncio.create_task(self._keep_house())
+        for listening in sockets:
+            listener = Listener(
+                listening, self._newcomer, self.crowd, tls=self._tls, handshake_seconds=self._limits.head_seconds
+            )
+            self._listeners.append(listener)
+
+    async def stop(self) -> None:
+        """Go on for `delay_seconds`, then finish what is in flight, for at most `drain_seconds`, and end.
+
+        During the delay only /readyz answers otherwise, and a load balancer that asks it turns elsewhere. While something is in flight, for the first half of that time, newcomers are still answered: so that a
+        load balancer sees /readyz say no before its requests are turned away. `force` cuts it short. D47.
+        """
+        self._on_draining()
+        await self._delay()
+        self._draining = True
+        half = self._drain_seconds / 2
+        await self._drained(half)
+        while self._listeners:
+            self._listeners.pop().close()
+        await self._drained(half)
+        for task in tuple(self._state.tasks):
+            task.cancel()
+        if self._state.tasks:
+            await asyncio.wait(tuple(self._state.tasks), timeout=FORCED_SECONDS)
+        for connection in self.crowd.all():
+            connection.drop()
+        await asyncio.sleep(0)
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+        await self._lifespan.shutdown()
+
+    def force(self) -> None:
+        """Stop without waiting any longer for what is in flight."""
+        self._forced.set()
+
+    def _newcomer(self) -> Connection:
+        connection = Connection(
+            self._config,
+            self._state,
+            self._lifespan.state,
+            limits=self._limits,
+            room=self.room,
+            crowd=self.crowd,
+            refused=self._refused,
+            bodiless=self._bodiless,
+        )
+        if self._draining:
+            connection.take_one_request()
+        return connection
+
+    def _refused(
+        self, peer: str, headers: list[tuple[bytes, bytes]], status: int, request_id: str, description: str
+    ) -> None:
+        access_log.refused(self._addresses.of(peer, headers), status, request_id, description)
+
+    async def _delay(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._delay_seconds):
+                await self._forced.wait()
+
+    async def _drained(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        for connection in self.crowd.all():
+            connection.shutdown()
+        while self._state.connections and not self._forced.is_set() and loop.time() < end:  # noqa: ASYNC110 - two things end it
+            await asyncio.sleep(0.02)
+
+    async def _keep_house(self) -> None:
+        loop = asyncio.get_running_loop()
+        sweep = min(SWEEP_SECONDS, self._limits.head_seconds / 4)
+        while True:
+            await asyncio.sleep(sweep)
+            self._refresh_date()
+            now = loop.time()
+            for connection in tuple(self._state.connections):
+                assert isinstance(connection, Connection)  # noqa: S101
+                connection.expire(now)
+
+    def _refresh_date(self) -> None:
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+
+
+def _uvicorn_config(app: ASGIApp) -> Config:
+    """uvicorn's protocol with everything off that belongs to a layer of ours."""
+    config = Config(
+        app,
+        http=Connection,
+        ws="none",
+        interface="asgi3",
+        lifespan="auto",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+    )
+    config.load()
+    return config
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets for every address of a host name, bound to a port (0: any free one, for the first address).
+
+    Raises ListenError.
+    """
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:  # UnicodeError: no name can be this
+        reason = getattr(error, "strerror", None) or error
+        raise ListenError(f"host {host!r} is not an address of this machine: {reason}") from error
+    bound: list[socket.socket] = []
+    for family, kind, protocol, _, address in dict.fromkeys(found):
+        try:
+            bound.append(_bind_one(family, kind, protocol, address))
+        except OSError as error:
+            if error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT} and len(found) > 1:
+                continue  # a name may have an IPv6 address where IPv6 is off
+            for listening in bound:
+                listening.close()
+            raise ListenError(_why_not(host, port, error)) from error
+    if not bound:
+        raise ListenError(f"host {host!r} has no address that this machine can listen on")
+    return bound
+
+
+def _bind_one(family: int, kind: int, protocol: int, address: Any) -> socket.socket:  # noqa: ANN401
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind(address)
+    except OSError:
+        listening.close()
+        raise
+    listening.setblocking(False)
+    return listening
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} on {host} is taken by another program: stop it, or set another port (CORPID_PORT)"
+    if error.errno == errno.EACCES:
+        return f"port {port} needs more rights than this user has: choose one above 1023 (CORPID_PORT)"
+    return f"cannot listen on {host} port {port}: {error.strerror}"
+
+
+async def serve(server: Server, sockets: Sequence[socket.socket], *, on_started: Callable[[], None]) -> None:
+    """Run a server until SIGTERM or SIGINT, then stop it gracefully; a second signal stops it at once.
+
+    Raises StartupFailed. D47.
+    """
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+
+    def stop() -> None:
+        if asked.is_set():
+            server.force()
+        asked.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        await server.start(sockets)
+        on_started()
+        await asked.wait()
+        await server.stop()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end on uvloop."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)

@@ -1,0 +1,116 @@
+"""CorpID's own TLS (D52), with a certificate that may be renewed while it serves."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from corpid.web.telemetry import access_log
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    Stamp = tuple[int, int, int] | None
+
+LOOK_SECONDS: Final = 60.0
+"""how often the files are looked at"""
+
+
+class CertificateUnusable(Exception):
+    """The certificate or its key cannot be used; the message says which file and what to do."""
+
+
+def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """TLS 1.3, or 1.2 with ECDHE and AES-GCM only, from a PEM chain and its PEM key.
+
+    Raises CertificateUnusable. D52.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("ECDHE+AESGCM")
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except ssl.SSLError as error:
+        raise CertificateUnusable(
+            f"tls_certificate and tls_key cannot be used together ({error.reason}): give the certificate chain and "
+            f"the key that belongs to it, both as PEM, in {certificate} and {key}"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise CertificateUnusable(
+            f"tls_certificate or tls_key cannot be read ({error}): check the paths, that this user may read them, and "
+            f"that the key has no password; they are {certificate} and {key}"
+        ) from error
+    return context
+
+
+class Credentials:
+    """A certificate chain and its key in files. `context` offers to every new connection what they held last.
+
+    Raises CertificateUnusable when it is made. D52.
+    """
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self._files: Final = (certificate, key)
+        self._seen = self._stamps()
+        self.context: Final = server_context(certificate, key)
+        self._newest = self.context
+        # Asked in every handshake, also of a caller that names no server. Changing the listener's own context
+        # instead would leave half a pair in it when the files do not fit.
+        self.context.sni_callback = self._offer
+
+    def look(self) -> None:
+        """Take over files that have changed; those that cannot be used are told, and the pair from before stays."""
+        stamps = self._stamps()
+        if stamps == self._seen:
+            return
+        self._seen = stamps
+        try:
+            self._newest = server_context(*self._files)
+        except CertificateUnusable as error:
+            access_log.log().error("certificate_not_renewed", detail=str(error))
+        else:
+            access_log.log().info("certificate_renewed", detail=str(self._files[0]))
+
+    def _offer(self, connection: ssl.SSLObject, _name: str, _context: ssl.SSLContext) -> None:
+        connection.context = self._newest
+
+    def _stamps(self) -> list[Stamp]:
+        return [_stamp(file) for file in self._files]
+
+
+@asynccontextmanager
+async def renewing(certificate: Path, key: Path) -> AsyncIterator[ssl.SSLContext]:
+    """The context of these files, which are looked at once a minute as long as this is entered.
+
+    Raises CertificateUnusable. D52.
+    """
+    credentials = Credentials(certificate, key)
+    looking = asyncio.create_task(_keep_looking(credentials))
+    try:
+        yield credentials.context
+    finally:
+        looking.cancel()
+
+
+async def _keep_looking(credentials: Credentials) -> None:
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        credentials.look()
+
+
+def _stamp(file: Path) -> Stamp:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _no_password() -> str:
+    """Instead of OpenSSL's own question on the terminal."""
+    raise ValueError("the key is protected by a password")

@@ -1,0 +1,1 @@
+"""Machine endpoints and the arrival at authorize."""

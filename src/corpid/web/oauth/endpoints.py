@@ -1,0 +1,166 @@
+"""Machine endpoints, and the browser's arrival: request → flow → response, a few lines each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from starlette.responses import Response
+
+from corpid.flows.oauth import authorize, par, rate_limits, token, userinfo
+from corpid.flows.oauth.arrival import Answered
+from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS
+from corpid.rules.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
+from corpid.rules.oauth import discovery as discovery_rules
+from corpid.rules.oauth import parameters
+from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS
+from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
+from corpid.web.authentication.page_context import final_frame
+from corpid.web.http.requests import arrival_cookie, caller, cookie, form_bytes, headers, may_complete
+from corpid.web.pages import errors
+from corpid.web.pages.layout import BARE, Frame
+from corpid.web.pages.responses import _NO_STORE, _Plain, enter, leave, see_other
+from corpid.web.pages.translations import LANGUAGES
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from corpid.flows.caller import Caller
+    from corpid.rules.oauth.generations import Generation, Resource
+    from corpid.web.context import WebContext
+
+_PUBLIC: Final = {
+    "Cache-Control": f"public, max-age={METADATA_CACHE_SECONDS}",
+    "Access-Control-Allow-Origin": "*",
+}
+_JSON: Final = (_NO_STORE, (b"pragma", b"no-cache"), (b"content-type", b"application/json"))
+_JWT: Final = (_NO_STORE, (b"pragma", b"no-cache"), (b"content-type", b"application/jwt"))
+
+
+async def discovery(request: Request, context: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
+    """The discovery document (Spec 4.6)."""
+    policy = context.provider.policy
+    document = discovery_rules.discovery(
+        policy.served,
+        base_url=policy.base_url,
+        name=policy.name,
+        acr_prefix=policy.acr_prefix,
+        returns_iss=policy.returns_iss,
+        languages=[language.tag for language in LANGUAGES],
+    )
+    return Response(msgspec.json.encode(document), 200, _PUBLIC, "application/json; charset=utf-8")
+
+
+async def jwks(request: Request, context: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
+    """The public signing keys (Spec 4.7)."""
+    ring = await context.provider.signing_keys.ring(context.provider.clock())
+    return Response(ring.public_key_set, 200, _PUBLIC, "application/jwk-set+json; charset=utf-8")
+
+
+async def pushed_authorization_request(request: Request, context: WebContext, generation: Generation) -> Response:
+    """PAR (Spec 4.1)."""
+    provider = context.provider
+    now = provider.clock()
+    body = await form_bytes(request)
+    await provider.registry_cache.refuse_maintenance(now)
+    # Kept, since an error repeats the state (D4).
+    sent = request.scope["state"]["parameters"] = parameters.parse(body, PUSHED_PARAMETERS)
+    pushed = await par.push(
+        provider,
+        sent,
+        authorization=headers(request, b"authorization"),
+        proofs=headers(request, b"dpop"),
+        generation=generation,
+        now=now,
+        request_id=request.scope["state"]["request_id"],
+        address=request.scope["state"]["client_address"],
+    )
+    request.scope["state"]["log"]["client_id"] = pushed.client_id
+    content = {"request_uri": pushed.request_uri, "expires_in": pushed.expires_in}
+    return _Plain(msgspec.json.encode(content), 201, _JSON)
+
+
+async def token_endpoint(request: Request, context: WebContext) -> Response:
+    """The token endpoint (Spec 4.3)."""
+    provider = context.provider
+    now = provider.clock()
+    await provider.registry_cache.refuse_maintenance(now)
+    issued = await token.exchange(
+        provider,
+        parameters.parse(await form_bytes(request), TOKEN_PARAMETERS),
+        authorization=headers(request, b"authorization"),
+        proofs=headers(request, b"dpop"),
+        now=now,
+        request_id=request.scope["state"]["request_id"],
+        address=request.scope["state"]["client_address"],
+    )
+    request.scope["state"]["log"]["client_id"] = issued.client_id
+    content = {
+        "access_token": issued.access_token,
+        "id_token": issued.id_token,
+        "token_type": issued.token_type,
+        "expires_in": issued.expires_in,
+        "scope": issued.scope,
+    }
+    return _Plain(msgspec.json.encode(content), 200, _JSON)
+
+
+async def resource_endpoint(request: Request, context: WebContext, generation: Generation, which: Resource) -> Response:
+    """A protected resource (Spec 4.4)."""
+    provider = context.provider
+    now = provider.clock()
+    await provider.registry_cache.refuse_maintenance(now)
+    answer = await userinfo.read(
+        provider,
+        generation,
+        which,
+        method=request.method,
+        authorization=headers(request, b"authorization"),
+        proofs=headers(request, b"dpop"),
+        now=now,
+        request_id=request.scope["state"]["request_id"],
+    )
+    request.scope["state"]["log"]["client_id"] = answer.client_id
+    return _Plain(answer.content, 200, _JWT if answer.signed else _JSON)
+
+
+async def authorization(request: Request, context: WebContext) -> Response:
+    """A browser arrives (Spec 4.2); a POST is sent on to the GET (D40)."""
+    provider = context.provider
+    who = caller(request, provider)
+    await provider.rate_limits.address(rate_limits.SIGN_IN, who.address, who.now)
+    if request.method == "POST":
+        await provider.registry_cache.refuse_maintenance(who.now)
+        return await _to_get(request, context)
+    arrived = await authorize.arrive(
+        provider,
+        who,
+        request.scope["query_string"],
+        cookie=cookie(request, provider),
+        held=arrival_cookie(request, provider),
+        may_complete=may_complete(request),
+    )
+    if isinstance(arrived, Answered):
+        if arrived.failure is not None:
+            errors.record(request, errors.as_oauth_error(arrived.failure))
+        around = await _around(context, who, arrived) if arrived.response.posted else BARE
+        return leave(request, context, arrived.response, around)
+    return enter(request, context, arrived)
+
+
+async def _to_get(request: Request, context: WebContext) -> Response:
+    known = REQUEST_PARAMETERS if context.provider.policy.query is not None else AUTHORIZATION_PARAMETERS
+    query = parameters.requoted(await form_bytes(request), known)
+    if len(query) > HEAD_BYTES // 2:
+        raise InvalidRequest("the request is too long for a query string")
+    if not query:
+        raise InvalidRequest("the parameters of the authorization request are missing")
+    return see_other(f"{context.base_path}{discovery_rules.AUTHORIZATION_PATH}?{query}")
+
+
+async def _around(context: WebContext, who: Caller, arrived: Answered) -> Frame:
+    client = arrived.asker.client
+    if arrived.interaction is not None:
+        return await final_frame(context, who, client, arrived.interaction)
+    return Frame(client_name=client.name, ui_locales=arrived.asker.ui_locales)

@@ -1,0 +1,1 @@
+"""Pages: layout, rendering, translations, themes, errors."""

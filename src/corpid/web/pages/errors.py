@@ -1,0 +1,212 @@
+"""The one place where an error becomes a response: as JSON, as a challenge, or as a page (DESIGN, D5, D24, D28)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from starlette.responses import Response
+
+from corpid.ports import PasswordsBusy, StoreUnavailable
+from corpid.rules.oauth.errors import (
+    CredentialsRequired,
+    InsufficientScope,
+    InvalidClient,
+    InvalidDPoPProof,
+    InvalidRequestURI,
+    OAuthError,
+    ServerError,
+    TemporarilyUnavailable,
+    TooManyRequests,
+    UseDPoPNonce,
+    public_description,
+)
+from corpid.texts import counted, phrase
+from corpid.web.http.requests import headers
+from corpid.web.pages.layout import BARE, Frame, client_site
+from corpid.web.pages.responses import page_response
+from corpid.web.pages.views import Problem
+from corpid.web.telemetry.access_log import exception_place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+    from corpid.rules.oauth.generations import Generation
+    from corpid.texts import Phrase
+    from corpid.web.pages.layout import Link
+    from corpid.web.pages.rendering import Renderer
+
+NOT_CACHED: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+_NOT_AS_EXPECTED: Final = phrase("The service that you came from did not ask in the way that it has to.")
+_FOR_PEOPLE: Final[Mapping[type[OAuthError], Phrase]] = {
+    InvalidRequestURI: phrase(
+        "The link that brought you here is no longer valid: it works once, and only for a short time."
+    ),
+    ServerError: phrase("Something went wrong here."),
+    TooManyRequests: phrase("Very many requests come from your network at the moment, so this one was not taken."),
+    TemporarilyUnavailable: phrase("There is too much to do at the moment, or this site is being worked on."),
+}
+"""the more special kind before the one that it is of"""
+_AGAIN: Final = phrase("Your sign-in is not lost. Wait a moment, then open the page again.")
+_RELOAD: Final = phrase(
+    "Wait a moment, then reload this page. If that does not help, go back to the service you came from and start again."
+)
+_GO_BACK: Final = phrase("Go back to the service you came from and start again from there.")
+_PAGE_STATUSES: Final = frozenset({ServerError.status, TemporarilyUnavailable.status, TooManyRequests.status})
+_RESOURCE_STATUS: Final = {UseDPoPNonce.code: 401}
+
+
+def as_oauth_error(error: Exception) -> OAuthError:
+    """What a caller may know of any exception: unknown ones are server_error, an absent store is 503.
+
+    Of an unknown one the log tells type and place; its message may hold what a caller sent (D48).
+    """
+    if isinstance(error, OAuthError):
+        return error
+    if isinstance(error, StoreUnavailable | PasswordsBusy):
+        return TemporarilyUnavailable("the provider is busy or down: try again in a moment", detail=str(error))
+    return ServerError("something unforeseen went wrong", detail=exception_place(error))
+
+
+def record(request: Request, error: OAuthError) -> str:
+    """Note an error for the access log; returns the reference that the caller is told (D28, D48)."""
+    state = request.scope["state"]
+    state["log"]["error"] = error.code
+    state["log"]["detail"] = error.detail or error.description
+    reference: str = state["request_id"]
+    return reference
+
+
+def as_json(request: Request, raised: Exception, generation: Generation, state: str | None = None) -> Response:
+    """An error of PAR or the token endpoint; `state` is echoed, at PAR (D4, D5)."""
+    error = as_oauth_error(raised)
+    reference = record(request, error)
+    content = {"error": error.code, "error_description": public_description(error, reference)}
+    if state is not None:
+        content["state"] = state
+    status = generation.statuses.get(error.code, error.status)
+    answer = Response(msgspec.json.encode(content), status, NOT_CACHED, "application/json")
+    challenge = _challenge_of_endpoint(request, error, content["error_description"], status)
+    if challenge:
+        answer.headers["WWW-Authenticate"] = challenge
+    _add_error_headers(answer, error)
+    return answer
+
+
+def _challenge_of_endpoint(request: Request, error: OAuthError, description: str, status: int) -> str:
+    """RFC 6749 §5.2 wants a challenge only where the caller used Authorization; RFC 9449 names the proof (D5)."""
+    if isinstance(error, InvalidDPoPProof) and status == InvalidDPoPProof.status:
+        return f'DPoP error="{error.code}", error_description="{description}"'
+    authorization = headers(request, b"authorization")
+    scheme = authorization[0].decode("latin-1").partition(" ")[0] if authorization else ""
+    if isinstance(error, InvalidClient) and scheme.isascii() and scheme.replace("-", "").isalnum():
+        return scheme
+    return ""
+
+
+def _add_error_headers(answer: Response, error: OAuthError) -> None:
+    if isinstance(error, UseDPoPNonce):
+        answer.headers["DPoP-Nonce"] = error.nonce
+    if isinstance(error, TemporarilyUnavailable):
+        answer.headers["Retry-After"] = str(error.retry_after)
+
+
+def as_challenge(request: Request, raised: Exception, generation: Generation, issuer: str) -> Response:
+    """An error of a resource: exactly one challenge, and the same in JSON (Spec 7.4, D24)."""
+    error = as_oauth_error(raised)
+    reference = record(request, error)
+    challenge = _challenge(generation, issuer)
+    if isinstance(error, CredentialsRequired):
+        return Response(b"", error.status, {**NOT_CACHED, "WWW-Authenticate": challenge})
+    description = public_description(error, reference)
+    challenge += f', error="{error.code}", error_description="{description}"'
+    if isinstance(error, InsufficientScope):
+        challenge += f', scope="{error.scope}"'
+    content = msgspec.json.encode({"error": error.code, "error_description": description})
+    status = _RESOURCE_STATUS.get(error.code, error.status)
+    answer = Response(content, status, NOT_CACHED, "application/json")
+    if status < ServerError.status:
+        answer.headers["WWW-Authenticate"] = challenge
+    _add_error_headers(answer, error)
+    return answer
+
+
+def _challenge(generation: Generation, issuer: str) -> str:
+    if generation.sender_constrained:
+        return f'{generation.scheme} algs="{" ".join(generation.proof_algorithms)}"'
+    return f'{generation.scheme} realm="{issuer}"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorContext:
+    """Where an error met somebody: what is known of who asked, and the way on; `goes_on`: in a sign-in that is not over."""
+
+    frame: Frame = BARE
+    back: Link | None = None
+    goes_on: bool = False
+
+
+def as_page(request: Request, raised: Exception, renderer: Renderer, met: ErrorContext | None = None) -> Response:
+    """An error that only the person sees: what happened, what to do, and the reference (D16, D28).
+
+    What a developer has to change stands in the log, under the reference, and on the page in developer mode.
+    """
+    error = as_oauth_error(raised)
+    met = met or _met_by(error)
+    reference = record(request, error)
+    status = error.status if error.status in _PAGE_STATUSES else 400
+    answer = page_response(request, renderer, problem(error, met, reference), status=status)
+    _add_error_headers(answer, error)
+    return answer
+
+
+def problem(error: OAuthError, met: ErrorContext, reference: str) -> Problem:
+    """What a person reads of an error, and what they can do (D16, D28)."""
+    busy = isinstance(error, TemporarilyUnavailable)
+    said = next((words for kind, words in _FOR_PEOPLE.items() if isinstance(error, kind)), _NOT_AS_EXPECTED)
+    return Problem(
+        frame=met.frame,
+        heading=phrase("Please try again in a moment") if busy else phrase("This sign-in cannot go on"),
+        paragraphs=(error.sentence or said, _advice(error, met)),
+        reference=reference,
+        for_developers=error.description,
+        back=met.back,
+    )
+
+
+def _met_by(error: OAuthError) -> ErrorContext:
+    """Where the sign-in could not begin, but who asked for it is known."""
+    if error.asker is None:
+        return ErrorContext()
+    client = error.asker.client
+    return ErrorContext(
+        frame=Frame(client_name=client.name, ui_locales=error.asker.ui_locales), back=client_site(client)
+    )
+
+
+def _advice(error: OAuthError, met: ErrorContext) -> Phrase:
+    if isinstance(error, TooManyRequests):
+        return counted(
+            error.retry_after,
+            "Wait {count} second, then reload this page.",
+            "Wait {count} seconds, then reload this page.",
+        )
+    name = met.frame.client_name
+    if isinstance(error, TemporarilyUnavailable):
+        return _AGAIN if met.goes_on else _RELOAD
+    if name is None:
+        return _GO_BACK
+    if met.goes_on:
+        return phrase("Open the page again. If that does not help, go back to {name} and start again.", name=name)
+    return phrase("Go back to {name} and start again from there.", name=name)
+
+
+def machine_error(request: Request, status: int, code: str, description: str, extra: dict[str, str]) -> Response:
+    """404, 405 and their like on machine endpoints (D32)."""
+    state = request.scope["state"]
+    state["log"]["error"] = code
+    content = {"error": code, "error_description": f"{description} (reference {state['request_id']})"}
+    return Response(msgspec.json.encode(content), status, {**NOT_CACHED, **extra}, "application/json")

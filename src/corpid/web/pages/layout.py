@@ -1,0 +1,128 @@
+"""What surrounds every page: one record beside what the page itself shows; the rules are those of `web.views`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from corpid.rules.oauth.records import Client
+    from corpid.texts import Phrase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """Where a form of one button posts to. Fields: form_token, step."""
+
+    action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A way on: an address and the words that stand for it."""
+
+    url: str
+    text: Phrase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimit:
+    """When a page ends, and what can be done about it (D15, WCAG 2.2.1)."""
+
+    at: datetime
+    """in the time zone of the deployment"""
+    seconds: int
+    """the same from now, for the script that warns"""
+    extend: Form | None = None
+    """gives more time; None when none is left"""
+    last_time: Phrase | None = None
+    """says so where there is no more time after that"""
+    of_session: bool = False
+    """whether it is when the person is signed out, of a page on which nothing has to be finished"""
+
+
+def time_limit(
+    at: float, *, now: float, zone: tzinfo, more: Form | None, at_end: Phrase, of_session: bool = False
+) -> TimeLimit:
+    """The limit of a page that ends at `at`, in epoch seconds; `at_end` is said where there is no `more` (D15)."""
+    return TimeLimit(
+        at=datetime.fromtimestamp(at, zone),
+        seconds=max(0, int(at - now)),
+        extend=more,
+        last_time=None if more else at_end,
+        of_session=of_session,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What surrounds a page: who asks, who answers, how long, and the way out (D12, D15, D17)."""
+
+    client_name: str | None = None
+    message: str | None = None
+    """authentication_context_message (D12)"""
+    user_name: str | None = None
+    """once the person is known"""
+    entity: str | None = None
+    """once it is chosen"""
+    step: tuple[int, int] | None = None
+    """this step and how many there are, e.g. (2, 3)"""
+    fewer_steps: bool = False
+    """whether there may be fewer than that"""
+    step_name: str = ""
+    """value of the hidden field `step`: the step that the page belongs to"""
+    form_token: str = ""
+    """value of the hidden field `form_token` (D35)"""
+    cancel: Form | None = None
+    """answers access_denied to the RP (D17)"""
+    limit: TimeLimit | None = None
+    under_way: bool = False
+    """whether something is unfinished here: then the page leads nowhere else"""
+    reason: Phrase | None = None
+    """why the person has to sign in, where it does not go without saying"""
+    up: Link | None = None
+    """leads to the page above"""
+    ui_locales: tuple[str, ...] = ()
+    """the languages that the RP asks for, the best first (OpenID Connect Core §3.1.2.1)"""
+    here: str = ""
+    """the address path of this page, where a pick of another language leads back to; empty: the browser says"""
+
+
+BARE: Final = Frame()
+"""of a page that belongs to nothing"""
+
+FieldError = tuple[str, "Phrase"]
+"""Id of the field (its name; empty: the page as a whole) and what the person should change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageView:
+    """What every view has: what surrounds it, and what is wrong on it."""
+
+    frame: Frame
+    errors: tuple[FieldError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormView(PageView):
+    """A page with one form that it is about, and where that posts to."""
+
+    action: str
+
+
+def client_site(client: Client, redirect_uri: str = "") -> Link | None:
+    """The way to who asked, where no answer can be given: the site of a redirect URI that is registered (D16).
+
+    That of `redirect_uri`, if it is one; None for a client that has none.
+    """
+    known = redirect_uri if redirect_uri in client.redirect_uris else next(iter(client.redirect_uris), "")
+    parts = urlsplit(known)
+    # The own pages may lie below a path, and are entered at the one that they register.
+    url = f"{parts.scheme}://{parts.netloc}/" if client.client_id else known
+    return Link(url=url, text=phrase("Go to {name}", name=client.name)) if known else None

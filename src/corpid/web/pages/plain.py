@@ -1,0 +1,106 @@
+"""Pages that belong to no sign-in: the plain page at /, static files, what is not there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from starlette.responses import Response
+
+from corpid.rules.oauth import discovery, parameters
+from corpid.texts import phrase
+from corpid.web.http.requests import headers
+from corpid.web.pages import errors, views
+from corpid.web.pages.layout import Frame
+from corpid.web.pages.responses import LANGUAGE_COOKIES, page_response, see_other, where_of
+from corpid.web.pages.translations import Pick, lookup
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
+    from starlette.requests import Request
+
+    from corpid.web.context import WebContext
+
+_PATH_CHARACTERS: Final = 2000
+_OWN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9_~-]+)+(?:\?query=[A-Za-z0-9_.~+%*-]*)?")
+_A_YEAR: Final = 365 * 86400
+"""seconds"""
+_IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
+_OPENED_ALONE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+
+async def home(request: Request, context: WebContext) -> Response:
+    """What this server is, for people who open its address."""
+    base_url = context.provider.policy.base_url
+    view = views.Home(discovery=base_url + discovery.DISCOVERY_PATH, keys=base_url + discovery.JWKS_PATH)
+    return page_response(request, context.renderer, view)
+
+
+async def language(request: Request, context: WebContext) -> Response:
+    """Remember the language that a person picked, and show the page again on which they did.
+
+    The link says where that was, or else the browser, and only a page of this site is gone back to. A stranger who
+    sends somebody here changes the language of their pages, which the next pick mends.
+    """
+    wanted = lookup((request.path_params["rest"],), context.renderer.languages)
+    if wanted is None:
+        return await not_found(request, context)
+    page = _named(request, context) or _came_from(request, context)
+    answer = see_other(urlunsplit(page))
+    remember_language(answer, context, Pick(tag=wanted.tag, where=where_of(page.path)))
+    return answer
+
+
+def remember_language(answer: Response, context: WebContext, pick: Pick) -> None:
+    """Have the browser remember a language for a year."""
+    secure = context.provider.policy.base_url.startswith("https:")
+    name, attributes = (LANGUAGE_COOKIES[0], "; Secure") if secure else (LANGUAGE_COOKIES[1], "")
+    value = f"{name}={pick.written()}; Path=/; Max-Age={_A_YEAR}; HttpOnly; SameSite=Lax{attributes}"
+    answer.headers.append("Set-Cookie", value)
+
+
+def _named(request: Request, context: WebContext) -> SplitResult | None:
+    """The page of ours that the link names: a path below our own, of harmless characters, perhaps with a search."""
+    base = urlsplit(context.provider.policy.base_url)
+    path = parameters.lone(request.scope["query_string"], "page", longest=_PATH_CHARACTERS) or ""
+    if not path.startswith(f"{context.base_path}/") or not _OWN_PATH.fullmatch(path):
+        return None
+    return urlsplit(f"{base.scheme}://{base.netloc}{path}")
+
+
+def _came_from(request: Request, context: WebContext) -> SplitResult:
+    """The page of ours that the browser comes from, else the one at /."""
+    home = urlsplit(f"{context.provider.policy.base_url}/")
+    sent = [value.decode("latin-1") for value in headers(request, b"referer")]
+    try:
+        page = urlsplit(sent[0] if len(sent) == 1 else "")
+    except ValueError:
+        return home
+    own = (page.scheme, page.netloc) == (home.scheme, home.netloc) and page.path.startswith(home.path)
+    return page if own else home
+
+
+async def static_file(request: Request, context: WebContext) -> Response:
+    """A file whose name carries the hash of its content (D31)."""
+    name = request.scope["path"].rpartition("/")[2]
+    try:
+        content, media_type = context.renderer.static_file(name)
+    except KeyError:
+        return await not_found(request, context)
+    # A picture that is opened by itself could otherwise run what an editor left in it.
+    return Response(content, 200, {**_IMMUTABLE, "Content-Security-Policy": _OPENED_ALONE}, media_type)
+
+
+async def not_found(request: Request, context: WebContext) -> Response:
+    """404: a page for a browser that navigates, JSON for everybody else (D32)."""
+    accept = request.headers.get("accept", "")
+    if "text/html" not in accept:
+        return errors.machine_error(request, 404, "invalid_request", "there is nothing at this path", {})
+    view = views.Problem(
+        frame=Frame(),
+        heading=phrase("There is no page here"),
+        paragraphs=(phrase("The address is not one of this site. Check it, or go back to where you came from."),),
+    )
+    return page_response(request, context.renderer, view, status=404)

@@ -1,0 +1,203 @@
+"""From a view to the bytes of a page, and the static files that pages refer to.
+
+A static file's name carries a hash of its content, so that a browser may keep it for a year (D31).
+Everything comes out of the package and is read once, at start.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined, nodes
+from jinja2.bccache import BytecodeCache
+from jinja2.ext import InternationalizationExtension
+from markupsafe import Markup
+
+from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.texts import Phrase
+from corpid.web.pages.theme import NO_THEME
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from jinja2.bccache import Bucket
+
+    from corpid.web.pages.theme import Theme
+    from corpid.web.pages.translations import Language, Translator
+    from corpid.web.pages.views import View
+
+STATIC_PATH: Final = "/static/"
+LANGUAGE_PATH: Final = "/language/"
+_PIECES: Final = ("head", "masthead", "foot")
+MEDIA_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "png": "image/png",
+    "svg": "image/svg+xml",
+}
+
+
+def hashed_name(name: str, content: bytes) -> str:
+    """`style.css` → `style.0123456789abcdef.css`; another content gives another name (D31)."""
+    stem, _, suffix = name.rpartition(".")
+    return f"{stem}.{sha256(content).hexdigest()[:16]}.{suffix}"
+
+
+def packaged_static_files() -> dict[str, bytes]:
+    """The static files of the package, by name."""
+    directory = files("corpid").joinpath("web", "static")
+    return {file.name: file.read_bytes() for file in directory.iterdir() if _suffix(file.name) in MEDIA_TYPES}
+
+
+class StaticFiles:
+    """Files by the name that carries their hash. `prefix` is the URL path they are served under."""
+
+    def __init__(self, contents: dict[str, bytes], *, prefix: str = STATIC_PATH) -> None:
+        self._prefix = prefix
+        self._names = {name: hashed_name(name, content) for name, content in contents.items()}
+        self._files = {self._names[name]: (content, MEDIA_TYPES[_suffix(name)]) for name, content in contents.items()}
+
+    def url(self, name: str) -> str:
+        """The URL path of a file by its plain name, e.g. `style.css`. Raises KeyError if there is none."""
+        return self._prefix + self._names[name]
+
+    def file(self, name: str) -> tuple[bytes, str]:
+        """Content and media type by hashed name. Raises KeyError if there is none, or no longer (D31)."""
+        return self._files[name]
+
+
+def page_environment(loader: BaseLoader, static: StaticFiles) -> Environment:
+    """A template environment that escapes everything and refuses undefined names; templates call
+    `static(name)` for the URL of a static file."""
+    environment = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        cache_size=-1,
+    )
+    environment.globals["static"] = static.url
+    return environment
+
+
+class Renderer:
+    """Renders views. `name` is the provider's name, `base_path` the path of base_url without a
+    trailing slash (D32); in developer mode every page carries a banner, and the pseudo-language is spoken, too.
+    `theme` is the operator's own look."""
+
+    def __init__(
+        self, *, name: str = "CorpID", base_path: str = "", developer_mode: bool = False, theme: Theme = NO_THEME
+    ) -> None:
+        self.static = StaticFiles({**packaged_static_files(), **theme.files}, prefix=base_path + STATIC_PATH)
+        self.languages = (*LANGUAGES, PSEUDO) if developer_mode else LANGUAGES
+        self._told: dict[str, object] = {
+            "provider_name": name,
+            "developer_mode": developer_mode,
+            "languages": LANGUAGES,
+            "language_path": base_path + LANGUAGE_PATH,
+            "account_path": base_path + ACCOUNT_PATH,
+            "theme": theme,
+        }
+        self._environments: dict[str, Environment] = {}
+        self._templates: dict[tuple[str, str], Template] = {}
+        for template in self._environment(ENGLISH).list_templates():
+            self._template(ENGLISH, template)
+
+    def _environment(self, language: Language) -> Environment:
+        environment = page_environment(PackageLoader("corpid", "web/templates"), self.static)
+        speak(environment, translator(language))
+        environment.globals.update(self._told)
+        made = {name: environment.get_template(f"_{name}.html").render() for name in _PIECES}
+        environment.globals["pieces"] = {name: Markup(piece) for name, piece in made.items()}  # noqa: S704 - made here
+        self._environments[language.tag] = environment
+        return environment
+
+    def _template(self, language: Language, name: str) -> Template:
+        """English ones are compiled at start, those of another language when a page is first shown in it."""
+        environment = self._environments.get(language.tag) or self._environment(language)
+        template = self._templates[language.tag, name] = environment.get_template(name)
+        return template
+
+    def render(self, view: View, language: Language = ENGLISH) -> bytes:
+        """The page as UTF-8 HTML, in one of `languages` (DESIGN "Pages")."""
+        template = self._templates.get((language.tag, view.template)) or self._template(language, view.template)
+        return template.render(view=view, frame=view.frame, errors=view.errors).encode()
+
+    def static_file(self, name: str) -> tuple[bytes, str]:
+        """Content and media type of a static file by hashed name. Raises KeyError if there is none (D31)."""
+        return self.static.file(name)
+
+
+def _suffix(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+_PLACEHOLDER: Final = re.compile(r"%\((\w+)\)s|%%")
+_COMPILED: Final[dict[tuple[str, str], bytes]] = {}
+
+
+class TranslatedBlocks(InternationalizationExtension):
+    """`{% trans %}` as constant text, with its variables between; the number in a plural decides at run time."""
+
+    def _make_node(
+        self,
+        singular: str,
+        plural: str | None,
+        context: str | None,
+        variables: dict[str, nodes.Expr],
+        plural_expr: nodes.Expr | None,
+        vars_referenced: bool,
+        num_called_num: bool,
+    ) -> nodes.Output:
+        if plural is not None:
+            return super()._make_node(
+                singular, plural, context, variables, plural_expr, vars_referenced, num_called_num
+            )
+        wording: str = self.environment.voice.gettext(singular)  # type: ignore[attr-defined]
+        parts: list[nodes.Expr] = []
+        at = 0
+        for match in _PLACEHOLDER.finditer(wording):
+            parts.append(nodes.TemplateData(wording[at : match.start()]))
+            parts.append(variables[match[1]] if match[1] else nodes.TemplateData("%"))
+            at = match.end()
+        return nodes.Output([*parts, nodes.TemplateData(wording[at:])])
+
+
+class _CompiledOnce(BytecodeCache):
+    """Keeps what is compiled of a language for the next renderer of the process."""
+
+    def __init__(self, tag: str) -> None:
+        self._tag = tag
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """What was kept, if it was."""
+        kept = _COMPILED.get((self._tag, bucket.key + bucket.checksum))
+        if kept is not None:
+            bucket.bytecode_from_string(kept)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep it."""
+        _COMPILED[self._tag, bucket.key + bucket.checksum] = bucket.bytecode_to_string()
+
+
+def speak(environment: Environment, voice: Translator) -> None:
+    """Let the templates of an environment speak this language: their blocks, the phrases that they are given,
+    the filters `number`, `time`, `moment` and `day`, and `language`."""
+
+    def finalized(value: Any) -> Any:  # noqa: ANN401
+        return say(value) if type(value) is Phrase else value
+
+    say = voice.say
+    environment.voice = voice  # type: ignore[attr-defined]
+    environment.policies["ext.i18n.trimmed"] = True
+    environment.add_extension(TranslatedBlocks)
+    environment.install_gettext_callables(voice.gettext, voice.ngettext, newstyle=True)  # type: ignore[attr-defined]
+    environment.finalize = finalized
+    environment.bytecode_cache = _CompiledOnce(voice.language.tag)
+    environment.filters.update(number=voice.number, time=voice.time, moment=voice.moment, day=voice.day)
+    environment.globals.update(_=voice.gettext, language=voice.language)

@@ -1,0 +1,156 @@
+"""Responses: a view becomes a page; redirects, cookies, and the hop to the relying party."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import Response
+
+from corpid.flows.authentication import interactions
+from corpid.rules.limits import INTERACTION_SECONDS
+from corpid.rules.oauth.errors import InvalidRequest
+from corpid.texts import phrase
+from corpid.web.context import ARRIVE, SIGN_IN_PATH, interaction_path
+from corpid.web.http.middleware import FORM_POST_POLICY
+from corpid.web.http.requests import arrival_cookie_name, cookie_name, cookies, headers
+from corpid.web.pages.layout import BARE, Frame
+from corpid.web.pages.translations import Pick, choose
+from corpid.web.pages.views import Arrive, FormPost
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+    from corpid.flows.authentication.throttle import Throttled
+    from corpid.flows.oauth.arrival import Entered
+    from corpid.flows.provider import Provider
+    from corpid.rules.oauth.authorization_response import AuthorizationResponse
+    from corpid.web.context import WebContext
+    from corpid.web.pages.rendering import Renderer
+    from corpid.web.pages.views import View
+
+LANGUAGE_COOKIES: Final = ("__Host-corpid_language", "corpid_language")
+"""on https, and on plain http, where browsers refuse that prefix"""
+_WHERE: Final = re.compile(r"[A-Za-z0-9_-]{0,8}")
+"""it stands in a cookie, and its path may be anybody's words (RFC 6265 §4.1.1)"""
+
+
+def where_of(path: str) -> str:
+    """Which sign-in a page belongs to: the beginning of its identifier, empty for a page of none."""
+    found = _WHERE.match(path.partition(SIGN_IN_PATH)[2])
+    return found[0] if found else ""
+
+
+def page_response(
+    request: Request,
+    renderer: Renderer,
+    view: View,
+    *,
+    status: int = 200,
+    more: Mapping[str, str] | None = None,
+) -> Response:
+    """Answer with a page, and with `more` headers. Source: RFC 9110 §8.5, §12.5.5"""
+    picked = [value for name in LANGUAGE_COOKIES for value in cookies(request, name)]
+    language = choose(
+        renderer.languages,
+        pick=Pick.read(picked[0] if picked else ""),
+        where=where_of(request.scope["path"]),
+        ui_locales=view.frame.ui_locales,
+        accept_language=b",".join(headers(request, b"accept-language")).decode("latin-1"),
+    )
+    own = {
+        "Cache-Control": "no-store",
+        "Content-Language": language.tag,
+        "Vary": "Accept-Language, Cookie",
+        **(more or {}),
+    }
+    return Response(renderer.render(view, language), status, own, "text/html")
+
+
+NO_STORE: Final = {"Cache-Control": "no-store"}
+
+
+def see_other(where: str) -> Response:
+    """On to another page of ours, which is a GET (RFC 9110 §15.4.4)."""
+    return Response(b"", 303, {**NO_STORE, "Location": where})
+
+
+def throttled(page: Response, slowed: Throttled) -> Response:
+    """A page that says that somebody has to wait, with the seconds for machines (RFC 6585 §4, D47)."""
+    page.status_code = 429
+    page.headers["Retry-After"] = str(slowed.seconds)
+    return page
+
+
+def require_own_form(provider: Provider, form: Mapping[str, str], browser_id: str, subject: str) -> None:
+    """Return for a form of a page that this browser was shown for this subject; raises InvalidRequest (D35)."""
+    if not interactions.is_form_token(provider, form.get("form_token", ""), browser_id, subject):
+        raise InvalidRequest(
+            "form_token is missing, or another browser's",
+            sentence=phrase("This form is not one that this browser was shown: open the page again."),
+        )
+
+
+_COOKIE_SECONDS: Final = 90 * 86400
+
+
+_HELD_CHARACTERS: Final = 2048
+"""of a sign-in that a browser holds in a cookie: browsers keep 4096, but proxies take as much for all headers of an answer"""
+
+
+_NO_STORE: Final = (b"cache-control", b"no-store")
+
+
+class _Plain(Response):
+    """A response of headers that are bytes already: those of the flow's answers are the same each time."""
+
+    def __init__(self, content: bytes, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
+        self.status_code = status
+        self.body = content
+        self.background = None
+        self.raw_headers = [*headers, (b"content-length", b"%d" % len(content))]
+
+
+def enter(request: Request, context: WebContext, entered: Entered) -> Response:
+    """On to the page of a sign-in. What is not stored goes with the browser: in a cookie, else in a form (D15, D34)."""
+    provider, held = context.provider, entered.held
+    where = interaction_path(context, entered.interaction_id)
+    if len(held) <= _HELD_CHARACTERS:
+        answer = see_other(where)
+    else:
+        who = entered.asker
+        frame = Frame(client_name=who.client.name, ui_locales=who.ui_locales, under_way=True) if who else BARE
+        view = Arrive(frame=frame, action=f"{where}/{ARRIVE}", fields=((ARRIVE, held),))
+        answer = page_response(request, context.renderer, view)
+        held = ""
+    if entered.cookie is not None:
+        set_cookie(answer, provider, entered.cookie)
+    if held:
+        add_cookie(answer, provider, arrival_cookie_name(provider), held, seconds=INTERACTION_SECONDS)
+    return answer
+
+
+def leave(request: Request, context: WebContext, response: AuthorizationResponse, around: Frame) -> Response:
+    """The hop to the relying party: a redirect, or a page whose form carries the answer (D37, D38)."""
+    if not response.posted:
+        return _Plain(b"", 302, (_NO_STORE, (b"location", response.url.encode("latin-1"))))
+    view = FormPost(
+        frame=replace(around, under_way=True, here=""),
+        action=response.redirect_uri,
+        fields=tuple(response.parameters.items()),
+    )
+    return page_response(request, context.renderer, view, more={"Content-Security-Policy": FORM_POST_POLICY})
+
+
+def set_cookie(answer: Response, provider: Provider, value: str) -> None:
+    """Our cookie, with the attributes of D34."""
+    add_cookie(answer, provider, cookie_name(provider), value, seconds=_COOKIE_SECONDS)
+
+
+def add_cookie(answer: Response, provider: Provider, name: str, value: str, *, seconds: int) -> None:
+    """A cookie with the attributes of D34; 0 seconds: the browser forgets it."""
+    secure = "; Secure" if provider.policy.base_url.startswith("https:") else ""
+    answer.headers.append("Set-Cookie", f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")

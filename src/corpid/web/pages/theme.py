@@ -1,0 +1,233 @@
+"""An operator's own theme, and the contrast of its colours (WCAG 2.2, 1.4.3 and 1.4.11)."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from corpid.web.pages.translations import ENGLISH, LANGUAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+TEXT_RATIO: Final = 4.5
+"""least contrast of text (WCAG 2.2, 1.4.3); CorpID's own colours have 7"""
+EDGE_RATIO: Final = 3.0
+"""least contrast of the edges of controls (WCAG 2.2, 1.4.11)"""
+TEXTS: Final = (
+    *((ink, ground) for ink in ("text", "muted", "accent", "accent-strong") for ground in ("page", "surface", "quiet")),
+    *((ink, "chosen") for ink in ("text", "muted", "accent-strong")),
+    ("on-accent", "accent"),
+    ("on-accent", "accent-strong"),
+    ("error", "surface"),
+    ("error", "error-quiet"),
+    ("text", "error-quiet"),
+    ("on-notice", "notice"),
+)
+"""the variable of a text, and that of what it stands on"""
+EDGES: Final = (
+    *(("edge", ground) for ground in ("page", "surface", "quiet")),
+    ("accent", "surface"),
+    ("error", "surface"),
+    ("notice-edge", "notice"),
+    ("focus", "focus-edge"),
+)
+_BLOCK: Final = re.compile(r":root \{(.*?)\n *\}", re.DOTALL)
+_HEX_COLOUR: Final = re.compile(r"--([a-z-]+): (#[0-9a-f]{6});")
+
+
+def palettes(style_sheet: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The colours of style.css, light and dark: variable → `#rrggbb` (DESIGN "Pages")."""
+    light, dark = (dict(_HEX_COLOUR.findall(block)) for block in _BLOCK.findall(style_sheet)[:2])
+    return light, dark
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance, 0..1, of `#rrggbb`. Source: WCAG 2.2, 1.4.3"""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast, 1..21, of two colours `#rrggbb`. Source: WCAG 2.2, 1.4.3"""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def faint(palette: Mapping[str, str]) -> Iterator[str]:
+    """A sentence about each pair of colours that is not told apart well enough. Source: WCAG 2.2, 1.4.3, 1.4.11"""
+    for pairs, least in ((TEXTS, TEXT_RATIO), (EDGES, EDGE_RATIO)):
+        for ink, ground in pairs:
+            found = contrast(palette[ink], palette[ground])
+            if found < least:
+                yield f"{ink} {palette[ink]} on {ground} {palette[ground]} has a contrast of {found:.1f}, less than {least:g}"
+
+
+FILE: Final = "theme.toml"
+STYLE: Final = "theme.css"
+LARGEST_PICTURE: Final = 100_000
+"""bytes"""
+_LONGEST_TEXT: Final = 300
+_COLOUR: Final = (re.compile(r"#[0-9a-f]{6}"), "a colour such as #0b4a82")
+_LENGTH: Final = (re.compile(r"(0|[0-2](\.[0-9]{1,4})?rem|[0-9]{1,2}px)"), "a length such as 0.5rem or 8px")
+_FONTS: Final = (
+    re.compile(r"""(?=.{1,300}$)([A-Za-z0-9 ,-]|"[A-Za-z0-9 -]+"|'[A-Za-z0-9 -]+')+"""),
+    "a list of fonts such as Inter, Arial, sans-serif",
+)
+SHAPES: Final = {"radius": _LENGTH, "radius-large": _LENGTH, "sans": _FONTS}
+_PICTURES: Final = {"png": re.compile(rb"\x89PNG\r\n\x1a\n"), "svg": re.compile(rb".*<svg[\s>]", re.DOTALL)}
+"""suffix → how such a file begins"""
+_LINK: Final = re.compile(r"(https://|mailto:|tel:)[!-~]+")
+_TEXTS: Final = ("help", "link", "link_text")
+
+
+class ThemeError(Exception):
+    """A theme that cannot be used; the message is one sentence for the operator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Help:
+    """What stands at the foot of every page for those who need help."""
+
+    help: str = ""
+    link: str = ""
+    link_text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theme:
+    """What was read. `files` are static files by name; the pictures are names of such files, or empty."""
+
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    logo: str = ""
+    logo_dark: str = ""
+    logo_has_name: bool = False
+    """whether the provider's name need not stand beside the logo"""
+    icon: str = ""
+    texts: Mapping[str, Help] = field(default_factory=dict)
+    """language → help"""
+    warnings: tuple[str, ...] = ()
+    """what works, but should not stay so"""
+
+    def help_in(self, tag: str) -> tuple[Help, str]:
+        """The help in a language, else in English; and the language that it is in. Source: WCAG 3.1.2"""
+        spoken = tag if tag in self.texts else ENGLISH.tag
+        return self.texts.get(spoken, Help()), spoken
+
+
+NO_THEME: Final = Theme()
+
+
+def read(directory: Path) -> Theme:
+    """The theme of a directory. Raises ThemeError. Source: DESIGN "Pages"."""
+    try:
+        written = tomllib.loads((directory / FILE).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ThemeError(f"theme: {directory / FILE} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ThemeError(f"{directory / FILE} is not valid TOML: {error}") from error
+    light, dark = palettes(files("corpid").joinpath("web", "static", "style.css").read_text(encoding="utf-8"))
+    _known(written, {"logo", "logo_dark", "logo_has_name", "icon", "light", "dark", "shape", "texts"}, "")
+    own_light = _values(written, "light", dict.fromkeys(light, _COLOUR))
+    own_dark = _values(written, "dark", dict.fromkeys(dark, _COLOUR))
+    shape = _values(written, "shape", SHAPES)
+    own = {STYLE: _css(shape, own_light, own_dark).encode()}
+    pictures = {name: _picture(directory, name, written, own) for name in ("logo", "logo_dark", "icon")}
+    return Theme(
+        files=own,
+        **pictures,
+        logo_has_name=_switch(written, "logo_has_name"),
+        texts=_texts(written),
+        warnings=tuple(
+            f"{FILE}, {scheme}: {sentence}"
+            for scheme, palette in (("light", {**light, **own_light}), ("dark", {**dark, **own_dark}))
+            for sentence in faint(palette)
+        ),
+    )
+
+
+def _known(table: Mapping[str, object], names: set[str], place: str) -> None:
+    for name in table:
+        if name not in names:
+            raise ThemeError(f"{FILE}: there is no {place}{name}; choose from {', '.join(sorted(names))}")
+
+
+def _table(written: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = written.get(name, {})
+    if not isinstance(table, dict):
+        raise ThemeError(f"{FILE}: {name} is a table: write [{name}] and its values below")
+    return table
+
+
+def _switch(written: Mapping[str, object], name: str) -> bool:
+    value = written.get(name, False)
+    if not isinstance(value, bool):
+        raise ThemeError(f"{FILE}: {name} = {value!r} cannot be used: write true or false, without quotation marks")
+    return value
+
+
+def _values(written: Mapping[str, Any], name: str, kinds: Mapping[str, tuple[re.Pattern[str], str]]) -> dict[str, str]:
+    table = _table(written, name)
+    _known(table, set(kinds), f"{name}.")
+    for variable, value in table.items():
+        pattern, wanted = kinds[variable]
+        if not isinstance(value, str) or not pattern.fullmatch(value.lower() if pattern is _COLOUR[0] else value):
+            raise ThemeError(f"{FILE}: {name}.{variable} = {value!r} cannot be used: write {wanted}")
+    return {variable: value.lower() if kinds[variable] is _COLOUR else value for variable, value in table.items()}
+
+
+def _css(shape: Mapping[str, str], light: Mapping[str, str], dark: Mapping[str, str]) -> str:
+    """Each scheme by itself: what is set for the light one must not reach the dark one."""
+
+    def block(values: Mapping[str, str]) -> str:
+        return ":root { " + " ".join(f"--{name}: {value};" for name, value in values.items()) + " }"
+
+    return (
+        f"{block(shape)}\n@media (prefers-color-scheme: light) {{ {block(light)} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ {block(dark)} }}\n"
+    )
+
+
+def _picture(directory: Path, name: str, written: Mapping[str, Any], own: dict[str, bytes]) -> str:
+    """Adds a picture to the files; the name that it has there."""
+    path = written.get(name, "")
+    if path == "":
+        return ""
+    suffix = str(path).rpartition(".")[2].lower()
+    if not isinstance(path, str) or suffix not in _PICTURES:
+        raise ThemeError(f"{FILE}: {name} = {path!r} cannot be used: name a file that ends in .svg or .png")
+    try:
+        with (directory / path).open("rb") as file:
+            content = file.read(LARGEST_PICTURE + 1)
+    except OSError as error:
+        raise ThemeError(f"{FILE}: {name}: {directory / path} cannot be read: {error.strerror}") from error
+    if len(content) > LARGEST_PICTURE:
+        raise ThemeError(f"{FILE}: {name}: {path} is larger than {LARGEST_PICTURE // 1000} kB: make it smaller")
+    if not _PICTURES[suffix].match(content):
+        raise ThemeError(f"{FILE}: {name}: {path} is not a picture of the kind {suffix}: save it anew as one")
+    own[f"theme-{name}.{suffix}"] = content
+    return f"theme-{name}.{suffix}"
+
+
+def _texts(written: Mapping[str, Any]) -> dict[str, Help]:
+    texts = _table(written, "texts")
+    _known(texts, {language.tag for language in LANGUAGES}, "texts.")
+    found = {}
+    for tag in texts:
+        table = _table(texts, tag)
+        _known(table, set(_TEXTS), f"texts.{tag}.")
+        for name, text in table.items():
+            if not isinstance(text, str) or len(text) > _LONGEST_TEXT:
+                raise ThemeError(f"{FILE}: texts.{tag}.{name} is a text of at most {_LONGEST_TEXT} characters")
+        made = Help(**table)
+        if bool(made.link) != bool(made.link_text) or (made.link and not _LINK.fullmatch(made.link)):
+            raise ThemeError(
+                f"{FILE}: texts.{tag} has link and link_text, or neither; a link begins with https://, mailto: or tel:"
+            )
+        found[tag] = made
+    return found

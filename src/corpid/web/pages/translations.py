@@ -1,0 +1,198 @@
+"""Languages: which one a request gets, its catalogue, its numbers and times."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from gettext import GNUTranslations, NullTranslations
+from importlib.resources import files
+from io import BytesIO
+from typing import TYPE_CHECKING, Final
+from unicodedata import bidirectional
+
+from babel.dates import format_date, format_time, get_datetime_format
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.numbers import format_decimal
+
+from corpid.texts import Phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """A language of the pages: its tag (BCP 47), which also names its catalogue, and its name in itself."""
+
+    tag: str
+    name: str
+    also: tuple[str, ...] = ()
+    """other tags, in lower case, whose readers it is for"""
+    formats: str
+    """the locale by whose rules numbers and times are written"""
+    direction: str = "ltr"
+
+
+ENGLISH: Final = Language(tag="en", name="English", formats="en_GB")
+LANGUAGES: Final = (
+    ENGLISH,
+    Language(tag="zh-Hans", name="简体中文", also=("zh", "zh-cn", "zh-sg"), formats="zh_Hans"),
+    Language(tag="ms", name="Bahasa Melayu", formats="ms"),
+    Language(tag="ta", name="தமிழ்", formats="ta"),
+)
+PSEUDO: Final = Language(tag="ar-XB", name="⟦Pseudo⟧", formats="en_GB", direction="rtl")
+"""English in brackets, from right to left: shows what is not translated and what does not mirror. For developers"""
+
+_RANGE: Final = re.compile(r"([A-Za-z0-9-]{1,35}|\*)(?:[ \t]*;[ \t]*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?")
+_HEADER_CHARACTERS: Final = 512
+
+
+def lookup(ranges: Iterable[str], offered: Sequence[Language]) -> Language | None:
+    """The first language that a list of ranges leads to, None where none does. Source: RFC 4647 §3.4"""
+    tags = {tag: each for each in offered for tag in (each.tag.lower(), *each.also)}
+    for wanted in ranges:
+        tag = wanted.lower()
+        while tag and tag not in tags:
+            tag = tag.rpartition("-")[0]
+        if tag:
+            return tags[tag]
+    return None
+
+
+@lru_cache(maxsize=256)
+def accepted(header: str, offered: tuple[Language, ...]) -> Language | None:
+    """What an Accept-Language header leads to; what cannot be read in it is passed over. Source: RFC 9110 §12.5.4"""
+    found = (_RANGE.fullmatch(part.strip()) for part in header[:_HEADER_CHARACTERS].split(","))
+    weighed = [(float(match[2] or 1), match[1]) for match in found if match is not None]
+    # The sort is stable: what weighs the same stays as it was sent.
+    ordered = sorted(weighed, key=lambda each: -each[0])
+    return lookup((wanted for weight, wanted in ordered if weight), offered)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pick:
+    """What a person picked: a tag, and the sign-in on whose page they did, if it was one."""
+
+    tag: str
+    where: str = ""
+
+    @classmethod
+    def read(cls, cookie: str) -> Pick:
+        """Of a cookie's value, whatever it holds."""
+        tag, _, where = cookie.partition(".")
+        return cls(tag=tag, where=where)
+
+    def written(self) -> str:
+        """As a cookie's value."""
+        return f"{self.tag}.{self.where}" if self.where else self.tag
+
+
+def choose(
+    offered: tuple[Language, ...], *, pick: Pick, where: str, ui_locales: Sequence[str], accept_language: str
+) -> Language:
+    """The language of a page; `where` is the sign-in that it belongs to, or empty.
+
+    Source: OpenID Connect Core §3.1.2.1, DESIGN "Pages"
+    """
+    picked = lookup((pick.tag,), offered)
+    if picked is not None and where and pick.where == where:
+        return picked
+    return lookup(ui_locales, offered) or picked or accepted(accept_language, offered) or ENGLISH
+
+
+_RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
+"""bidirectional classes (Unicode UAX 9 §3.2)"""
+
+
+class Pseudo(NullTranslations):
+    """English between brackets."""
+
+    def gettext(self, message: str) -> str:
+        """A text in brackets."""
+        return f"⟦{message}⟧"
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        """A text for a number in brackets."""
+        return f"⟦{msgid1 if n == 1 else msgid2}⟧"
+
+
+def _translations(language: Language) -> NullTranslations:
+    if language is PSEUDO:
+        return Pseudo()
+    if language is ENGLISH:
+        return NullTranslations()
+    compiled = BytesIO()
+    with files("corpid").joinpath("locales", f"{language.tag}.po").open("rb") as source:
+        write_mo(compiled, read_po(source, locale=language.formats))
+    compiled.seek(0)
+    return GNUTranslations(compiled)
+
+
+class Translator:
+    """A language as the pages speak it."""
+
+    def __init__(self, language: Language) -> None:
+        self.language = language
+        self._translations = _translations(language)
+        self._times: dict[tuple[int, int], str] = {}
+
+    def gettext(self, message: str) -> str:
+        """A literal of a template or phrase in this language."""
+        return self._translations.gettext(message)
+
+    def ngettext(self, one: str, many: str, count: int) -> str:
+        """The form of a literal that goes with a number."""
+        return self._translations.ngettext(one, many, count)
+
+    def say(self, phrase: Phrase) -> str:
+        """A phrase in this language, with what stands in it."""
+        values = phrase.values
+        if phrase.many:
+            wording = self.ngettext(phrase.message, phrase.many, int(str(values["count"])))
+        else:
+            wording = self.gettext(phrase.message)
+        return wording.format_map({name: self._shown(value) for name, value in values.items()}) if values else wording
+
+    def number(self, number: int) -> str:
+        """A whole number, with its digits grouped."""
+        if number < 1000:
+            return str(number)
+        return format_decimal(number, locale=self.language.formats)
+
+    def time(self, moment: datetime) -> str:
+        """The time of a day, and in which zone: `14:32 UTC`."""
+        at = (moment.hour, moment.minute)
+        if at not in self._times:
+            self._times[at] = format_time(moment, "short", locale=self.language.formats)
+        return f"{self._times[at]} {moment.tzname()}"
+
+    def moment(self, moment: datetime) -> str:
+        """A day and a time, and in which zone: `21 Nov 2026, 14:32 UTC`."""
+        together = str(get_datetime_format("medium", self.language.formats))
+        return together.format(self.time(moment), self.day(moment))
+
+    def day(self, moment: datetime) -> str:
+        """A day: `21 Nov 2026`."""
+        return format_date(moment, "medium", locale=self.language.formats)
+
+    def _shown(self, value: object) -> object:
+        if isinstance(value, Phrase):
+            return self.say(value)
+        if isinstance(value, int):
+            return self.number(value)
+        if isinstance(value, tuple):
+            return ", ".join(str(self._shown(each)) for each in value)
+        return f"\u2068{value}\u2069" if self._turns(str(value)) else value
+
+    def _turns(self, name: str) -> bool:
+        """Whether a name would turn what stands beside it: it keeps its own direction, and lends it to nothing (D51)."""
+        return self.language.direction == "rtl" or any(bidirectional(each) in _RIGHT_TO_LEFT for each in name)
+
+
+@cache
+def translator(language: Language) -> Translator:
+    """The one voice of a language in this process."""
+    return Translator(language)

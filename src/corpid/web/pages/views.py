@@ -1,0 +1,250 @@
+"""What each page shows: one frozen record per page, rendered by `web.rendering`.
+
+Rules of this file: a view holds text, paths and choices, never markup; every text is escaped by
+the template. What CorpID says is a `Phrase`, which the page says in its language; what others say is a str. A view names its template and the heading, which is the h1 and the page's title.
+Every POST form carries `form_token` and `step` beside the fields that its view names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+from corpid.flows.authentication.entity_selection import SHOWN
+from corpid.texts import Phrase, phrase
+from corpid.web.pages.layout import BARE, FormView, PageView
+
+if TYPE_CHECKING:
+    from corpid.web.pages.factor_fields import Asked, AskPasskey
+    from corpid.web.pages.layout import FieldError, Frame, Link
+
+CHOICES_WITHOUT_SEARCH: Final = 8
+"""up to so many entities, no search box is shown (DESIGN "Pages")"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """An entity in a list. `type` and `number` are shown as they are."""
+
+    id: str
+    name: str
+    number: str
+    type: str
+    status: Phrase | None = None
+    usable: bool = True
+    reason: Phrase | None = None
+    """why it is not usable, a whole sentence"""
+    preselected: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn(FormView):
+    """Step one. Fields: user_name, password; of the form beside it: passkey. Error ids: these."""
+
+    template: ClassVar[str] = "sign_in.html"
+    heading: ClassVar[Phrase] = phrase("Sign in")
+
+    user_name: str = ""
+    """what was typed, kept after an error"""
+    passkey: AskPasskey | None = None
+    recover: str = ""
+    """where a forgotten password is asked for; empty: only an administrator can help"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondFactor(FormView):
+    """Step two. Field: code, which may hold spaces when pasted, or passkey. Error ids: these."""
+
+    template: ClassVar[str] = "second_factor.html"
+
+    heading: Phrase
+    asked: Asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChooseEntity(FormView):
+    """Step three. Fields: entity (`Choice.id`), query (what was searched for, hidden); with `other_account` a second button sends
+    decision=other_account. The search is a GET to `search_action` with the field query and carries
+    no token, since a token has no place in an address. Error ids: entity, query."""
+
+    template: ClassVar[str] = "choose_entity.html"
+    heading: ClassVar[Phrase] = phrase("Choose who you act for")
+
+    search_action: str
+    choices: tuple[Choice, ...]
+    """those that match the query; the first 50 are shown"""
+    total: int
+    """how many match the query"""
+    query: str = ""
+    other_account: bool = False
+
+    @property
+    def shown(self) -> tuple[Choice, ...]:
+        """The choices that are rendered."""
+        return self.choices[:SHOWN]
+
+    @property
+    def searchable(self) -> bool:
+        """Whether the search box is shown (DESIGN "Pages")."""
+        return bool(self.query) or self.total > CHOICES_WITHOUT_SEARCH
+
+    @property
+    def answerable(self) -> bool:
+        """Whether any rendered choice can be taken."""
+        return any(choice.usable for choice in self.shown)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consent(FormView):
+    """What the RP would receive (D29). The button sends decision=agree; with `other_account` a second one sends
+    decision=other_account; to refuse is Cancel (D17)."""
+
+    template: ClassVar[str] = "consent.html"
+    heading: ClassVar[Phrase] = phrase("Do you agree to share this?")
+
+    items: tuple[Phrase, ...]
+    """in plain words, e.g. `The organisation's name and registration number`"""
+    entity: str
+    other_account: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirm(FormView):
+    """Single sign-on asks before it completes (D30). Buttons: decision=continue or decision=other_account."""
+
+    template: ClassVar[str] = "confirm.html"
+
+    user_name: str
+    entity: str
+
+    @property
+    def heading(self) -> Phrase:
+        """The h1, which names the person."""
+        return phrase("Continue as {name}?", name=self.user_name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave(PageView):
+    """The page between the last form and the RP, left at once (D37). `url` is our own, which redirects."""
+
+    template: ClassVar[str] = "leave.html"
+    heading: ClassVar[Phrase] = phrase("Taking you back")
+
+    url: str
+    client_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormPost(PageView):
+    """The page whose form carries the answer to the RP; a script sends it (OAuth 2.0 Form Post Response Mode §2, D37)."""
+
+    template: ClassVar[str] = "form_post.html"
+    heading: ClassVar[Phrase] = phrase("Taking you back")
+
+    action: str
+    """the redirect URI"""
+    fields: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrive(PageView):
+    """The page that brings a sign-in, too long for a cookie, back to us; a script sends its form (D15, D34)."""
+
+    template: ClassVar[str] = "form_post.html"
+    heading: ClassVar[Phrase] = phrase("One moment")
+
+    action: str
+    fields: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait(PageView):
+    """A completion is being written elsewhere; asks again at `url` after a second (D15)."""
+
+    template: ClassVar[str] = "wait.html"
+    heading: ClassVar[Phrase] = phrase("One moment")
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem(PageView):
+    """A dead end: says what happened and leads back (D15, D16). Never repeats a value of the query (D16)."""
+
+    template: ClassVar[str] = "problem.html"
+
+    heading: Phrase
+    paragraphs: tuple[Phrase, ...]
+    reference: str | None = None
+    """the request id (D28)"""
+    for_developers: str | None = None
+    """what was wrong with the request; shown in developer mode only"""
+    back: Link | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain(FormView):
+    """No entity of this person can be used here (D17). A button posts to `action`, another one to `other_account`."""
+
+    template: ClassVar[str] = "explain.html"
+    heading: ClassVar[Phrase] = phrase("You cannot use this service yet")
+
+    choices: tuple[Choice, ...]
+    """with their reasons; empty: the person acts for nobody. The first 50 are shown"""
+    total: int = 0
+    """how many there are"""
+    other_account: str = ""
+    """where decision=other_account is posted to; empty: there is no such button"""
+
+    @property
+    def shown(self) -> tuple[Choice, ...]:
+        """The entities that are rendered."""
+        return self.choices[:SHOWN]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignOut(FormView):
+    """Asks before the session ends (D30). Fields: none of its own."""
+
+    template: ClassVar[str] = "sign_out.html"
+    heading: ClassVar[Phrase] = phrase("Sign out?")
+
+    people: tuple[str, ...]
+    """the names of those who are signed in in this browser"""
+    stay: str
+    """where a person goes on who stays signed in"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedOut(PageView):
+    """The session has ended, or there was none (D30)."""
+
+    template: ClassVar[str] = "signed_out.html"
+    heading: ClassVar[Phrase] = phrase("You are signed out")
+
+    frame: Frame = BARE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home(PageView):
+    """The plain page at `/`. Links are addresses of the discovery document and of the key set."""
+
+    template: ClassVar[str] = "home.html"
+    heading: ClassVar[Phrase] = phrase("Sign-in for organisations")
+
+    discovery: str
+    keys: str
+    frame: Frame = BARE
+
+
+class View(Protocol):
+    """What the renderer can show: a record of this file, or of one that stands with its pages."""
+
+    @property
+    def template(self) -> str: ...
+    @property
+    def heading(self) -> Phrase: ...
+    @property
+    def frame(self) -> Frame: ...
+    @property
+    def errors(self) -> tuple[FieldError, ...]: ...

@@ -1,0 +1,1 @@
+"""Access log, metrics and traces."""

@@ -1,0 +1,258 @@
+"""The log: one line of JSON per request and per event, with a closed list of fields (D48).
+
+Nothing outside `FIELDS` is ever written. Text of a caller is escaped and cut. Of an unforeseen error a line
+shows where it arose, not its message, which may hold what a caller sent; developer mode shows all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from select import PIPE_BUF
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+import msgspec
+import structlog
+
+from corpid.rules.printable import printable_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, MutableMapping
+    from types import TracebackType
+    from typing import BinaryIO, TextIO
+
+    ExceptionTriple = tuple[type[BaseException], BaseException, TracebackType | None]
+
+FIELDS: Final = (
+    "time", "level", "event", "request_id", "method", "path", "status", "duration_ms", "address",
+    "trace_id", "client_id", "error", "detail", "exception",
+)  # fmt: skip
+FOREIGN: Final = frozenset({"event", "path", "client_id", "error", "detail"})
+"""what may hold a caller's text"""
+ADDED: Final = frozenset({"client_id", "error", "detail"})
+TEXT_CHARACTERS: Final = 200
+FRAMES: Final = 12
+LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+_encoder = msgspec.json.Encoder()
+
+
+class LogFields(TypedDict, total=False):
+    """What an endpoint may add to its request's line; `detail` is the private reason of a refusal (D48)."""
+
+    client_id: str
+    error: str
+    detail: str
+
+
+def log() -> Any:  # noqa: ANN401
+    """The logger of the program: `log().info("event", address=…)`; fields outside FIELDS are dropped (D48)."""
+    return structlog.get_logger()
+
+
+def cut(value: object) -> str:
+    """A caller's text as it may stand in a log: printable ASCII, about 200 characters at most (D48)."""
+    text = str(value)
+    if len(text) > TEXT_CHARACTERS:
+        text = f"{text[:TEXT_CHARACTERS]}..."
+    if text.isascii() and text.isprintable():
+        return text
+    return text.encode("unicode_escape").decode("ascii")
+
+
+def refused(address: str, status: int, request_id: str, description: str) -> None:
+    """The line of a request that broke a limit of its connection and never reached the application (D47, D48)."""
+    log().info("request", request_id=request_id, status=status, address=address, detail=description)
+
+
+def request(fields: dict[str, Any], added: Mapping[str, object]) -> None:
+    """The line of a request: our own `fields`, named and ordered as in FIELDS, and what an endpoint added.
+
+    Added fields that are not in ADDED are dropped. D48.
+    """
+    for name in added:
+        if name in ADDED:
+            fields[name] = cut(added[name])
+    _request_lines.write(fields)
+
+
+def configure(
+    *, clock: Callable[[], float], level: str = "info", stream: BinaryIO | None = None, pretty: bool = False
+) -> None:
+    """Send every line, also those of libraries, to `stream` (default: standard output).
+
+    `clock` gives epoch seconds; `level` is debug, info, warning or error; `pretty` writes for a person at a
+    terminal instead of JSON, and shows whole tracebacks. D48.
+    """
+    minimum = LEVELS[level]
+    output: Any = _OneWritePerTurn(stream or sys.stdout.buffer)
+    as_json = _JsonLine(clock)
+    structlog.configure(
+        processors=_for_people(clock) if pretty else [as_json],
+        wrapper_class=structlog.make_filtering_bound_logger(minimum),
+        logger_factory=structlog.BytesLoggerFactory(output),
+        cache_logger_on_first_use=False,
+    )
+    shortcut = not pretty and minimum <= LEVELS["info"]
+    _request_lines.write = _straight_to(structlog.BytesLogger(output), as_json) if shortcut else _through_structlog
+    _take_over_standard_logging(minimum)
+
+
+class _OneWritePerTurn:
+    """Lines of one turn of the event loop leave together: under load a system call carries many of them.
+
+    Never more than a pipe takes whole, so that no line of another process stands inside one of ours. Where no
+    loop runs, as in a thread, a line leaves at once.
+    """
+
+    def __init__(self, output: BinaryIO) -> None:
+        self._output = output
+        self._lines = bytearray()
+        self._lock = threading.Lock()
+        self._turn_of: asyncio.AbstractEventLoop | None = None
+        """the loop at whose end of turn the lines leave; one that has ended meanwhile never comes to it"""
+
+    def write(self, line: bytes) -> None:
+        with self._lock:
+            if len(self._lines) + len(line) > PIPE_BUF:
+                self._leave()
+            self._lines += line
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._end_turn()
+            return
+        if self._turn_of is not loop:
+            self._turn_of = loop
+            loop.call_soon(self._end_turn)
+
+    def flush(self) -> None:
+        """Asked for after each line; `_end_turn` does it."""
+
+    def _end_turn(self) -> None:
+        self._turn_of = None
+        with self._lock:
+            self._leave()
+
+    def _leave(self) -> None:
+        lines = bytes(self._lines)
+        self._lines.clear()
+        # Where the log cannot be written nobody can be told; an error here would be logged, and so on for ever.
+        with suppress(OSError, ValueError):
+            self._output.write(lines)
+            self._output.flush()
+
+
+def _through_structlog(fields: dict[str, Any]) -> None:
+    log().info("request", **fields)
+
+
+def _straight_to(output: structlog.BytesLogger, as_json: _JsonLine) -> Callable[[dict[str, Any]], None]:
+    """structlog's processor chain costs more than the line itself, and every request writes one."""
+
+    def write(fields: dict[str, Any]) -> None:
+        output.info(_encoder.encode({"time": as_json.time(), "level": "info", "event": "request", **fields}))
+
+    return write
+
+
+@dataclass(slots=True)
+class _RequestLines:
+    write: Callable[[dict[str, Any]], None]
+
+
+_request_lines: Final = _RequestLines(_through_structlog)
+
+
+def exception_place(error: BaseException) -> str:
+    """The type of an exception and where it arose, without its message (D48)."""
+    frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
+    places = [f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
+    return " < ".join([type(error).__name__, *reversed(places)])
+
+
+class _JsonLine:
+    """Renders an event as a line of JSON; the date of the running second is kept."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._second = 0
+        self._date = ""
+
+    def __call__(self, _logger: Any, level: str, event: MutableMapping[str, Any]) -> bytes:  # noqa: ANN401
+        event["time"] = self.time()
+        event["level"] = level
+        if "exc_info" in event:
+            event["exception"] = _place(event["exc_info"])
+        line = {name: event[name] for name in FIELDS if name in event}
+        for name in FOREIGN & line.keys():
+            line[name] = cut(line[name])
+        return _encoder.encode(line)
+
+    def time(self) -> str:
+        """The clock's time, UTC, in milliseconds (RFC 3339)."""
+        now = self._clock()
+        second = int(now)
+        if second != self._second:
+            self._date = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+            self._second = second
+        return f"{self._date}.{int((now - second) * 1000):03d}Z"
+
+
+def _for_people(clock: Callable[[], float]) -> list[Any]:
+    def closed(_logger: Any, level: str, event: MutableMapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+        line = {name: event[name] for name in FIELDS if name in event}
+        safe = {name: cut(value) if name in FOREIGN else value for name, value in line.items()}
+        when = datetime.fromtimestamp(clock(), UTC).astimezone()
+        extra = {"exc_info": event["exc_info"]} if event.get("exc_info") else {}
+        return {"timestamp": f"{when:%H:%M:%S}", "level": level, **safe, **extra}
+
+    def as_bytes(_logger: Any, _level: str, text: str) -> bytes:  # noqa: ANN401
+        return text.encode(errors="backslashreplace")
+
+    return [
+        closed,
+        structlog.dev.ConsoleRenderer(pad_event_to=8, exception_formatter=_printable_traceback),
+        as_bytes,
+    ]
+
+
+def _printable_traceback(stream: TextIO, exc_info: ExceptionTriple) -> None:
+    """An exception's text may hold what a caller sent, and this goes to a terminal."""
+    written = io.StringIO()
+    structlog.dev.plain_traceback(written, exc_info)
+    stream.write(printable_lines(written.getvalue()))
+
+
+def _place(exc_info: Any) -> str | None:  # noqa: ANN401
+    if exc_info is True:
+        exc_info = sys.exc_info()[1]
+    if isinstance(exc_info, tuple):
+        exc_info = exc_info[1]
+    return exception_place(exc_info) if isinstance(exc_info, BaseException) else None
+
+
+class _Forward(logging.Handler):
+    """Lines of libraries that log in the standard way."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = "error" if record.levelno >= logging.ERROR else record.levelname.lower()
+        fields: dict[str, Any] = {"exc_info": record.exc_info} if record.exc_info else {}
+        getattr(log(), level, log().info)(record.getMessage().strip(), **fields)
+
+
+def _take_over_standard_logging(minimum: int) -> None:
+    root = logging.getLogger()
+    root.handlers[:] = [_Forward()]
+    root.setLevel(max(minimum, logging.WARNING))
+    logging.getLogger("uvicorn.error").setLevel(max(minimum, logging.WARNING))
+    for name in ("uvicorn", "uvicorn.error"):
+        logging.getLogger(name).handlers.clear()
+        logging.getLogger(name).propagate = True

@@ -1,0 +1,288 @@
+"""What Prometheus may ask, on an address of its own.
+
+Labels are names that this program gives: the route, the class of the status, the code of the error. None holds
+a client, a person or an entity, so their number is bounded and a scrape tells of nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import struct
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.mmap_dict import MmapedDict
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from corpid import __version__
+from corpid.jose.keys import KeySetError, parse_client_key_set
+from corpid.ports import StoreUnavailable
+from corpid.web.http.addresses import OwnHosts
+from corpid.web.http.connection_limits import Limits
+from corpid.web.http.middleware import NO_ENDPOINT, named_hosts
+from corpid.web.http.server import Server
+from corpid.web.telemetry import access_log
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+
+    from starlette.types import Receive, Scope, Send
+
+    from corpid.flows.operations.signing_keys import SigningKeys
+    from corpid.web.http.connections import ConnectionRegistry
+
+PATH: Final = "/metrics"
+DIRECTORY_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""names the folder through which several processes answer as one; set before this module is imported"""
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_FETCH_SECONDS: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 6.0)
+"""a fetch may wait three seconds for its turn, and take three"""
+_LOOK_SECONDS: Final = 5.0
+_TURN: Final = "turn"
+_CONNECTIONS: Final = 32
+"""of whoever asks for metrics"""
+_REASONS: Final = 64
+"""reasons that are told apart; what a mistake of ours adds beyond them counts as one"""
+_FOUND: Final = 200
+_REFUSALS: Final = {
+    400: b"A request must have exactly one Host header\n",
+    404: b"GET /metrics\n",
+    421: b"This host name is not served here: use the one in metrics_address, or name it in allowed_hosts\n",
+}
+
+
+def _nothing() -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What is looked at when somebody asks; each function costs next to nothing."""
+
+    clock: Callable[[], float]
+    signing_keys: SigningKeys
+    hashing: Callable[[], int] = _nothing
+    """password checks that run or wait"""
+    hashing_limit: int = 0
+    """how many may"""
+    pool: Callable[[], int] = _nothing
+    """connections of the database's pool that are in use"""
+    pool_limit: int = 0
+    """how many may be; 0 where the engine has no pool"""
+
+
+class Metrics:
+    """Every metric of one process. `shared` is the folder of DIRECTORY_VARIABLE where several answer as one."""
+
+    def __init__(self, shared: str | None = None) -> None:
+        self.watched: Watched | None = None
+        self.hosts = OwnHosts()
+        self.crowd: ConnectionRegistry | None = None
+        """the connections of the provider's own address"""
+        self.shared: Final = shared
+        self.registry: Final = CollectorRegistry()
+        self._children: dict[tuple[str, int, str], tuple[Counter, Histogram]] = {}
+        self._reasons: set[str] = set()
+        self._count(self.registry)
+        self._gauge(self.registry)
+
+    def _count(self, registry: CollectorRegistry) -> None:
+        self._requests = Counter(
+            "corpid_requests", "Answered requests.", ("endpoint", "outcome", "reason"), registry=registry
+        )
+        self._latency = Histogram(
+            "corpid_request_seconds", "Time to answer.", ("endpoint",), buckets=_SECONDS, registry=registry
+        )
+        self._fetches = Counter(
+            "corpid_client_key_fetches", "Key sets fetched from relying parties.", ("outcome",), registry=registry
+        )
+        for outcome in ("fetched", "unusable", "failed"):
+            self._fetches.labels(outcome)
+        self._fetching = Histogram(
+            "corpid_client_key_fetch_seconds", "Time to fetch a key set.", buckets=_FETCH_SECONDS, registry=registry
+        )
+
+    def _gauge(self, registry: CollectorRegistry) -> None:
+        def sum_of_processes(name: str, meaning: str) -> Gauge:
+            return Gauge(name, meaning, registry=registry, multiprocess_mode="livesum")
+
+        self._hashing = sum_of_processes("corpid_hashing_pending", "Password checks that run or wait.")
+        self._hashing_limit = sum_of_processes("corpid_hashing_limit", "Password checks that may run or wait.")
+        self._pool = sum_of_processes(
+            "corpid_database_connections_in_use", "Connections of the pool in use; 0 where the engine has no pool."
+        )
+        self._pool_limit = sum_of_processes(
+            "corpid_database_connections_limit", "Connections that the pool may have; 0 where the engine has no pool."
+        )
+        self._connections = sum_of_processes("corpid_connections", "Connections of callers.")
+        self._connections_limit = sum_of_processes(
+            "corpid_connections_limit", "Connections of callers that there may be."
+        )
+        build = Gauge(
+            "corpid_build_info", "1, for the version.", ("version",), registry=registry, multiprocess_mode="max"
+        )
+        build.labels(__version__).set(1)
+        self._keys = Gauge(
+            "corpid_signing_key_start_timestamp_seconds",
+            "When the active signing key began to sign, and when the next one will; 0: there is no next one.",
+            ("key",),
+            registry=registry,
+            multiprocess_mode="mostrecent",
+        )
+
+    def request(self, endpoint: str, status: int, reason: str, seconds: float) -> None:
+        """Count an answered request: its route, status, the code of its error (or nothing), and how long it took."""
+        found = self._children.get((endpoint, status, reason))
+        counter, histogram = found or self._child(endpoint, status, reason)
+        counter.inc()
+        histogram.observe(seconds)
+
+    def _child(self, endpoint: str, status: int, reason: str) -> tuple[Counter, Histogram]:
+        if len(self._reasons) < _REASONS:
+            self._reasons.add(reason)
+        told = reason if reason in self._reasons else NO_ENDPOINT
+        child = (self._requests.labels(endpoint, f"{status // 100}xx", told), self._latency.labels(endpoint))
+        if told == reason:
+            self._children[endpoint, status, reason] = child
+        return child
+
+    def counting(self, fetch: Callable[[str], Awaitable[bytes]]) -> Callable[[str], Awaitable[bytes]]:
+        """A fetch of relying parties' key sets that is counted: fetched, unusable (no key set), or failed (D27)."""
+
+        async def counted(url: str) -> bytes:
+            outcome = "failed"
+            started = perf_counter()
+            try:
+                octets = await fetch(url)
+                outcome = _judged(octets)
+            finally:
+                self._fetches.labels(outcome).inc()
+                self._fetching.observe(perf_counter() - started)
+            return octets
+
+        return counted
+
+    async def look(self) -> None:
+        """Bring what is watched up to date; what cannot be looked at stays as it was."""
+        if self.crowd is not None:
+            self._connections.set(len(self.crowd))
+            self._connections_limit.set(self.crowd.limit)
+        if self.watched is None:
+            return
+        self._hashing.set(self.watched.hashing())
+        self._hashing_limit.set(self.watched.hashing_limit)
+        self._pool.set(self.watched.pool())
+        self._pool_limit.set(self.watched.pool_limit)
+        now = self.watched.clock()
+        with suppress(StoreUnavailable, ValueError):
+            ring = await self.watched.signing_keys.ring(now)
+            ahead = [key.active_from for key in ring.by_kid.values() if key.active_from > now]
+            self._keys.labels("active").set(ring.active.active_from)
+            self._keys.labels("next").set(min(ahead, default=0))
+
+    async def text(self) -> bytes:
+        """Everything, in Prometheus's text format; of all processes where several share a folder."""
+        await self.look()
+        registry = self.registry
+        if self.shared is not None:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry, self.shared)  # type: ignore[no-untyped-call]
+            with _in_turn(self.shared, fcntl.LOCK_SH):
+                return generate_latest(registry)
+        return generate_latest(registry)
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        """The application of the address of its own: GET /metrics, and nothing else."""
+        if scope["type"] != "http":
+            raise NotImplementedError
+        status = self._judge(scope)
+        body = await self.text() if status == _FOUND else _REFUSALS[status]
+        kind = CONTENT_TYPE_LATEST if status == _FOUND else "text/plain; charset=utf-8"
+        headers = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    def _judge(self, scope: Scope) -> int:
+        hosts = named_hosts(scope)
+        if len(hosts) != 1:
+            return 400
+        if not self.hosts.allows(hosts[0], scope["server"]):
+            return 421
+        return _FOUND if scope["path"] == PATH and scope["method"] in {"GET", "HEAD"} else 404
+
+
+@asynccontextmanager
+async def served(metrics: Metrics, sockets: Iterable[socket.socket]) -> AsyncIterator[None]:
+    """Answer on these bound sockets until the context ends. They are never those of the provider."""
+    server = Server(metrics, limits=Limits(connections=_CONNECTIONS), drain_seconds=0)
+    await server.start(sockets)
+    looking = asyncio.create_task(_keep_looking(metrics))
+    try:
+        yield
+    finally:
+        looking.cancel()
+        server.force()
+        await server.stop()
+
+
+def worker_ended(process: int, shared: str) -> None:
+    """Where several processes answer as one: what a process that is gone had in use is in use no longer.
+
+    Its counts stay, in files that all who are gone have together: each file costs every scrape.
+    """
+    folder = Path(shared)
+    try:
+        with _in_turn(shared, fcntl.LOCK_EX):
+            for kind in ("counter", "histogram"):
+                _move(folder / f"{kind}_{process}.db", folder / f"{kind}_0.db")
+            for gauge in folder.glob(f"gauge_*_{process}.db"):
+                gauge.unlink()
+    except (OSError, RuntimeError, ValueError, struct.error) as error:
+        access_log.log().warning("metrics_not_added", detail=f"process {process}: {error}")
+
+
+def _move(left: Path, together: Path) -> None:
+    if left.exists():
+        _add(left, together)
+        left.unlink()
+
+
+def _add(left: Path, together: Path) -> None:
+    sums = MmapedDict(str(together))  # type: ignore[no-untyped-call]
+    for key, value, _, _ in MmapedDict.read_all_values_from_file(str(left)):  # type: ignore[no-untyped-call]
+        known, _ = sums.read_value(key)  # type: ignore[no-untyped-call]
+        sums.write_value(key, known + value, 0.0)  # type: ignore[no-untyped-call]
+    sums.close()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _in_turn(shared: str, kind: int) -> Iterator[None]:
+    """No scrape counts a file twice, or none, while it is added to another one."""
+    descriptor = os.open(Path(shared) / _TURN, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+async def _keep_looking(metrics: Metrics) -> None:
+    """Another process may be the one that is asked."""
+    while metrics.shared is not None:
+        await metrics.look()
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _judged(octets: bytes) -> str:
+    try:
+        parse_client_key_set(octets)
+    except KeySetError:
+        return "unusable"
+    return "fetched"

@@ -1,0 +1,300 @@
+"""OpenTelemetry spans of a request and its store calls, and W3C Trace Context."""
+
+from __future__ import annotations
+
+import re
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from inspect import iscoroutinefunction
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    format_trace_id,
+    get_current_span,
+    set_span_in_context,
+)
+
+from corpid import __version__
+from corpid.ports.registry import Registry
+from corpid.rules.oauth.errors import OAuthError
+from corpid.rules.oauth.urls import DEFAULT_PORTS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+
+    from opentelemetry.trace import Span, Tracer
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from corpid.ports import Passwords, TransientStore, TransientUnit
+
+    Attributes = Mapping[str, str | int]
+    Fetch = Callable[[str], Awaitable[bytes]]
+
+_TRACEPARENT: Final = re.compile(rb"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_FIRST_VERSION: Final = b"00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceParent:
+    """Where a caller's traceparent says that a request comes from; each is hexadecimal."""
+
+    trace: str
+    span: str
+    flags: str
+
+
+def trace_parent(headers: Iterable[tuple[bytes, bytes]]) -> TraceParent | None:
+    """What a request's traceparent says; None unless there is exactly one valid one.
+
+    Source: W3C Trace Context §3.2, D48
+    """
+    values = [value for name, value in headers if name == b"traceparent"]
+    if len(values) != 1 or (found := _TRACEPARENT.fullmatch(values[0])) is None:
+        return None
+    version, trace, parent, flags, more = found.groups()
+    if (version == _FIRST_VERSION and more is not None) or not trace.strip(b"0") or not parent.strip(b"0"):
+        return None
+    return TraceParent(trace=trace.decode(), span=parent.decode(), flags=flags.decode())
+
+
+def trace_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The trace-id of a request's traceparent, 32 hexadecimal characters; None unless there is exactly one valid one.
+
+    Source: W3C Trace Context §3.2, D48
+    """
+    found = trace_parent(headers)
+    return None if found is None else found.trace
+
+
+ATTRIBUTES: Final = (
+    "http.request.method", "http.route", "http.response.status_code", "url.scheme", "server.address", "server.port",
+    "network.protocol.version", "error.type", "corpid.request_id", "corpid.reason",
+    "db.system.name", "db.operation.name", "corpid.kind",
+)  # fmt: skip
+"""all that a span may hold"""
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+_OTHER: Final = "_OTHER"
+_PARTS: Final = tuple(name for name, member in vars(Registry).items() if isinstance(member, property))
+_SILENT: Final = {"record_exception": False, "set_status_on_exception": False}
+"""an exception's message may hold what a caller sent (D48)"""
+
+
+def exporting() -> tuple[Spans, Callable[[], None]]:
+    """Spans that go to the collector which OTEL_* name, and what sends the last of them and ends that.
+
+    Raises ValueError for a variable that the library cannot use.
+    """
+    own = {"service.name": "corpid", "service.version": __version__, "service.instance.id": str(uuid4())}
+    resource = Resource.create(own).merge(OTELResourceDetector().detect())
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return Spans(provider.get_tracer("corpid", __version__)), provider.shutdown
+
+
+class Spans:
+    """Wraps what takes time, so that it is told of; where nothing is wrapped nothing is paid."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer: Final = tracer
+
+    def requests(self, app: ASGIApp, *, base_url: str, trusts: Callable[[str], bool]) -> ASGIApp:
+        """An ASGI application whose requests are traced; `trusts` says whose traceparent is believed.
+
+        Sets `scope["state"]["trace_id"]`. Expects `request_id` and `log` there, as Shell puts them. D48.
+        """
+        return _Requests(app, self._tracer, base_url, trusts)
+
+    def registry(self, registry: Registry, system: str) -> Registry:
+        """A registry on the engine of this name whose calls are spans."""
+        attributes = {"db.system.name": system}
+        parts = {name: _Traced(self, getattr(registry, name), name, attributes) for name in _PARTS}
+        return cast("Registry", SimpleNamespace(**parts))
+
+    def transient(self, store: TransientStore, system: str) -> TransientStore:
+        """A transient store on the engine of this name whose units, and the verbs in them, are spans."""
+        return cast("TransientStore", _TracedTransient(self, store, "transient", {"db.system.name": system}))
+
+    def passwords(self, passwords: Passwords) -> Passwords:
+        """Password hashing that is told of, with the time that a hash waited for its turn."""
+        return cast("Passwords", _Traced(self, passwords, "passwords", {}, SpanKind.INTERNAL))
+
+    def fetch(self, fetch: Fetch) -> Fetch:
+        """A fetch of relying parties' key sets; the relying party gets no trace headers (D27)."""
+
+        async def traced(url: str) -> bytes:
+            if not get_current_span().is_recording():
+                return await fetch(url)
+            with self.child("GET", {"http.request.method": "GET", **_server(url)}):
+                return await fetch(url)
+
+        return traced
+
+    @contextmanager
+    def child(self, name: str, attributes: Attributes, kind: SpanKind = SpanKind.CLIENT) -> Iterator[None]:
+        """A span below the current one; an exception that is no refusal is told by its type."""
+        with self._tracer.start_as_current_span(name, kind=kind, attributes=attributes, **_SILENT) as span:  # type: ignore[arg-type]
+            try:
+                yield
+            except Exception as error:
+                if not isinstance(error, OAuthError):
+                    _failed(span, type(error).__name__)
+                raise
+
+
+class _Traced:
+    """What a port has; its coroutines are spans wherever a traced request calls them."""
+
+    def __init__(
+        self, spans: Spans, inner: object, name: str, attributes: Attributes, kind: SpanKind = SpanKind.CLIENT
+    ) -> None:
+        self._spans = spans
+        self._inner = inner
+        self._name = name
+        self._attributes = attributes
+        self._kind = kind
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        found = getattr(self._inner, name)
+        if not iscoroutinefunction(found):
+            return found
+        traced = self._around(found, f"{self._name}.{name}")
+        setattr(self, name, traced)
+        return traced
+
+    def _around(self, call: Callable[..., Awaitable[Any]], name: str) -> Callable[..., Awaitable[Any]]:
+        told = {**self._attributes, "db.operation.name": name} if self._kind is SpanKind.CLIENT else self._attributes
+
+        @wraps(call)
+        async def traced(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+            if not get_current_span().is_recording():
+                return await call(*arguments, **named)
+            with self._spans.child(name, self._with(told, arguments), self._kind):
+                return await call(*arguments, **named)
+
+        return traced
+
+    def _with(self, told: Attributes, _arguments: tuple[Any, ...]) -> Attributes:
+        return told
+
+
+class _TracedUnit(_Traced):
+    """The verbs of a unit; each begins with the name of its kind."""
+
+    def _with(self, told: Attributes, arguments: tuple[Any, ...]) -> Attributes:
+        return {**told, "corpid.kind": str(arguments[0])}
+
+
+class _TracedTransient(_Traced):
+    def unit(self, now: float) -> AbstractAsyncContextManager[TransientUnit]:
+        unit = cast("TransientStore", self._inner).unit(now)
+        return self._unit(unit) if get_current_span().is_recording() else unit
+
+    @asynccontextmanager
+    async def _unit(self, unit: AbstractAsyncContextManager[TransientUnit]) -> AsyncIterator[TransientUnit]:
+        told = {**self._attributes, "db.operation.name": "transient.unit"}
+        with self._spans.child("transient.unit", told):
+            async with unit as verbs:
+                yield cast("TransientUnit", _TracedUnit(self._spans, verbs, "transient", self._attributes))
+
+
+class _Requests:
+    """See Spans.requests."""
+
+    def __init__(self, app: ASGIApp, tracer: Tracer, base_url: str, trusts: Callable[[str], bool]) -> None:
+        self._app = app
+        self._tracer = tracer
+        self._always = {"url.scheme": urlsplit(base_url).scheme, **_server(base_url)}
+        self._trusts = trusts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        with self._started(scope) as span:
+            scope["state"]["trace_id"] = format_trace_id(span.get_span_context().trace_id)
+            failure = ""
+            try:
+                await self._app(scope, receive, sending)
+            except BaseException as error:
+                failure = type(error).__name__
+                raise
+            finally:
+                if span.is_recording():
+                    _tell(span, scope, status, failure)
+
+    def _started(self, scope: Scope) -> AbstractContextManager[Span]:
+        method = scope["method"] if scope["method"] in _METHODS else _OTHER
+        attributes = {
+            "http.request.method": method,
+            "network.protocol.version": scope["http_version"],
+            "corpid.request_id": scope["state"]["request_id"],
+            **self._always,
+        }
+        context, links = self._origin(scope)
+        return self._tracer.start_as_current_span(
+            _shown(method), context=context, kind=SpanKind.SERVER, attributes=attributes, links=links, **_SILENT
+        )
+
+    def _origin(self, scope: Scope) -> tuple[Context, list[Link]]:
+        """A trusted proxy's trace goes on here, with its decision to sample. Anybody else's is only linked to: who
+        may not decide what is kept, nor write into a trace of ours, may still be found by theirs."""
+        named = trace_parent(scope["headers"])
+        if named is None:
+            return Context(), []
+        flags = TraceFlags(int(named.flags, 16) & TraceFlags.SAMPLED)
+        caller = SpanContext(int(named.trace, 16), int(named.span, 16), is_remote=True, trace_flags=flags)
+        if scope.get("client") and self._trusts(scope["client"][0]):
+            return set_span_in_context(NonRecordingSpan(caller), Context()), []
+        return Context(), [Link(caller)]
+
+
+def _tell(span: Span, scope: Scope, status: int, failure: str) -> None:
+    route = getattr(scope.get("route"), "path", "")
+    if route:
+        span.update_name(f"{_shown(scope['method'])} {route}")
+        span.set_attribute("http.route", route)
+    if status:
+        span.set_attribute("http.response.status_code", status)
+    reason = scope["state"]["log"].get("error", "")
+    if reason:
+        span.set_attribute("corpid.reason", reason)
+    if failure or status >= 500:
+        _failed(span, failure or reason or str(status))
+
+
+def _shown(method: str) -> str:
+    return method if method in _METHODS else "HTTP"
+
+
+def _failed(span: Span, kind: str) -> None:
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR))
+
+
+def _server(url: str) -> dict[str, str | int]:
+    parts = urlsplit(url)
+    return {"server.address": parts.hostname or "", "server.port": parts.port or DEFAULT_PORTS.get(parts.scheme, 0)}

@@ -1,0 +1,149 @@
+"""Live state through a cache at most five seconds old, dropped at once where the change was made (D50)."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.flows.registry_cache import _Cache
+from corpid.ports import Upsert
+from corpid.rules.directory.records import Entity, Membership, User
+from corpid.rules.oauth.records import Client
+from tests.unit.flows.opened import EVENT, NOW, with_provider
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from corpid.flows.provider import Provider
+
+CLIENT = Client(client_id="rp-1", name="RP", redirect_uris=("https://rp.example/cb",), jwks='{"keys":[]}')
+OFF = msgspec.structs.replace(CLIENT, enabled=False)
+USER = User(user_id="u", user_name="rina", name="Rina")
+ENTITY = Entity(entity_id="e", type="UEN", registration_number="e", country="SG", name="Works")
+MEMBER = Membership(user_id="u", entity_id="e")
+EVERY = (USER, ENTITY, MEMBER)
+
+
+async def write(provider: Provider, *records: Client | User | Entity | Membership) -> None:
+    """As another process would: this one's cache does not learn of it."""
+    await provider.registry.directory.write([Upsert(record) for record in records], EVENT)
+
+
+def test_a_change_elsewhere_is_seen_after_five_seconds_and_never_later(tmp_path: Path) -> None:
+    async def story(provider: Provider) -> None:
+        await write(provider, CLIENT)
+        assert await provider.registry_cache.client("rp-1", NOW) == CLIENT
+        await write(provider, msgspec.structs.replace(CLIENT, enabled=False))
+        assert await provider.registry_cache.client("rp-1", NOW + 4.999) == CLIENT
+        assert await provider.registry_cache.client("rp-1", NOW + 5) is None
+
+    with_provider(tmp_path, story)
+
+
+def test_a_change_made_here_is_seen_at_once(tmp_path: Path) -> None:
+    async def story(provider: Provider) -> None:
+        await write(provider, CLIENT)
+        assert await provider.registry_cache.client("rp-1", NOW) == CLIENT
+        await write(provider, OFF)
+        assert await provider.registry_cache.client("rp-1", NOW) == CLIENT
+        provider.registry_cache.drop()
+        assert await provider.registry_cache.client("rp-1", NOW) is None
+
+    with_provider(tmp_path, story)
+
+
+def test_what_was_read_before_a_change_is_not_kept_after_it() -> None:
+    """D50: a read that began before `drop` must not bring the old state back."""
+    cache: _Cache[str] = _Cache()
+
+    async def old() -> str:
+        cache.clear()
+        return "old"
+
+    async def new() -> str:
+        return "new"
+
+    async def story() -> None:
+        assert await cache.get("key", NOW, old) == "old"
+        assert await cache.get("key", NOW, new) == "new"
+        assert await cache.get("key", NOW, old) == "new"
+
+    asyncio.run(story())
+
+
+def test_an_unknown_client_is_looked_for_each_time_and_takes_nobodys_place(tmp_path: Path) -> None:
+    """Whoever invents client_ids cannot empty the cache."""
+
+    async def story(provider: Provider) -> None:
+        await write(provider, CLIENT)
+        assert await provider.registry_cache.client("rp-1", NOW) == CLIENT
+        for number in range(5000):
+            assert await provider.registry_cache.client(f"nobody-{number}", NOW) is None
+        await write(provider, OFF, msgspec.structs.replace(CLIENT, client_id="nobody-1"))
+        assert await provider.registry_cache.client("rp-1", NOW) == CLIENT
+        assert await provider.registry_cache.client("nobody-1", NOW) is not None
+
+    with_provider(tmp_path, story)
+
+
+def test_a_full_cache_forgets_the_oldest_answer_only() -> None:
+    cache: _Cache[int] = _Cache()
+
+    async def story() -> None:
+        for number in range(4097):
+            assert await cache.get(number, NOW, partial(_value, number)) == number
+        assert await cache.get(1, NOW, partial(_value, -1)) == 1
+        assert await cache.get(0, NOW, partial(_value, -1)) == -1
+
+    asyncio.run(story())
+
+
+async def _value(number: int) -> int:
+    return number
+
+
+def test_a_clock_that_goes_back_makes_no_answer_older(tmp_path: Path) -> None:
+    """D49: what was read in the future is not believed."""
+
+    async def story(provider: Provider) -> None:
+        await write(provider, CLIENT)
+        assert await provider.registry_cache.client("rp-1", NOW) == CLIENT
+        await write(provider, OFF)
+        assert await provider.registry_cache.client("rp-1", NOW - 1) is None
+
+    with_provider(tmp_path, story)
+
+
+def test_every_link_between_person_and_entity_must_be_enabled(tmp_path: Path) -> None:
+    """DESIGN "Security": over the whole chain."""
+
+    async def story(provider: Provider) -> None:
+        assert await provider.registry_cache.acting("u", "e", NOW) is None
+        await write(provider, *EVERY)
+        provider.registry_cache.drop()
+        acting = await provider.registry_cache.acting("u", "e", NOW)
+        assert acting is not None
+        assert (acting.user, acting.entity, acting.membership) == EVERY
+        for record in EVERY:
+            await write(provider, msgspec.structs.replace(record, enabled=False))
+            provider.registry_cache.drop()
+            assert await provider.registry_cache.acting("u", "e", NOW) is None
+            await write(provider, record)
+        provider.registry_cache.drop()
+        assert await provider.registry_cache.acting("u", "e", NOW) is not None
+        assert await provider.registry_cache.acting("e", "u", NOW) is None
+
+    with_provider(tmp_path, story)
+
+
+def test_maintenance_is_seen_within_five_seconds(tmp_path: Path) -> None:
+    async def story(provider: Provider) -> None:
+        assert await provider.registry_cache.maintenance(NOW) is False
+        await provider.registry.deployment.set_maintenance(True, EVENT)
+        assert await provider.registry_cache.maintenance(NOW + 4) is False
+        assert await provider.registry_cache.maintenance(NOW + 5) is True
+
+    with_provider(tmp_path, story)

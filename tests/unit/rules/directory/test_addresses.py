@@ -1,0 +1,41 @@
+"""E-mail addresses in a directory file: those that letters reach, and what to write instead of others (RFC 5321 §4.1.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from corpid.rules.directory.document import parse
+from corpid.rules.directory.nodes import DirectoryError
+
+PLAIN = "write one plain address such as rina@example.org"
+ASCII_NAME = "before the @; write another address of this person"
+ASCII_DOMAIN = "write the domain in its ASCII form, which begins with xn--"
+
+
+def read(address: str) -> None:
+    parse(f"users:\n  rina: {{name: Rina, email: '{address}'}}\n".encode(), "f.yaml")
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        *((address, PLAIN) for address in (
+            "a..b@c", ".a@c", "a.@c", "a@c.", "a@.c", "a@b..c", "a", "@c", "a@", "a b@c", '"a b"@c', "a,b@c", "a;b@c", "a<b@c",
+            "a(b)@c", "a@b(c)", "a@b@c", "a@[127.0.0.1]", "a@-c", "a@b_c", "=?utf-8?q?a?=@c", "Rina <rina@c>", f"{'a' * 65}@c",
+            f"a@{'c' * 64}", f"a@{'c.' * 127}c",
+        )),
+        ("ü@b", ASCII_NAME),
+        ("ü@bücher", ASCII_NAME),
+        ("a@bücher.example", ASCII_DOMAIN),
+    ],
+)  # fmt: skip
+def test_an_address_that_letters_would_not_reach_is_refused_and_says_what_to_write(address: str, says: str) -> None:
+    with pytest.raises(DirectoryError) as refused:
+        read(address)
+    [line] = refused.value.lines()
+    assert line.startswith("f.yaml:2: email: ")
+    assert line.endswith(says)
+
+
+def test_an_address_may_be_empty() -> None:
+    read("")

@@ -1,0 +1,69 @@
+"""docs/directory.md and examples/ stay in step with what a file may hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.jose.encryption import CONTENT_ENCRYPTIONS
+from corpid.jose.keys import WRAPS
+from corpid.rules.directory.document import parse
+from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.oauth.client_registration import USERINFO_SIGNING
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.userinfo_encryption import ALGS, ENCS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+ROOT = Path(__file__).parents[4]
+REFERENCE = (ROOT / "docs" / "directory.md").read_text(encoding="utf-8").partition("## Reference")[2]
+
+
+def documented(section: str) -> set[str]:
+    """The keys in the tables below the heading of a section."""
+    part = re.split(r"\n### ", REFERENCE)
+    [text] = [each for each in part if each.startswith(f"`{section}`")]
+    names = (row.split("|")[1] for row in text.splitlines() if row.startswith("| `"))
+    return {name for cell in names for name in re.findall(r"`(\w+)`", cell)}
+
+
+@pytest.mark.parametrize("section", [name for name in SECTIONS if "." not in name])
+def test_the_reference_names_every_key_and_no_other(section: str) -> None:
+    assert documented(section) == set(SECTIONS[section].keys)
+
+
+@pytest.mark.parametrize("part", ["third_party.grants", "third_party.assignments"])
+def test_the_reference_names_the_keys_of_third_parties(part: str) -> None:
+    own = set(SECTIONS[part].keys) - set(SECTIONS["assignments"].keys)
+    assert own <= documented("third_party")
+
+
+@pytest.mark.parametrize(
+    ("key", "known"),
+    [
+        ("generations", GENERATIONS),
+        ("id_token_encryption_alg", WRAPS),
+        ("id_token_encryption_enc", CONTENT_ENCRYPTIONS),
+        ("userinfo_signing_alg", USERINFO_SIGNING),
+        ("userinfo_encryption_enc", ENCS),
+        ("userinfo_encryption_alg", ALGS),
+    ],
+)
+def test_a_file_may_name_and_the_reference_names_all_that_can_be_registered(key: str, known: Collection[str]) -> None:
+    """D21, D22: the directory's law knows no cryptography, so these words stand there again."""
+    [row] = [line for line in REFERENCE.splitlines() if line.startswith(f"| `{key}`")]
+    for word in known:
+        assert f"`{word}`" in row
+        value = f"[{word}]" if key == "generations" else word
+        assert parse(f"clients: {{rp: {{{key}: {value}}}}}".encode(), "f.yaml").of("client")
+
+
+@pytest.mark.parametrize("name", ["directory.yaml", "many-entities.yaml"])
+def test_the_examples_can_be_read(name: str) -> None:
+    content = (ROOT / "examples" / name).read_bytes()
+    document = parse(content, name, plain_passwords=True)
+    assert max(len(document.of(kind)) for kind in ("membership", "entity")) >= 6

@@ -1,0 +1,35 @@
+"""A client as it may be registered, and keys for its key set."""
+
+from __future__ import annotations
+
+import json
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from corpid.jose.algorithms import BY_CURVE
+from corpid.jose.encoding import base64url
+from corpid.rules.oauth.records import Client
+
+
+def jwk(use: str, kid: str | None, **members: str) -> dict[str, str]:
+    numbers = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
+    x, y = (base64url(number.to_bytes(32)) for number in (numbers.x, numbers.y))
+    named = {} if kid is None else {"kid": kid}
+    return {"kty": "EC", "crv": "P-256", "x": x, "y": y, "use": use, **named, **members}
+
+
+def on(curve: str) -> dict[str, str]:
+    """A signing key on a curve that is named as in a JWK."""
+    algorithm = BY_CURVE[curve]
+    numbers = ec.generate_private_key(algorithm.curve).public_key().public_numbers()
+    x, y = (base64url(number.to_bytes(algorithm.size)) for number in (numbers.x, numbers.y))
+    return {"kty": "EC", "crv": curve, "x": x, "y": y, "use": "sig", "kid": curve}
+
+
+SIGNING, ENCRYPTION = jwk("sig", "s"), jwk("enc", "e")
+CLIENT = Client(
+    client_id="rp",
+    name="RP",
+    redirect_uris=("https://rp.example/callback",),
+    jwks=json.dumps({"keys": [SIGNING, ENCRYPTION]}),
+)

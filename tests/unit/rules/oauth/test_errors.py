@@ -1,0 +1,55 @@
+"""The errors of the protocol and their public texts (RFC 6749 §5.2, Spec 7, D5, D28)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpid.rules.oauth import errors
+from corpid.rules.oauth.errors import InvalidRequest, OAuthError, public_description
+
+STATUSES = {
+    "invalid_request": 400,
+    "invalid_client": 401,
+    "invalid_grant": 400,
+    "invalid_scope": 400,
+    "unauthorized_client": 400,
+    "unsupported_grant_type": 400,
+    "invalid_dpop_proof": 401,
+    "use_dpop_nonce": 400,
+    "invalid_token": 401,
+    "insufficient_scope": 403,
+    "server_error": 500,
+    "temporarily_unavailable": 503,
+}
+CLASSES = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, OAuthError)]
+
+
+@pytest.mark.parametrize(("code", "status"), STATUSES.items())
+def test_each_code_has_the_status_of_the_table(code: str, status: int) -> None:
+    """D5, Spec 7: one class per code; 429 is one of temporarily_unavailable's own."""
+    (found,) = [one for one in CLASSES if one.__base__ is OAuthError and one.code == code]
+    assert found.status == status
+
+
+def test_a_detail_is_for_the_log_alone() -> None:
+    error = InvalidRequest("the public text", detail="the private text")
+    assert str(error) == "the public text"
+    assert "private" not in public_description(error, "r1")
+
+
+@given(st.text(max_size=500), st.text("0123456789abcdef", min_size=1, max_size=40))
+def test_a_description_is_printable_ascii_of_300_characters_that_ends_with_the_reference(
+    text: str, reference: str
+) -> None:
+    """D28: without quote and backslash, since it stands in a header too."""
+    description = public_description(InvalidRequest(text), reference)
+    assert re.fullmatch(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,300}", description)
+    assert description.endswith(f" (reference {reference})")
+
+
+def test_a_short_description_is_kept_whole() -> None:
+    assert public_description(InvalidRequest('say "x"\r\n\\'), "r1") == "say 'x'''' (reference r1)"

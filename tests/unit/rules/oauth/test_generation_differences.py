@@ -1,0 +1,36 @@
+"""docs/generations.md is what the records say (decisions.md, "Generations")."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+from corpid.rules.oauth import generation_differences
+from corpid.rules.oauth.generations import CURRENT, GENERATIONS, Generation
+
+PAGE = Path(__file__).parents[4] / "docs" / "generations.md"
+
+
+def test_the_page_is_up_to_date() -> None:
+    """After a change to a record: `python -m corpid.rules.oauth.generation_differences > docs/generations.md`."""
+    assert PAGE.read_text(encoding="utf-8") == generation_differences.documentation()
+
+
+def test_every_field_of_a_record_is_on_the_page() -> None:
+    """A field that is left out would let the page say that two generations are alike."""
+    shown = {*generation_differences.MEANINGS, "name", "metadata"}
+    assert shown == {field.name for field in fields(Generation)}
+
+
+def test_a_difference_shows_what_was_and_what_becomes() -> None:
+    after = replace(CURRENT, name="next", assertion_seconds=30, metadata={**CURRENT.metadata, "x": [1]})
+    assert list(generation_differences._changes(CURRENT, after)) == [
+        ("longest life of a client assertion, in seconds", "120", "30"),
+        ("`x`", "none", "1"),
+    ]
+
+
+def test_no_two_generations_share_a_code_prefix_or_are_alike() -> None:
+    """Decisions "Generations": the code's first character names the generation."""
+    assert len({generation.code_prefix for generation in GENERATIONS.values()}) == len(GENERATIONS)
+    assert {generation.code_prefix[1:] for generation in GENERATIONS.values()} == {""}

@@ -1,0 +1,62 @@
+"""Scopes: what exists, and what a client may ask (Spec 4.1, 4.9, D5, D29)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from corpid.rules.directory.parties import IDENTITY_SCOPES as TOLD
+from corpid.rules.oauth.errors import InvalidScope
+from corpid.rules.oauth.generations import CURRENT, LEGACY
+from corpid.rules.oauth.scopes import IDENTITY_SCOPES, SCOPES, needs_consent, validate
+from tests.unit.rules.oauth.given import CLIENT
+
+GOVERNMENT = msgspec.structs.replace(CLIENT, sector="government")
+
+
+def test_scopes_are_kept_in_the_order_asked_and_each_once() -> None:
+    assert validate("authinfo openid authinfo openid", CLIENT, CURRENT.scopes) == ("authinfo", "openid")
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "openid ", " openid", "openid  authinfo", "openid\tauthinfo", 'openid "', "ü"]
+)
+def test_a_scope_that_is_no_list_of_names_is_refused(text: str) -> None:
+    """RFC 6749 §3.3: single spaces between names of printable characters."""
+    with pytest.raises(InvalidScope, match="separated by single spaces"):
+        validate(text, CLIENT, CURRENT.scopes)
+
+
+@pytest.mark.parametrize("text", ["authinfo", "OpenID", "openid2"])
+def test_openid_is_mandatory(text: str) -> None:
+    with pytest.raises(InvalidScope, match="must include openid"):
+        validate(text, CLIENT, CURRENT.scopes)
+
+
+@pytest.mark.parametrize("text", ["openid profile", "openid unknown authinfo"])
+def test_an_unknown_scope_is_refused_by_name_with_those_that_are_known(text: str) -> None:
+    """Spec 4.1: unrecognised."""
+    with pytest.raises(InvalidScope, match=f"scope {text.split()[1]} is not known here; known: openid authinfo"):
+        validate(text, CLIENT, CURRENT.scopes)
+
+
+def test_a_scope_that_the_client_lacks_is_refused_by_name() -> None:
+    """Spec 4.1: unauthorised."""
+    with pytest.raises(InvalidScope, match=r"may not ask for scope entity\.identity"):
+        validate("openid entity.identity", CLIENT, CURRENT.scopes)
+
+
+def test_a_scope_that_the_generation_does_not_have_is_refused_whatever_the_client_may_ask() -> None:
+    """decisions "Generations": LEGACY publishes openid, authinfo and tpauthinfo."""
+    assert validate("openid authinfo tpauthinfo", CLIENT, LEGACY.scopes) == ("openid", "authinfo", "tpauthinfo")
+    with pytest.raises(InvalidScope, match=r"scope user\.name is not known here"):
+        validate("openid user.name", CLIENT, LEGACY.scopes)
+
+
+def test_consent_is_for_private_clients_that_ask_for_facts_about_person_or_entity() -> None:
+    """D29: never for openid, authinfo and tpauthinfo alone."""
+    assert set(IDENTITY_SCOPES) == set(TOLD) == set(SCOPES) - {"openid", "authinfo", "tpauthinfo"}
+    assert not needs_consent(CLIENT, ("openid", "authinfo", "tpauthinfo"))
+    for scope in IDENTITY_SCOPES:
+        assert needs_consent(CLIENT, ("openid", scope))
+        assert not needs_consent(GOVERNMENT, ("openid", scope))
