@@ -458,3 +458,22 @@ def test_an_arrival_at_a_pushed_request_stays_as_it_was() -> None:
         assert world.kinds().count("interaction") == 10
         assert "browser" not in world.kinds()
         assert "error=invalid_request_uri" in world.get(url, world.new_browser()).headers["location"]
+
+
+def test_what_fails_when_the_browser_comes_back_names_who_asked_and_can_be_tried_again(limited: World) -> None:
+    """D16, D47: in a cookie, and in a form, whose page has to be sent again."""
+    for _ in range(3):
+        shown(limited, limited.new_browser())
+    short, long = limited.new_browser(), limited.new_browser()
+    limited.run(short.open(begin(limited)))
+    limited.run(long.open(begin(limited, state=LONG_STATE)))
+    limited.run(long.fill_and_submit("arrive"))
+    for browser in (short, long):
+        assert browser.response is not None
+        told_to_wait(browser.response)
+        assert limited.client().name in browser.page.text
+        assert "Cookies are needed" not in browser.page.text
+    limited.clock.now += 60
+    limited.run(short.reload())
+    assert short.page.heading == "Sign in"
+    assert [text for _, text in long.page.links if "again" in text] == []

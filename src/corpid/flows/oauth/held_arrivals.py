@@ -75,17 +75,18 @@ async def waiting(provider: Provider, caller: Caller, browser: Browser, held: st
     return arrival if await interactions.load(provider, interaction_id, now=caller.now) is None else None
 
 
-async def land(provider: Provider, caller: Caller, interaction_id: str, *, cookie: str | None, held: str) -> None:
-    """Store the sign-in of this identifier if its browser holds it, and shows the cookie that came with it.
+async def brought(
+    provider: Provider, caller: Caller, interaction_id: str, *, cookie: str | None, held: str
+) -> tuple[Browser, HeldArrival] | None:
+    """The sign-in of this identifier that a browser holds, with the browser that shows the cookie that came with it.
 
-    Nothing happens for another browser, too late, or for the second time. Raises as `store`. Source: D15, D34
+    None for another browser, too late, and if it is stored already. Source: D15, D34
     """
     browser = await browsers.recognise(provider, cookie, now=caller.now)
     if browser is None or not is_of(held, interaction_id):
-        return
+        return None
     arrival = await waiting(provider, caller, browser, held)
-    if arrival is not None:
-        await store(provider, caller, browser, arrival)
+    return None if arrival is None else (browser, arrival)
 
 
 def _key(provider: Provider, interaction_id: str) -> bytes:

@@ -18,20 +18,17 @@ from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.second_factors import Stopped
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.oauth import held_arrivals
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
-from corpid.texts import phrase
-from corpid.web.authentication import pages, terminal_pages
-from corpid.web.authentication.page_context import client_frame, final_frame, step_name
+from corpid.web.authentication import landing, pages, terminal_pages
+from corpid.web.authentication.page_context import final_frame, step_name
 from corpid.web.authentication.pages import Again
 from corpid.web.authentication.steps import FIELDS, STEPS
 from corpid.web.authentication.terminal_pages import Ending
 from corpid.web.context import ARRIVE, interaction_path
-from corpid.web.http.requests import arrival_cookie, arrival_cookie_name, caller, cookie, form_bytes
+from corpid.web.http.requests import arrival_cookie_name, caller, cookie, form_bytes
 from corpid.web.pages import errors
-from corpid.web.pages.errors import ErrorContext
-from corpid.web.pages.layout import Frame, Link
+from corpid.web.pages.layout import Frame
 from corpid.web.pages.responses import (
     add_cookie,
     leave,
@@ -74,11 +71,6 @@ def _to(context: WebContext, interaction_id: str, action: str = "") -> Response:
     return see_other(interaction_path(context, interaction_id, action))
 
 
-def _met(url: str, frame: Frame) -> ErrorContext:
-    """Something went wrong inside a sign-in, whose page can be looked at again."""
-    return ErrorContext(frame=frame, back=Link(url=url, text=phrase("Open the page again")), goes_on=True)
-
-
 async def interaction(request: Request, context: WebContext) -> Response:
     """Every address below /sign-in/{interaction}: the page, its steps, and the ways to leave (D15)."""
     interaction_id, _, action = str(request.path_params["rest"]).partition("/")
@@ -89,7 +81,7 @@ async def interaction(request: Request, context: WebContext) -> Response:
         answer = errors.as_page(request, error, context.renderer)
     except Exception as error:  # noqa: BLE001 - rendered here, since the cookie goes with it
         # The address of the page itself leads back to the sign-in from each of its actions.
-        answer = errors.as_page(request, error, context.renderer, _met("", Frame(under_way=True)))
+        answer = errors.as_page(request, error, context.renderer, landing.met("", Frame(under_way=True)))
     if "landed" in state:
         add_cookie(answer, context.provider, arrival_cookie_name(context.provider), "", seconds=0)
     if "cookie" in state:
@@ -101,7 +93,9 @@ async def interaction(request: Request, context: WebContext) -> Response:
 async def _answer(request: Request, context: WebContext, interaction_id: str, action: str) -> Response:
     provider, sent = context.provider, cookie(request, context.provider)
     who = caller(request, provider)
-    await _land(request, context, who, interaction_id, action)
+    refused = await landing.land(request, context, who, interaction_id, action)
+    if refused is not None:
+        return refused
     if action == ARRIVE and request.method == "POST":
         return _to(context, interaction_id)
     try:
@@ -121,19 +115,6 @@ async def _answer(request: Request, context: WebContext, interaction_id: str, ac
         )
 
 
-async def _land(request: Request, context: WebContext, who: Caller, interaction_id: str, action: str) -> None:
-    """Store a sign-in that its browser holds, and brings in a cookie, or in a form if it is too long for one (D15, D34)."""
-    provider = context.provider
-    held = arrival_cookie(request, provider)
-    if action == ARRIVE and request.method == "POST":
-        held = parameters.parse(await form_bytes(request), {ARRIVE}).get(ARRIVE)
-    if held is None or not held_arrivals.is_of(held, interaction_id):
-        return
-    await provider.registry_cache.refuse_maintenance(who.now)
-    await held_arrivals.land(provider, who, interaction_id, cookie=cookie(request, provider), held=held)
-    request.scope["state"]["landed"] = True
-
-
 async def _at(request: Request, context: WebContext, who: Caller, visit: Visit, action: str) -> Response:
     """What a browser gets at its own sign-in; an error is told within it."""
     try:
@@ -144,8 +125,7 @@ async def _at(request: Request, context: WebContext, who: Caller, visit: Visit, 
     except (visits.NoInteraction, visits.ForeignBrowser):
         raise
     except Exception as error:  # noqa: BLE001 - the one who asks is known here
-        around = replace(client_frame(context, visit.client, visit.interaction), under_way=True)
-        return errors.as_page(request, error, context.renderer, _met(around.here, around))
+        return landing.failed(request, context, visit.client, visit.interaction, error)
 
 
 async def _old_form(

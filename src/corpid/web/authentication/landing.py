@@ -1,0 +1,73 @@
+"""A sign-in that its browser held arrives here; and what goes wrong where its page can be looked at again (D15, D34)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from corpid.flows.authentication import completion
+from corpid.flows.oauth import held_arrivals
+from corpid.rules.oauth import parameters
+from corpid.texts import phrase
+from corpid.web.authentication.page_context import client_frame
+from corpid.web.context import ARRIVE
+from corpid.web.http.requests import arrival_cookie, cookie, form_bytes
+from corpid.web.pages import errors
+from corpid.web.pages.errors import ErrorContext
+from corpid.web.pages.layout import Frame, Link
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.authentication.interactions import Interaction
+    from corpid.flows.caller import Caller
+    from corpid.rules.oauth.records import Client
+    from corpid.web.context import WebContext
+
+
+async def land(request: Request, context: WebContext, who: Caller, interaction_id: str, action: str) -> Response | None:
+    """Store a sign-in that its browser holds, and brings in a cookie, or in a form if it is too long for one (D15, D34).
+
+    Returns a page if that failed, and the browser has to try again.
+    """
+    provider = context.provider
+    held = arrival_cookie(request, provider)
+    posted = action == ARRIVE and request.method == "POST"
+    if posted:
+        held = parameters.parse(await form_bytes(request), {ARRIVE}).get(ARRIVE)
+    if held is None or not held_arrivals.is_of(held, interaction_id):
+        return None
+    sent = cookie(request, provider)
+    found = await held_arrivals.brought(provider, who, interaction_id, cookie=sent, held=held)
+    if found is not None:
+        browser, arrival = found
+        client = await completion.registered(provider, arrival.interaction.request, now=who.now)
+        try:
+            await provider.registry_cache.refuse_maintenance(who.now)
+            await held_arrivals.store(provider, who, browser, arrival)
+        except Exception as error:  # noqa: BLE001 - the one who asks is known here
+            return failed(request, context, client, arrival.interaction, error, reload=posted)
+    request.scope["state"]["landed"] = True
+    return None
+
+
+def met(url: str, frame: Frame) -> ErrorContext:
+    """Something went wrong inside a sign-in, whose page can be looked at again."""
+    return ErrorContext(frame=frame, back=Link(url=url, text=phrase("Open the page again")), goes_on=True)
+
+
+def failed(
+    request: Request,
+    context: WebContext,
+    client: Client,
+    interaction: Interaction,
+    error: Exception,
+    *,
+    reload: bool = False,
+) -> Response:
+    """The page of an error that a sign-in outlives; `reload`: only the same form brings it on (D16)."""
+    around = replace(client_frame(context, client, interaction), under_way=True)
+    return errors.as_page(
+        request, error, context.renderer, ErrorContext(frame=around) if reload else met(around.here, around)
+    )
