@@ -25,7 +25,7 @@ from corpid.web.http import server
 from corpid.web.http.addresses import OwnHosts
 from corpid.web.telemetry import metrics as told
 from corpid.web.telemetry.metrics import Metrics, Watched
-from corpid.web.telemetry.spans import trace_id
+from corpid.web.telemetry.trace_context import trace_id
 from tests.protocol.deployment import rp_keys
 from tests.web.test_shell import answering, asked, lines, logged, shell  # noqa: F401
 

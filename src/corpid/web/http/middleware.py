@@ -15,7 +15,7 @@ from corpid.flows.operations.readiness import NotReady
 from corpid.web.http.addresses import ClientAddresses, ForwardingHeader, Hosts
 from corpid.web.http.requests import new_request_id
 from corpid.web.telemetry import access_log
-from corpid.web.telemetry.spans import trace_id
+from corpid.web.telemetry.trace_context import trace_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

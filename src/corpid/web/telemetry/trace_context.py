@@ -1,0 +1,45 @@
+"""The trace of a request, as W3C Trace Context tells it; needs no OpenTelemetry."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_TRACEPARENT: Final = re.compile(rb"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_FIRST_VERSION: Final = b"00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceParent:
+    """Where a caller's traceparent says that a request comes from; each is hexadecimal."""
+
+    trace: str
+    span: str
+    flags: str
+
+
+def trace_parent(headers: Iterable[tuple[bytes, bytes]]) -> TraceParent | None:
+    """What a request's traceparent says; None unless there is exactly one valid one.
+
+    Source: W3C Trace Context §3.2, D48
+    """
+    values = [value for name, value in headers if name == b"traceparent"]
+    if len(values) != 1 or (found := _TRACEPARENT.fullmatch(values[0])) is None:
+        return None
+    version, trace, parent, flags, more = found.groups()
+    if (version == _FIRST_VERSION and more is not None) or not trace.strip(b"0") or not parent.strip(b"0"):
+        return None
+    return TraceParent(trace=trace.decode(), span=parent.decode(), flags=flags.decode())
+
+
+def trace_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The trace-id of a request's traceparent, 32 hexadecimal characters; None unless there is exactly one valid one.
+
+    Source: W3C Trace Context §3.2, D48
+    """
+    found = trace_parent(headers)
+    return None if found is None else found.trace
