@@ -266,7 +266,7 @@ def test_what_met_no_route_has_no_path_and_health_is_not_traced(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("error", "told_as"),
-    [(StoreUnavailable("secret place"), "StoreUnavailable"), (HttpClientError("secret"), "EgressError"), (InvalidGrant("secret"), None)],
+    [(StoreUnavailable("secret place"), "StoreUnavailable"), (HttpClientError("secret"), "HttpClientError"), (InvalidGrant("secret"), None)],
 )  # fmt: skip
 def test_a_failure_is_told_by_its_kind_and_a_refusal_is_none(error: Exception, told_as: str | None) -> None:
     """D48: the message of an exception may hold what a caller sent."""
