@@ -342,6 +342,25 @@ def test_without_its_cookie_or_from_elsewhere_the_form_stores_nothing(world: Wor
     assert "Cookies are needed to sign in" in answer.text
 
 
+@pytest.mark.parametrize(
+    "name", ["%0D%0ASet-Cookie%3A%20corpid%3Dstolen", "%F0%9F%91%8D", "%C3%A9", "%00", "a%3Fb%23c"]
+)
+def test_an_address_with_any_characters_is_led_to_as_it_was_written(world: World, name: str) -> None:
+    """RFC 9110 §5.5: nothing of a caller's ends a header; where nothing is held, the page says so as everywhere."""
+    answer = world.run(
+        world.http.post(
+            f"{ISSUER}/sign-in/{name}/arrive",
+            content="arrive=x",
+            headers={"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"},
+            follow_redirects=False,
+        )
+    )
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"/sign-in/{name}"
+    assert "set-cookie" not in answer.headers
+    assert page(world, f"{ISSUER}{answer.headers['location']}", world.new_browser()) == 403
+
+
 # Ten of a browser
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from corpid.flows.provider import Provider
@@ -17,8 +18,9 @@ ARRIVE: Final = "arrive"
 
 
 def interaction_path(context: WebContext, interaction_id: str, action: str = "") -> str:
-    """The address path of a sign-in's page, or of one of its actions."""
-    return f"{context.base_path}{SIGN_IN_PATH}{interaction_id}" + (f"/{action}" if action else "")
+    """The address path of a sign-in's page, or of one of its actions; the identifier may be a caller's text."""
+    path = f"{context.base_path}{SIGN_IN_PATH}{quote(interaction_id, safe='')}"
+    return f"{path}/{action}" if action else path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
