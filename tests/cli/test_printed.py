@@ -22,6 +22,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.oauth.deprecated_usage import PAR_ENDPOINT_AUDIENCE, SIGN_IN
 from corpid.rules.oauth.records import Client
 from corpid.rules.printable import printable
 from tests.cli.conftest import at
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Terminal
 
 CLIENT: Final = filled(Client, client_id=hostile("id"), jwks=key_set(), generations=("legacy", "current"),
-    legacy_until="2027-03-31")  # fmt: skip
+    legacy_until="2027-03-31", endpoint_audience_until="2027-03-31")  # fmt: skip
 USER: Final = filled(User, user_id="5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10", user_name="rina")
 ENTITY: Final = filled(Entity)
 RECORDS: Final = (
@@ -139,7 +140,13 @@ async def fill(stores: Stores) -> None:
     before = await factors.credentials(USER.user_id)
     passkey = filled(Passkey, user_id=USER.user_id)
     assert await factors.change(FactorChange(before=before, after=before, add_passkey=passkey), EVENT)
-    await stores.registry.usage.add([filled(UseCount, client_id=CLIENT.client_id, generation="legacy", habit="")])
+    await stores.registry.usage.add(
+        [
+            filled(UseCount, client_id=CLIENT.client_id, generation=generation, habit=habit)
+            for generation in CLIENT.generations
+            for habit in (SIGN_IN, PAR_ENDPOINT_AUDIENCE, hostile("habit"))
+        ]
+    )
 
 
 def run(terminal: Terminal, *arguments: str) -> Result:
