@@ -52,9 +52,9 @@ class Engines:
     rewrap: Callable[[AuditEvent], Awaitable[int]]
     """seals every secret at rest with the current key-encryption key; how many that were (D43)"""
     prune: Callable[..., Awaitable[int]]
-    """adapters.sql.retention.prune on this database"""
+    """`stores.sql.audit.prune` on this database"""
     after_restore: Callable[..., Awaitable[None]]
-    """adapters.sql.restores.after_restore on this database"""
+    """`stores.data_loss.restores.after_restore` on this database"""
 
 
 async def migrate(settings: Settings, *, contract: bool, told: Callable[[str], None]) -> str:

@@ -1,4 +1,4 @@
-"""RSA public keys of clients, to which content keys are encrypted (RFC 7518 §6.3.1)."""
+"""Public keys of clients as JSON Web Keys: EC keys, RSA keys for encryption, and whole sets (RFC 7517, RFC 7518 §6, D27)."""
 
 from __future__ import annotations
 

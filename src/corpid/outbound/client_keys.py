@@ -179,7 +179,7 @@ class _Remote:
 class FetchedClientKeys:
     """The port ClientKeys over what the registry keeps and what `fetch` brings (D27).
 
-    `fetch` returns the bytes at a URL within its own bounds of time and size, or raises EgressError.
+    `fetch` returns the bytes at a URL within its own bounds of time and size, or raises HttpClientError.
     """
 
     def __init__(self, clients: Clients, fetch: Callable[[str], Awaitable[bytes]]) -> None:

@@ -310,7 +310,7 @@ class HttpClient:
     async def fetch(self, url: str) -> bytes:
         """The body of the 200 answer at `url`: at most 64 KiB with all that surrounds it, within 3 seconds in all.
 
-        Raises EgressError for everything else: a URL or address that is not allowed, an unknown name, no
+        Raises HttpClientError for everything else: a URL or address that is not allowed, an unknown name, no
         connection, a certificate that does not fit, another status, a compressed, oversized or slow answer, more than
         three interim answers.
         When 16 fetches are under way it first waits, at most as long again, for one to end. Source: D27

@@ -98,7 +98,7 @@ class UseCount(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     generation: str
     habit: str
-    """an identifier of `protocol.habits`; the empty one counts every sign-in"""
+    """an identifier of `deprecated_usage`; the empty one counts every sign-in"""
     count: int
     last_at: int
 

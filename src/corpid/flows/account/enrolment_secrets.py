@@ -1,7 +1,7 @@
 """What is offered to a person who sets up a second factor: derived, and kept nowhere before it is confirmed (D45).
 
 `purpose` and `subject` say for what and for whom; the same ones give the same offer. Without the server secret
-nobody can compute it: `own_keys.ring` was awaited before.
+nobody can compute it: `signing_keys.ring` was awaited before.
 """
 
 from __future__ import annotations

@@ -103,12 +103,12 @@ class EnrolmentVisit:
 
 
 def app_secret(provider: Provider, enrolment: Enrolment) -> str:
-    """The secret (base32) that this enrolment offers to an app. `own_keys.ring` was awaited before (D45)."""
+    """The secret (base32) that this enrolment offers to an app. `signing_keys.ring` was awaited before (D45)."""
     return enrolment_secrets.app_secret(provider, _PURPOSE, enrolment.enrolment_id)
 
 
 def codes(provider: Provider, enrolment: Enrolment) -> tuple[str, ...]:
-    """The recovery codes that this enrolment offers. `own_keys.ring` was awaited before (D45)."""
+    """The recovery codes that this enrolment offers. `signing_keys.ring` was awaited before (D45)."""
     return enrolment_secrets.codes(provider, _PURPOSE, enrolment.enrolment_id)
 
 

@@ -28,7 +28,7 @@ class NotOpened(Exception):
 async def open_link(provider: Provider, caller: Caller, browser: Browser, code: str) -> str:
     """Open a link in a browser; the id by which this browser sees it, the same each time.
 
-    `own_keys.ring` was awaited before. Raises ValueError for what cannot be a code, Throttled, NotHere and
+    `signing_keys.ring` was awaited before. Raises ValueError for what cannot be a code, Throttled, NotHere and
     StoreUnavailable. Source: D34, D47
     """
     link_hash = link_codes.hashed(code)

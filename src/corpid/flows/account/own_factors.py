@@ -183,12 +183,12 @@ async def _spend(
 
 
 def app_secret(provider: Provider, shown: str) -> str:
-    """The secret (base32) of an offer. `own_keys.ring` was awaited before (D45)."""
+    """The secret (base32) of an offer. `signing_keys.ring` was awaited before (D45)."""
     return enrolment_secrets.app_secret(provider, _PURPOSE, shown)
 
 
 def codes(provider: Provider, shown: str) -> tuple[str, ...]:
-    """The recovery codes of an offer. `own_keys.ring` was awaited before (D45)."""
+    """The recovery codes of an offer. `signing_keys.ring` was awaited before (D45)."""
     return enrolment_secrets.codes(provider, _PURPOSE, shown)
 
 

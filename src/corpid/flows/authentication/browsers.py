@@ -29,19 +29,19 @@ _BYTES: Final = _TIME_BYTES + _RANDOM_BYTES + _MAC_BYTES
 
 
 def make(provider: Provider, *, now: float) -> str:
-    """Return a new cookie value: 32 bytes, base64url. `own_keys.ring` was awaited before (D34)."""
+    """Return a new cookie value: 32 bytes, base64url. `signing_keys.ring` was awaited before (D34)."""
     random = from_base64url(provider.new_id())[:_RANDOM_BYTES]
     contents = int(now).to_bytes(_TIME_BYTES) + random
     return base64url(contents + _mac(provider, contents))
 
 
 def is_genuine(provider: Provider, cookie: str) -> bool:
-    """Whether `make` returned this cookie value, however long ago. `own_keys.ring` was awaited before (D34)."""
+    """Whether `make` returned this cookie value, however long ago. `signing_keys.ring` was awaited before (D34)."""
     return _issued_at(provider, cookie) is not None
 
 
 def is_live(provider: Provider, cookie: str, *, now: float) -> bool:
-    """Whether `make` returned this cookie value within the last day. `own_keys.ring` was awaited before (D34)."""
+    """Whether `make` returned this cookie value within the last day. `signing_keys.ring` was awaited before (D34)."""
     issued_at = _issued_at(provider, cookie)
     return issued_at is not None and -CLOCKS_APART_SECONDS <= now - issued_at < NEW_BROWSER_SECONDS
 
@@ -160,7 +160,7 @@ async def replace_by_form(
 ) -> str:
     """Give a browser the value after one that was retired, and keep for a minute which form (its SHA-256) did so.
 
-    `own_keys.ring` was awaited before. Source: D15, D34
+    `signing_keys.ring` was awaited before. Source: D15, D34
     """
     cookie = _successor(provider, old_cookie, form)
     mapped = msgspec.msgpack.encode(browser)

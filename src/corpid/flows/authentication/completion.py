@@ -115,7 +115,7 @@ async def _win(provider: Provider, unit: TransientUnit, caller: Caller, interact
 async def write_code(provider: Provider, unit: TransientUnit, caller: Caller, interaction: Interaction) -> str:
     """Complete the request and write its code; returns the code.
 
-    Raises OtherBrowser and AlreadyCompleted. `own_keys.ring` was awaited before. Source: D15, D18
+    Raises OtherBrowser and AlreadyCompleted. `signing_keys.ring` was awaited before. Source: D15, D18
     """
     await _win(provider, unit, caller, interaction)
     request = interaction.request

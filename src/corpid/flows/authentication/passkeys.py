@@ -41,7 +41,7 @@ class ForeignChallenge(StaleStep):
 def make(provider: Provider, purpose: str, subject: str) -> bytes:
     """A new challenge, good for this purpose and subject (an interaction, an account) only.
 
-    `own_keys.ring` was awaited before. Source: WebAuthn §13.4.3, D46
+    `signing_keys.ring` was awaited before. Source: WebAuthn §13.4.3, D46
     """
     nonce = provider.new_id()
     return f"{nonce}.{_mac(provider, purpose, subject, nonce)}".encode()
@@ -118,7 +118,7 @@ def offered(provider: Provider) -> bool:
 def authentication_options(provider: Provider, purpose: str, subject: str, *, allowed: Iterable[Passkey] = ()) -> str:
     """The JSON that a page gives the browser to show a passkey, empty where they do not work. Looking spends nothing.
 
-    With `allowed` one of these has to be shown. `own_keys.ring` was awaited before. Source: WebAuthn §5.5, D46
+    With `allowed` one of these has to be shown. `signing_keys.ring` was awaited before. Source: WebAuthn §5.5, D46
     """
     if not offered(provider):
         return ""
@@ -185,7 +185,7 @@ def reason(refusal: PasskeyRefused) -> str:
 async def registration_options(provider: Provider, user: User, subject: str) -> str:
     """The JSON that a page gives the browser to make a passkey of this person, empty where they do not work.
 
-    `subject` is what the page belongs to: an enrolment, a session. `own_keys.ring` was awaited before.
+    `subject` is what the page belongs to: an enrolment, a session. `signing_keys.ring` was awaited before.
     Source: WebAuthn §5.4, D46
     """
     if not offered(provider):

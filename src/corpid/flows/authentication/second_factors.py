@@ -123,7 +123,7 @@ async def count(provider: Provider, caller: Caller, user: User, browser_key: str
 
 
 def code_of(provider: Provider, name: str, mailed: Mailed, user: User) -> str:
-    """The six digits that were sent last for what has the unguessable `name`. `own_keys.ring` was awaited before (D45)."""
+    """The six digits that were sent last for what has the unguessable `name`. `signing_keys.ring` was awaited before (D45)."""
     mac = provider.signing_keys.mac("email-code", name, user.user_id, user.email, str(mailed.mails))
     number = int.from_bytes(sha256(mac.encode()).digest())
     return f"{number % 10**DIGITS:0{DIGITS}}"

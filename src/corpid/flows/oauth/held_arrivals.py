@@ -35,7 +35,7 @@ class HeldArrival(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 def seal(provider: Provider, arrival: HeldArrival) -> str:
-    """Encrypt an arrival for its browser to hold; returns URL-safe text. `own_keys.ring` was awaited before.
+    """Encrypt an arrival for its browser to hold; returns URL-safe text. `signing_keys.ring` was awaited before.
 
     The key serves this arrival alone, and opens it only together with the browser's identifier. Source: D34
     """
@@ -58,7 +58,7 @@ def is_of(held: str | None, interaction_id: str) -> bool:
 async def waiting(provider: Provider, caller: Caller, browser: Browser, held: str | None) -> HeldArrival | None:
     """Read what this browser holds and what is not stored yet, until its ten minutes end; None for anything else.
 
-    `own_keys.ring` was awaited before. Source: D15, D34
+    `signing_keys.ring` was awaited before. Source: D15, D34
     """
     if not held:
         return None

@@ -1,8 +1,4 @@
-"""The kinds of transaction that a relying party can name at PAR (D11, R-5.2).
-
-`DEFAULT` is what a client may name unless its registration lists others; every other value here is one
-that an operator can allow. The spelling is that of the wire, mistakes included.
-"""
+"""Registration of clients: what a record may hold, and which generations a client may use (D8, D11, D21, D22, D27, D38)."""
 
 from __future__ import annotations
 
@@ -29,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
 DEFAULT: Final = "APP_AUTHENTICATION_DEFAULT"
+"""the authentication_context_type that a client may name unless its registration lists others (D11)"""
 
 CONTEXT_TYPES: Final = frozenset(
     """
@@ -49,6 +46,7 @@ CONTEXT_TYPES: Final = frozenset(
     TELCO_CHANGE_NOTIFICATION_METHOD
     """.split()
 )
+"""every value that an operator can allow; the spelling is that of the wire, mistakes included (R-5.2)"""
 
 
 USERINFO_SIGNING: Final = ("ES256",)

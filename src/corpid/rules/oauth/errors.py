@@ -1,7 +1,7 @@
 """The errors of the protocol: one class per OAuth error code.
 
 An error knows its code and its usual status, never a redirect, a header or a body: the web
-floor renders it (`web.errors`), and a flow that has proven a redirect URI returns an
+floor renders it (`web.pages.errors`), and a flow that has proven a redirect URI returns an
 error response instead of raising. `description` is public (D28), `detail` goes to the log only;
 `sentence` is what a page says to a person where the code alone would say too little, `asker` whom it names.
 """

@@ -80,7 +80,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like
     ui_locales: tuple[str, ...] = ()
     """language tags, the best first"""
     habits: tuple[str, ...] = ()
-    """what is counted of its push (`protocol.habits`)"""
+    """what is counted of its push (`deprecated_usage`)"""
 
 
 class RequestingClient(msgspec.Struct, frozen=True, kw_only=True):
