@@ -10,6 +10,9 @@ PYTHON ?= python3
 export PYTHON
 export UV_PYTHON_DOWNLOADS := never
 
+# Tests start hundreds of processes: each would compile every module anew, which takes longer than what it does.
+unexport PYTHONDONTWRITEBYTECODE
+
 RUN := .venv/bin/python -m
 
 # A file's tests stay in one process: they share what is costly to make.
