@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -31,7 +31,7 @@ from tests.web.test_shell import answering, asked, lines, logged, shell  # noqa:
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -86,6 +86,16 @@ async def running(folder: Path, **watched: Any) -> AsyncIterator[Running]:
             yield Running(http, scraper, application)
         provider.force()
         await provider.stop()
+
+
+@pytest.fixture(scope="module")
+def left_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[asyncio.Runner, Running]]:
+    """A provider for tests that only read, and the loop that it runs in."""
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        made = runner.run(stack.enter_async_context(running(tmp_path_factory.mktemp("read"))))
+        yield runner, made
+        runner.run(stack.aclose())
 
 
 def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Path) -> None:
@@ -159,17 +169,15 @@ def test_the_provider_itself_serves_no_metrics_and_their_address_nothing_else(tm
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
 @pytest.mark.parametrize("host", ["rebound.example", "rebound.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost", "10.0.0.1:{port}",
                                   "127.0.0.1:{port}.rebound.example", "", "[::1]:{port}"])  # fmt: skip
-def test_under_another_host_name_there_are_no_metrics(tmp_path: Path, host: str, method: str) -> None:
+def test_under_another_host_name_there_are_no_metrics(
+    left_running: tuple[asyncio.Runner, Running], host: str, method: str
+) -> None:
     """D35: a page whose name is made to resolve to this machine reads them otherwise (DNS rebinding)."""
-
-    async def story() -> None:
-        async with running(tmp_path) as made:
-            named = host.format(port=made.scraper.base_url.port)
-            answer = await made.scraper.request(method, "/metrics", headers={"Host": named})
-            assert answer.status_code == 421
-            assert "corpid_" not in answer.text
-
-    asyncio.run(story())
+    runner, made = left_running
+    named = host.format(port=made.scraper.base_url.port)
+    answer = runner.run(made.scraper.request(method, "/metrics", headers={"Host": named}))
+    assert answer.status_code == 421
+    assert "corpid_" not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -228,7 +236,7 @@ def test_several_processes_answer_as_one(tmp_path: Path) -> None:
     """Whichever of them is asked, by the folder that they share; what one counted stays when it is gone."""
     program = """
 import asyncio, os, sys
-from corpid.web.metrics import DIRECTORY_VARIABLE, Metrics, Watched, worker_ended
+from corpid.web.telemetry.metrics import DIRECTORY_VARIABLE, Metrics, Watched, worker_ended
 
 class Keys:
     async def ring(self, now):
@@ -236,7 +244,7 @@ class Keys:
 
 metrics = Metrics(os.environ[DIRECTORY_VARIABLE])
 number = int(sys.argv[1])
-metrics.watched = Watched(clock=float, own_keys=Keys(), hashing=lambda: number)
+metrics.watched = Watched(clock=float, signing_keys=Keys(), hashing=lambda: number)
 for _ in range(number):
     metrics.request("/token", 200, "", 0.01)
 asyncio.run(metrics.look())
