@@ -73,6 +73,7 @@ SERVICES = [
 SETS_OF_SERVICES = [[], *([one] for one in SERVICES), *([one, SERVICES[37]] for one in SERVICES)]
 
 
+@pytest.mark.parametrize("place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)], indirect=True)
 def test_statements_and_law_agree_on_every_combination(place: Place) -> None:
     """R-19, R-20, D17: type, status, entity and membership enabled or not, and every service; each alone."""
 
