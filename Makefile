@@ -54,6 +54,9 @@ screenshots: setup-test  ## a picture of every page in every state, into build/s
 texts: setup  ## collect what people read into src/corpid/locales, for translators
 	$(RUN) scripts.texts
 
+tables: setup  ## write the tables in docs that follow from declarations
+	$(RUN) scripts.tables
+
 bench: setup  ## measure the flow beside its cryptographic floor
 	$(RUN) benchmarks $(ARGS)
 
@@ -83,4 +86,4 @@ check test test-full screenshots setup-test: export SYSTEM_PACKAGES := install
 	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test test test-full screenshots texts bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test test test-full screenshots texts tables bench bench-scale lock clean

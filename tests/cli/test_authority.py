@@ -36,6 +36,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     ),
     "export": exported,
     "client add": lambda s: clients.add_client(s.registry, s.passwords, "rp2", CLIENT, actor=SOMEBODY),
+    "client update": lambda s: clients.update_client(s.registry, s.passwords, "rp", CLIENT, actor=SOMEBODY),
     "client list": lambda s: clients.clients(s.registry, actor=SOMEBODY),
     "client show": lambda s: clients.client(s.registry, "rp", actor=SOMEBODY),
     "client disable": lambda s: clients.switch_client(s.registry, "rp", enabled=False, actor=SOMEBODY),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from corpid.rules.directory.sections import SECTIONS
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 from corpid.rules.oauth.scopes import SCOPES
 
 if TYPE_CHECKING:
+    from corpid.rules.oauth.client_members import Declared
     from tests.cli.conftest import Terminal
 
 ADD = (
@@ -28,25 +28,27 @@ ADD = (
 )
 FILE = "clients: {rp: {name: RP, redirect_uris: ['https://rp.example/cb'], jwks_uri: https://rp.example/j}}"
 LEAVING = ("--generation", "current", "--generation", "legacy", "--legacy-until", "2027-03-31")
-EVERY_OPTION = (
-    *ADD, *LEAVING, "--endpoint-audience-until", "2026-12-31", "--scope", "openid", "--scope", "authinfo",
-    "--pkce", "optional", "--pkce-optional-until", "2027-01-31", "--subject", "entity", "--sector", "government",
-    "--id-token-encryption-alg", "ECDH-ES+A128KW",
-    "--id-token-encryption-enc", "A256GCM", "--userinfo-signing-alg", "ES256", "--userinfo-encryption-enc", "A256GCM",
-    "--userinfo-encryption-alg", "RSA-OAEP",
-    "--stringified-blocks", "--context-type", "APP_PAYMENT_DEFAULT", "--context-type-rule", "optional",
-    "--assurance-level", "2",
-)  # fmt: skip
-EVERY_MEMBER: dict[str, Any] = {
-    "name": "RP", "redirect_uris": ["https://rp.example/cb"], "jwks": None, "jwks_uri": "https://rp.example/j",
-    "scopes": ["openid", "authinfo"], "services": [], "generations": ["current", "legacy"],
-    "legacy_until": "2027-03-31", "endpoint_audience_until": "2026-12-31", "subject": "entity",
-    "pkce": "optional", "pkce_optional_until": "2027-01-31",
-    "id_token_encryption_alg": "ECDH-ES+A128KW", "id_token_encryption_enc": "A256GCM", "userinfo_signing_alg": "ES256",
-    "userinfo_encryption_enc": "A256GCM", "userinfo_encryption_alg": "RSA-OAEP", "stringified_blocks": True,
-    "context_types": ["APP_PAYMENT_DEFAULT"], "context_type_rule": "optional",
-    "assurance_level": 2, "sector": "government", "enabled": True,
-}  # fmt: skip
+EXAMPLES: dict[str, Any] = {
+    **{each.name: each.member.example for each in CLIENT_MEMBERS.values()},
+    "generations": ("current", "legacy"),  # only tests may name them
+}
+
+
+def given(declared: Declared) -> list[str]:
+    """The option of a member with its example; nothing for one that no option sets."""
+    value, option = EXAMPLES[declared.name], f"--{declared.option.replace('_', '-')}"
+    if not declared.member.help or value is None:
+        return []
+    if isinstance(value, bool):
+        return [option if value else option.replace("--", "--no-", 1)]
+    values = value if isinstance(value, tuple) else (value,)
+    return [word for each in values for word in (option, str(each))]
+
+
+OPTIONS = tuple(word for each in CLIENT_MEMBERS.values() for word in given(each))
+EVERY_OPTION = ("client", "add", "rp", *OPTIONS)
+EVERY_MEMBER: dict[str, Any] = json.loads(json.dumps({**EXAMPLES, "enabled": True}))
+UPDATE = ("client", "update", "rp")
 
 
 def shown(terminal: Terminal, client_id: str = "rp") -> dict[str, Any]:
@@ -62,7 +64,105 @@ def told(output: str) -> list[str]:
 def test_every_member_of_a_client_can_be_given_to_the_command(terminal: Terminal) -> None:
     terminal.done(*EVERY_OPTION)
     assert shown(terminal) == EVERY_MEMBER
-    assert EVERY_MEMBER.keys() == SECTIONS["clients"].keys.keys()
+
+
+def test_every_member_of_a_client_can_be_given_in_a_file(terminal: Terminal) -> None:
+    """docs/directory.md; JSON is YAML."""
+    entry = {name: value for name, value in EXAMPLES.items() if value is not None}
+    terminal.done("apply", terminal.file(json.dumps({"clients": {"rp": entry}})))
+    assert shown(terminal) == {**EVERY_MEMBER, "enabled": False}
+
+
+def test_every_member_that_can_be_given_to_a_new_client_can_be_changed_later(terminal: Terminal) -> None:
+    """docs/directory.md; what is printed are the differences, as `corpid apply` prints them."""
+    terminal.done(*ADD)
+    printed = terminal.done(*UPDATE, *OPTIONS)
+    assert shown(terminal) == EVERY_MEMBER
+    assert "sector: private → government" in told(printed)
+    assert printed.startswith("~ client rp\n")
+    assert printed.endswith("Done: 1 changed.\n")
+    assert terminal.done(*UPDATE, *OPTIONS) == "Nothing to change.\n"
+
+
+def test_an_update_leaves_alone_what_it_does_not_name(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even a preset says anything of a client that is there."""
+    terminal.done(*EVERY_OPTION)
+    monkeypatch.setenv("CORPID_PRESET", "public-service")
+    terminal.done(*UPDATE, "--name", "Other", "--no-stringified-blocks", "--scope", "openid")
+    assert shown(terminal) == {**EVERY_MEMBER, "name": "Other", "stringified_blocks": False, "scopes": ["openid"]}
+
+
+def test_none_empties_every_member_that_may_be_empty(terminal: Terminal) -> None:
+    """docs/directory.md."""
+    terminal.done(*EVERY_OPTION)
+    emptied = [each for each in CLIENT_MEMBERS.values() if each.empties]
+    terminal.done(*UPDATE, *(word for each in emptied for word in (f"--{each.option.replace('_', '-')}", "none")))
+    empty: dict[str, Any] = {each.name: [] if each.listed else None for each in emptied}
+    assert {"services", "generations", "legacy_until", "userinfo_signing_alg"} <= empty.keys()
+    assert shown(terminal) == {**EVERY_MEMBER, **empty}
+
+
+def test_a_key_set_takes_the_place_of_its_url_and_the_url_that_of_a_key_set(terminal: Terminal) -> None:
+    """D27: exactly one of them."""
+    terminal.done(*ADD)
+    key = {"kty": "EC", "crv": "P-256", "use": "sig", "kid": "1",
+           "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}  # fmt: skip
+    keys = terminal.file(json.dumps({"keys": [key, {**key, "use": "enc", "kid": "2"}]}), "keys.json")
+    terminal.done(*UPDATE, "--jwks", keys)
+    assert shown(terminal)["jwks_uri"] is None
+    assert [each["kid"] for each in json.loads(shown(terminal)["jwks"])["keys"]] == ["1", "2"]
+    terminal.done(*UPDATE, "--jwks-uri", "https://rp.example/j")
+    assert (shown(terminal)["jwks"], shown(terminal)["jwks_uri"]) == (None, "https://rp.example/j")
+
+
+def test_a_dry_run_of_an_update_prints_the_differences_and_writes_nothing(terminal: Terminal) -> None:
+    """docs/directory.md."""
+    terminal.done(*ADD)
+    before = terminal.done("export"), terminal.done("audit", "list", "--json")
+    printed = terminal.done(*UPDATE, "--name", "Other", "--dry-run")
+    assert told(printed) == ["~ client rp", "name: RP → Other", "Would be: 1 changed."]
+    told_as_json = json.loads(terminal.done(*UPDATE, "--name", "Other", "--dry-run", "--json"))
+    change = {"sign": "~", "subject": "client rp", "members": ["name: RP → Other"]}
+    assert told_as_json == {"changes": [change], "written": False}
+    assert (terminal.done("export"), terminal.done("audit", "list", "--json")) == before
+    assert json.loads(terminal.done(*UPDATE, "--name", "Other", "--json"))["written"] is True
+    assert shown(terminal)["name"] == "Other"
+
+
+def test_an_update_is_audited_with_the_client_and_the_members_that_changed(terminal: Terminal) -> None:
+    """DESIGN, Security."""
+    terminal.done(*ADD)
+    terminal.done(*UPDATE, "--name", "Other", "--sector", "government", "--pkce", "required")
+    terminal.done(*UPDATE, "--name", "Other")
+    entries = json.loads(terminal.done("audit", "list", "--json"))
+    assert [each["action"] for each in entries] == ["client.add", "client.update"]
+    last = entries[-1]
+    assert (last["object"], last["client_id"], last["detail"]) == ("rp", "rp", {"members": "name sector"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("client", "update", "nobody", "--name", "RP"), "there is no client 'nobody': `corpid client list` shows"),
+        (UPDATE, "nothing was named to change: `corpid client update --help` lists what can be"),
+        ((*UPDATE, "--generation", "legacy"), "legacy_until: legacy is served until an end date only"),
+        ((*UPDATE, "--redirect-uri", "http://rp.example/"), "the scheme must be https"),
+        ((*UPDATE, "--redirect-uri", "none"), "redirect_uris: none"),
+        ((*UPDATE, "--scope", "none"), "scopes: 'none' is not one of"),
+        ((*UPDATE, "--service", "none", "--service", "other"), "there is no service 'none'"),
+        ((*UPDATE, "--name", ""), "name"),
+        ((*UPDATE, "--jwks", "keys.json", "--jwks-uri", "https://rp.example/j"), "either jwks or jwks_uri, not both"),
+    ],
+)  # fmt: skip
+def test_an_update_that_cannot_be_is_one_clear_sentence_and_changes_nothing(
+    terminal: Terminal, arguments: tuple[str, ...], reason: str
+) -> None:
+    """Spec 1, D27, D38: an update keeps the rules of a registration."""
+    terminal.done(*ADD)
+    terminal.file('{"keys": []}', "keys.json")
+    before = terminal.done("export")
+    assert reason in terminal.refused(*arguments)
+    assert terminal.done("export") == before
 
 
 @pytest.mark.parametrize("preset", ["", "public-service"])

@@ -78,6 +78,7 @@ KNOWN: Final = {
     ("user", "enable"): ("rina",),
     ("user", "unlock"): ("rina",),
     ("client", "add"): ("rp", "--name", "RP", "--redirect-uri", "https://rp.example/", "--jwks", "keys.json"),
+    ("client", "update"): (CLIENT.client_id, "--name", hostile("name")),
     ("user", "add"): ("ravi", "--name", hostile("name")),
     ("entity", "add"): ("A1", "--name", hostile("name")),
     ("apply",): ("directory.yaml",),

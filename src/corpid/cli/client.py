@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -13,6 +12,7 @@ import typer
 from corpid import settings
 from corpid.app import open_registry
 from corpid.cli import output
+from corpid.cli.client_options import takes_members
 from corpid.flows.directory import clients
 from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.access import OPERATOR
@@ -27,115 +27,41 @@ from corpid.settings.presets import client_rules
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from corpid.flows.directory.apply import Applied
     from corpid.flows.operations.migration_report import ClientUse
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
 
-# The options below are named like the keys of a client in a directory file; their order here is the order of --help.
-Name = Annotated[str, typer.Option(help="The name that people see when they sign in.")]
-RedirectUri = Annotated[list[str], typer.Option(help="Where browsers are sent back to; repeat for several.")]
-Jwks = Annotated[Path | None, typer.Option(help="A file with the client's public JSON Web Key Set.")]
-JwksUri = Annotated[str | None, typer.Option(help="Or the https URL where the client publishes it.")]
-Scope = Annotated[list[str] | None, typer.Option(help="A scope it may ask for; repeat. Default: all of them.")]
-Service = Annotated[list[str] | None, typer.Option(help="An entity service it may read; repeat.")]
-Generations = Annotated[
-    list[str] | None,
-    typer.Option(help="A generation of the interface it may use; repeat. Default: the one with pushed requests."),
-]
-LegacyUntil = Annotated[str | None, typer.Option(metavar="DATE", help="Its last day with legacy, YYYY-MM-DD.")]
-AudienceUntil = Annotated[
-    str | None,
-    typer.Option(
-        "--endpoint-audience-until",
-        "--token-endpoint-audience-until",
-        metavar="DATE",
-        help="Last day on which its assertions may name the endpoint they are sent to as aud, YYYY-MM-DD; not with fapi2.",
-    ),
-]
-Pkce = Annotated[str | None, typer.Option(help="PKCE in its requests at legacy: required (default) or optional.")]
-PkceUntil = Annotated[
-    str | None, typer.Option(metavar="DATE", help="Last day on which PKCE is optional, YYYY-MM-DD. Default: no end.")
-]
-Subject = Annotated[str | None, typer.Option(help="Whom sub names: user (default) or entity.")]
-IdTokenAlg = Annotated[
-    str | None,
-    typer.Option(
-        help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW; key: as its key says, with fapi2, too. "
-        "Default: as its key says."
-    ),
-]
-IdTokenEnc = Annotated[
-    str | None, typer.Option(help="How ID tokens are encrypted: A256CBC-HS512 (default) or A256GCM.")
-]
-UserinfoSigning = Annotated[str | None, typer.Option(help="How userinfo is signed where it need not be: ES256.")]
-UserinfoAlg = Annotated[
-    str | None,
-    typer.Option(
-        help="How keys of userinfo are wrapped. Default: as its key says. Legacy encrypts only if this is ECDH-ES, "
-        "RSA-OAEP or RSA-OAEP-256."
-    ),
-]
-UserinfoEnc = Annotated[
-    str | None,
-    typer.Option(help="Encrypt userinfo too: A256GCM or A256CBC-HS512; at legacy also A128GCM or A128CBC-HS256."),
-]
-Stringified = Annotated[
-    bool | None,
-    typer.Option("--stringified-blocks/--no-stringified-blocks", help="Blocks of userinfo are strings that hold JSON."),
-]
-ContextType = Annotated[list[str] | None, typer.Option(help="An authentication_context_type it may send; repeat.")]
-ContextTypeRule = Annotated[
-    str | None,
-    typer.Option(help="Whether authentication_context_type is required (default), optional or refused."),
-]
-AssuranceLevel = Annotated[int | None, typer.Option(help="The level of assurance where it asks for none: 2.")]
-Sector = Annotated[str | None, typer.Option(help="private (default; consent is asked) or government.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def add(
     client_id: Annotated[str, typer.Argument(help="The client's identifier.")],
     *,
-    name: Name,
-    redirect_uri: RedirectUri,
-    jwks: Jwks = None,
-    jwks_uri: JwksUri = None,
-    scope: Scope = None,
-    service: Service = None,
-    generation: Generations = None,
-    legacy_until: LegacyUntil = None,
-    endpoint_audience_until: AudienceUntil = None,
-    pkce: Pkce = None,
-    pkce_optional_until: PkceUntil = None,
-    subject: Subject = None,
-    id_token_encryption_alg: IdTokenAlg = None,
-    id_token_encryption_enc: IdTokenEnc = None,
-    userinfo_signing_alg: UserinfoSigning = None,
-    userinfo_encryption_alg: UserinfoAlg = None,
-    userinfo_encryption_enc: UserinfoEnc = None,
-    stringified_blocks: Stringified = None,
-    context_type: ContextType = None,
-    context_type_rule: ContextTypeRule = None,
-    assurance_level: AssuranceLevel = None,
-    sector: Sector = None,
+    members: dict[str, object],
     json: AsJson = False,
 ) -> None:
     """Register a relying party."""
-    members: dict[str, object] = {
-        "name": name, "redirect_uris": redirect_uri, "jwks": _key_set(jwks), "jwks_uri": jwks_uri,
-        "scopes": scope or None, "services": service or None, "generations": generation or None,
-        "legacy_until": legacy_until, "endpoint_audience_until": endpoint_audience_until,
-        "pkce": pkce, "pkce_optional_until": pkce_optional_until,
-        "subject": subject, "id_token_encryption_alg": id_token_encryption_alg,
-        "id_token_encryption_enc": id_token_encryption_enc, "userinfo_signing_alg": userinfo_signing_alg,
-        "userinfo_encryption_alg": userinfo_encryption_alg,
-        "userinfo_encryption_enc": userinfo_encryption_enc, "stringified_blocks": stringified_blocks,
-        "context_types": context_type or None, "context_type_rule": context_type_rule,
-        "assurance_level": assurance_level, "sector": sector,
-    }  # fmt: skip
     _show(*output.run(_add(client_id, members)), json=json)
+
+
+def update(
+    client_id: Annotated[str, typer.Argument(help="The client's identifier.")],
+    *,
+    members: dict[str, object],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
+) -> None:
+    """Change members of a relying party. What is not named keeps its value; a list is replaced as a whole."""
+    updated = output.run(_update(client_id, members, dry_run=dry_run))
+    for warning in updated.warnings:
+        output.warn(warning.reason)
+    if json:
+        output.as_json({"changes": updated.differences, "written": updated.written})
+    else:
+        output.differences(updated.differences, done=not dry_run)
 
 
 def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: bool) -> None:
@@ -164,12 +90,17 @@ def _unserved(client: Client, chosen: Settings) -> Iterator[str]:
     if served.isdisjoint(generation.name for generation in used(client, client_rules(chosen))):
         yield (
             f"{client.client_id} cannot be used so far: this deployment serves {', '.join(chosen.generations)}, which "
-            "is none of its generations; name it there with `corpid apply`"
+            "is none of its generations; name it with `corpid client update`"
         )
 
 
-def _key_set(file: Path | None) -> str | None:
-    return None if file is None else output.text_of(file, expected="a JSON Web Key Set")
+async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        return await clients.update_client(
+            opened.registry, opened.passwords, client_id, members,
+            actor=OPERATOR, rules=client_rules(chosen), dry_run=dry_run,
+        )  # fmt: skip
 
 
 def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str | tuple[str, ...]]:
@@ -181,7 +112,7 @@ def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str | 
         "Redirect URIs": client.redirect_uris,
         "Client authentication": "private_key_jwt; aud is the issuer",
         **{f"With {each.name}": tuple(_interface(client, each, chosen)) for each in generations},
-        "Keys": client.jwks_uri or "as registered; replace them with `corpid apply`",
+        "Keys": client.jwks_uri or "as registered; replace them with `corpid client update`",
     }
 
 
@@ -302,12 +233,15 @@ async def _report() -> tuple[list[ClientUse], tuple[str, ...]]:
     return found, chosen.generations
 
 
-app = typer.Typer(help="Relying parties: add, migration, list, show, disable, enable, drop-keys.", no_args_is_help=True)
+app = typer.Typer(
+    help="Relying parties: add, update, migration, list, show, disable, enable, drop-keys.", no_args_is_help=True
+)
 
 Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
 
 
-app.command()(add)
+app.command()(takes_members(add, new=True))
+app.command()(takes_members(update, new=False))
 app.command()(migration)
 
 

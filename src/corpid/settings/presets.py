@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.rules.oauth.client_registration import Rules
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.tokens import ALG_OF_KEY
+from corpid.rules.oauth.records import ALG_OF_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows.directory.entities import addition
+from corpid.flows.directory.apply import Applied
+from corpid.flows.directory.entities import addition, prepared_entry
 from corpid.flows.directory.write import Refused, audit_event, switched, write
 from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.differences import difference
 from corpid.rules.directory.plan import Change
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from corpid.ports import Passwords, Registry
     from corpid.rules.oauth.client_registration import Rules
@@ -53,6 +55,44 @@ async def clients(registry: Registry, *, actor: Actor) -> list[Client]:
     return sorted(await registry.clients.all(), key=lambda each: each.client_id)
 
 
+async def update_client(
+    registry: Registry,
+    passwords: Passwords,
+    client_id: str,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    rules: Rules = PLAIN_RULES,
+    dry_run: bool = False,
+) -> Applied:
+    """Change members of a client; `members` as in a directory file, None for those that keep their value.
+
+    A running server follows within 5 s. Raises writing.Refused with every fault, when there is no such client or no
+    member is named, access.Forbidden, StoreUnavailable. Spec 1, D27, D38, docs/directory.md
+    """
+    await client(registry, client_id, actor=actor)
+    if all(value is None for value in members.values()):
+        raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
+    prepared = await prepared_entry(registry, passwords, "clients", client_id, members, new_user_id=str, rules=rules)
+    changes = prepared.plan.changes
+    if any(change.verb != "change" for change in changes):
+        raise Refused(f"the client {client_id} was removed at the same moment: nothing was changed")
+    if changes and not dry_run:
+        changed = " ".join(name for change in changes for name in _differing(change))
+        event = audit_event(actor, "client.update", client_id, members=changed)
+        await write(registry, actor, changes, msgspec.structs.replace(event, client_id=client_id))
+    return Applied(
+        differences=tuple(difference(change, {}) for change in changes),
+        warnings=prepared.plan.warnings,
+        written=bool(changes) and not dry_run,
+    )
+
+
+def _differing(change: Change) -> Iterator[str]:
+    names = change.becomes.__struct_fields__ if change.becomes else ()
+    return (name for name in names if getattr(change.was, name) != getattr(change.becomes, name))
+
+
 async def switch_client(registry: Registry, client_id: str, *, enabled: bool, actor: Actor) -> Client:
     """Enable or disable a client; a running server follows within 5 s.
 
@@ -74,7 +114,7 @@ async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None
     """
     found = await client(registry, client_id, actor=actor)
     if found.jwks_uri is None:
-        raise Refused(f"the keys of {client_id} stand in its record: replace them with `corpid apply`")
+        raise Refused(f"the keys of {client_id} stand in its record: replace them with `corpid client update`")
     authorise(actor, "write", Object(kind="client"))
     event = msgspec.structs.replace(audit_event(actor, "client.drop_keys", client_id), client_id=client_id)
     await registry.clients.drop_fetched_key_set(client_id, event)

@@ -19,6 +19,7 @@ from corpid.rules.oauth.client_registration import PLAIN_RULES
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from corpid.flows.directory.apply import Prepared
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.access import Actor
     from corpid.rules.oauth.client_registration import Rules
@@ -51,11 +52,7 @@ async def addition(
     Raises writing.Refused when it exists already or breaks a rule. Source: docs/directory.md
     """
     kind = SECTIONS[section].kind
-    try:
-        document = parse(one_entry(section, key, members), "")
-        prepared = await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules)
-    except DirectoryError as error:
-        raise Refused("; ".join(problem.reason for problem in error.problems)) from None
+    prepared = await prepared_entry(registry, passwords, section, key, members, new_user_id=new_user_id, rules=rules)
     added = [change.becomes for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
     if not added or not isinstance(added[0], record):
         raise Refused(f"the {kind} {key} exists already: change it with `corpid apply`")
@@ -64,6 +61,27 @@ async def addition(
         changes=prepared.plan.changes,
         remarks=tuple(warning.reason for warning in prepared.plan.warnings),
     )
+
+
+async def prepared_entry(
+    registry: Registry,
+    passwords: Passwords,
+    section: str,
+    key: str,
+    members: Mapping[str, object],
+    *,
+    new_user_id: Callable[[], str],
+    rules: Rules = PLAIN_RULES,
+) -> Prepared:
+    """What a file of this one entry would change; `members` are keys of its section, None for those not given.
+
+    Raises writing.Refused with every fault. Source: docs/directory.md
+    """
+    try:
+        document = parse(one_entry(section, key, members), "")
+        return await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules)
+    except DirectoryError as error:
+        raise Refused("; ".join(problem.reason for problem in error.problems)) from None
 
 
 async def add_entity(

@@ -9,9 +9,13 @@ from corpid.rules.directory import role_parameters, values
 from corpid.rules.directory.names import user_name
 from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quoted
 from corpid.rules.directory.values import Malformed, text_of
+from corpid.rules.oauth.records import CLIENT_MEMBERS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from corpid.rules.directory.values import Reader
+    from corpid.rules.oauth.client_members import Declared, Form
 
 Kind: TypeAlias = Literal[
     "service", "entity", "user", "credentials", "membership", "assignment", "grant", "third-party row", "client"
@@ -25,16 +29,11 @@ KINDS: Final[tuple[Kind, ...]] = (
 ENTITY_ID: Final = values.identifier(10)  # R-14.2
 SERVICE_ID: Final = values.identifier(25)  # R-14.1
 CLIENT_ID: Final = values.identifier(64)
-SCOPE: Final = values.identifier(64)
 ROLE: Final = values.line_of_text(20)  # R-14.1
 SUB_ENTITY: Final = values.line_of_text(32)  # R-14.1
 ENTITY_TYPE: Final = values.one_of("UEN", "NON-UEN", "GSTN")
 ENTITY_STATUS: Final = values.one_of("Registered", "Deregistered", "Withdrawn", empty=True)
 URI: Final = values.identifier(2048, r"[!-~]", "printable ASCII")
-ENCRYPTION: Final = values.one_of("A256CBC-HS512", "A256GCM")
-USERINFO_ENCRYPTION: Final = values.one_of("A256GCM", "A256CBC-HS512", "A128GCM", "A128CBC-HS256")
-KEY_ENCRYPTION: Final = values.identifier(32, r"[A-Za-z0-9+-]", "letters, digits, + -")
-WRAP: Final = values.one_of("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW", "key")
 NOTHING: Final = "none"
 OWN_FACTORS: Final = frozenset({"password", "password_hash", "totp_secret"})
 
@@ -102,6 +101,30 @@ class Section:
     former: dict[str, str] = field(default_factory=dict)
     """former name of a key, which is still read → its name"""
 
+
+def _client_key(declared: Declared) -> Key:
+    member = declared.member
+    read = _FORMS[declared.form](declared)
+    return Key(
+        member=declared.name,
+        read=values.texts(read, least=member.least) if declared.listed else read,
+        needed=member.needed,
+        clearable=member.clearable,
+    )
+
+
+_FORMS: Final[Mapping[Form, Callable[[Declared], Reader]]] = {
+    "text": lambda each: values.name(each.member.limit),
+    "identifier": lambda each: values.identifier(each.member.limit),
+    "algorithm": lambda each: values.identifier(each.member.limit, r"[A-Za-z0-9+-]", "letters, digits, + -"),
+    "url": lambda _: URI,
+    "day": lambda _: values.day,
+    "key set": lambda _: values.key_set,
+    "word": lambda each: values.one_of(*each.values),
+    "flag": lambda _: values.yes_or_no,
+    "number": lambda _: values.whole_number,
+}
+"""form of a client's member → how it is read"""
 
 _ROW: Final = {
     "service": Key(member="service_id", read=SERVICE_ID, needed=True),
@@ -190,31 +213,7 @@ SECTIONS: Final[dict[str, Section]] = {
         kind="client",
         identity=("client_id",),
         identifier=CLIENT_ID,
-        former={"token_endpoint_audience_until": "endpoint_audience_until"},
-        keys={
-            "name": Key(member="name", read=values.name(100), needed=True),
-            "redirect_uris": Key(member="redirect_uris", read=values.texts(URI, least=1), needed=True),
-            "jwks": Key(member="jwks", read=values.key_set),
-            "jwks_uri": Key(member="jwks_uri", read=URI),
-            "scopes": Key(member="scopes", read=values.texts(SCOPE, least=1)),
-            "services": Key(member="services", read=values.texts(SERVICE_ID)),
-            "generations": Key(member="generations", read=values.texts(values.identifier(32))),
-            "legacy_until": Key(member="legacy_until", read=values.day, clearable=True),
-            "endpoint_audience_until": Key(member="endpoint_audience_until", read=values.day, clearable=True),
-            "pkce": Key(member="pkce", read=values.one_of("required", "optional")),
-            "pkce_optional_until": Key(member="pkce_optional_until", read=values.day, clearable=True),
-            "subject": Key(member="subject", read=values.one_of("user", "entity")),
-            "id_token_encryption_alg": Key(member="id_token_encryption_alg", read=WRAP, clearable=True),
-            "id_token_encryption_enc": Key(member="id_token_encryption_enc", read=ENCRYPTION),
-            "userinfo_signing_alg": Key(member="userinfo_signing_alg", read=values.one_of("ES256"), clearable=True),
-            "userinfo_encryption_alg": Key(member="userinfo_encryption_alg", read=KEY_ENCRYPTION, clearable=True),
-            "userinfo_encryption_enc": Key(member="userinfo_encryption_enc", read=USERINFO_ENCRYPTION, clearable=True),
-            "stringified_blocks": Key(member="stringified_blocks", read=values.yes_or_no),
-            "context_types": Key(member="context_types", read=values.texts(values.identifier(64), least=1)),
-            "context_type_rule": Key(member="context_type_rule", read=values.one_of("required", "optional", "refused")),
-            "assurance_level": Key(member="assurance_level", read=values.whole_number),
-            "sector": Key(member="sector", read=values.one_of("private", "government")),
-            "enabled": Key(member="enabled", read=values.yes_or_no),
-        },
+        former={each.member.former: each.name for each in CLIENT_MEMBERS.values() if each.member.former},
+        keys={each.name: _client_key(each) for each in CLIENT_MEMBERS.values() if each.member.in_file},
     ),
 }

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.jose.encoding import json_object
-from corpid.jose.encryption import CONTENT_ENCRYPTIONS
 from corpid.jose.errors import JoseError
 from corpid.jose.keys import WRAPS, ClientKeySet, KeySetError, parse_client_key_set, private_members
 from corpid.rules.oauth import userinfo_encryption
 from corpid.rules.oauth.acr import LEVELS
 from corpid.rules.oauth.client_urls import UnfitUrl, check_key_set_url, check_redirect_uri, shown
 from corpid.rules.oauth.generations import GENERATIONS, Generation
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.records import ALG_OF_KEY, CLIENT_MEMBERS, Client
 from corpid.rules.oauth.scopes import SCOPES
-from corpid.rules.oauth.tokens import ALG_OF_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -49,22 +47,22 @@ CONTEXT_TYPES: Final = frozenset(
 """every value that an operator can allow; the spelling is that of the wire, mistakes included (R-5.2)"""
 
 
-USERINFO_SIGNING: Final = ("ES256",)
-"""what userinfo can be signed with (D22)"""
 _CLOSED_LISTS: Final[Mapping[str, Collection[str]]] = MappingProxyType(
     {
+        **{each.name: each.values for each in CLIENT_MEMBERS.values() if each.values},
         "scopes": SCOPES,
         "generations": GENERATIONS,
         "context_types": CONTEXT_TYPES,
-        "id_token_encryption_alg": (*WRAPS, ALG_OF_KEY),
-        "id_token_encryption_enc": CONTENT_ENCRYPTIONS,
-        "userinfo_signing_alg": USERINFO_SIGNING,
-        "userinfo_encryption_enc": userinfo_encryption.ENCS,
     }
 )
 """member → the values that are implemented; nothing else can be registered"""
+_AUDIENCE_UNTIL: Final = "endpoint_audience_until"
 _LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType(
-    {"legacy_until": "ends", "pkce_optional_until": "pkce_optional"}
+    {
+        each.name: each.member.concerns
+        for each in CLIENT_MEMBERS.values()
+        if each.form == "day" and each.member.concerns and each.name != _AUDIENCE_UNTIL
+    }
 )
 """member that holds a last day → the field of the generations that have one"""
 
@@ -231,7 +229,7 @@ def _ending_faults(client: Client, rules: Rules) -> Iterator[Fault]:
 
 def _audience_faults(client: Client, rules: Rules) -> Iterator[Fault]:
     """There is no exception in a generation in which every client's assertions name the issuer (D64)."""
-    member, day = "endpoint_audience_until", client.endpoint_audience_until
+    member, day = _AUDIENCE_UNTIL, client.endpoint_audience_until
     yield from _no_day(member, day)
     strict = [generation.name for generation in used(client, rules) if not generation.endpoint_audience]
     if day is not None and strict:

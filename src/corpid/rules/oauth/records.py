@@ -7,55 +7,239 @@ Times are epoch seconds.
 
 from __future__ import annotations
 
-from typing import Literal
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
 
 import msgspec
+
+from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
+from corpid.jose.keys import WRAPS
+from corpid.rules.oauth.client_members import Member, declared
 
 SubjectMode = Literal["user", "entity"]
 Sector = Literal["private", "government"]
 ContextTypeRule = Literal["required", "optional", "refused"]
 PkceMode = Literal["required", "optional"]
+ALG_OF_KEY: Final = "key"
+"""registered in the place of an alg: the ID token is always encrypted, with the alg of the client's key"""
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """A relying party as it was registered (Spec 1, R-20)."""
+    """A relying party as it was registered (Spec 1, R-20).
+
+    What is declared beside a type is all that files, commands and documents know of a member; its default is one
+    that stored records may lack. The order is that of `client add --help` and of an export.
+    """
 
     client_id: str
-    name: str
-    redirect_uris: tuple[str, ...]
-    jwks: str | None = None
+    name: Annotated[
+        str,
+        Member(
+            help="The name that people see when they sign in.",
+            doc="text 100, shown when people sign in",
+            form="text", limit=100, needed=True, example="RP",
+        ),
+    ]  # fmt: skip
+    redirect_uris: Annotated[
+        tuple[str, ...],
+        Member(
+            help="Where browsers are sent back to; repeat for several.",
+            doc="exact https URLs; http for localhost and loopback addresses in developer mode",
+            form="url", least=1, needed=True, example=("https://rp.example/cb", "https://rp.example/other"),
+        ),
+    ]  # fmt: skip
+    jwks: Annotated[
+        str | None,
+        Member(
+            help="A file with the client's public JSON Web Key Set.",
+            doc="JSON Web Key Set, as YAML, as JSON or as one text; private members are dropped; a `kid` is printable "
+            "ASCII, 256 characters at most",
+            form="key set", example=None,
+        ),
+    ] = None  # fmt: skip
     """a JSON Web Key Set as JSON text; exactly one of jwks and jwks_uri (D27)"""
-    jwks_uri: str | None = None
-    scopes: tuple[str, ...] = ("openid",)
-    services: tuple[str, ...] = ()
+    jwks_uri: Annotated[
+        str | None,
+        Member(
+            help="Or the https URL where the client publishes it.",
+            doc="https URL on port 443, under a public name and not under `localhost`; a key there whose `kid` is not as "
+            "above is left out; exactly one of `jwks` and `jwks_uri` is needed, and naming one takes the other away",
+            form="url", example="https://rp.example/j",
+        ),
+    ] = None  # fmt: skip
+    scopes: Annotated[
+        tuple[str, ...],
+        Member(
+            help="A scope it may ask for; repeat.", default_help="Default: all of them.",
+            doc="list: `openid`, `authinfo`, `tpauthinfo`, `entity.identity`, `entity.basic_profile.name`, "
+            "`entity.basic_profile.uen_status`, `user.identity`, `user.name`",
+            form="identifier", least=1, example=("openid", "authinfo"),
+        ),
+    ] = ("openid",)  # fmt: skip
+    services: Annotated[
+        tuple[str, ...],
+        Member(
+            help="An entity service it may read; repeat.",
+            doc="list of service identifiers whose roles it reads; also which entities may be chosen",
+            default_doc="none: every entity may be chosen",
+            form="identifier", limit=25, example=(),
+        ),
+    ] = ()  # fmt: skip
     """identifiers of the entity services whose roles this client may read"""
-    generations: tuple[str, ...] = ()
+    generations: Annotated[
+        tuple[str, ...],
+        Member(
+            help="A generation of the interface it may use; repeat.",
+            default_help="Default: the one with pushed requests.",
+            doc="list: `current`, `intermediate`, `fapi2`, `legacy`",
+            default_doc="the one with pushed requests that is served",
+            form="identifier", limit=32, example=(),
+        ),
+    ] = ()  # fmt: skip
     """empty: the pushed generation that the deployment serves"""
-    legacy_until: str | None = None
+    legacy_until: Annotated[
+        str | None,
+        Member(
+            help="Its last day with legacy, YYYY-MM-DD.",
+            doc="last day of `legacy` for this relying party, which needs it, or `none`",
+            form="day", clearable=True, concerns="ends", example="2027-03-31",
+        ),
+    ] = None  # fmt: skip
     """the last day (YYYY-MM-DD, in the deployment's time zone) of the generation that ends"""
-    endpoint_audience_until: str | None = None
+    endpoint_audience_until: Annotated[
+        str | None,
+        Member(
+            help="Last day on which its assertions may name the endpoint they are sent to as aud, YYYY-MM-DD; not with "
+            "fapi2.",
+            doc="last day on which assertions may name the endpoint they are sent to as `aud` (at the push its URL, at "
+            "the token endpoint its own), or `none`; not for clients of `fapi2`. An older file calls it "
+            "token_endpoint_audience_until, which is still read",
+            form="day", clearable=True, concerns="endpoint_audience", former="token_endpoint_audience_until",
+            example="2026-12-31",
+        ),
+    ] = None  # fmt: skip
     """the last day on which an assertion may name the endpoint that it is sent to instead of the issuer (D8, D64)"""
-    subject: SubjectMode = "user"
-    id_token_encryption_alg: str | None = None
-    """how content keys are wrapped; None or `key`: as the encryption key says, `key` in every generation (D21)"""
-    id_token_encryption_enc: str = "A256CBC-HS512"
-    userinfo_signing_alg: str | None = None
-    """None: as the generation says"""
-    userinfo_encryption_enc: str | None = None
-    """nests the signed answer in a JWE (D22)"""
-    userinfo_encryption_alg: str | None = None
-    """how its content keys are wrapped; None: as the encryption key says, where that is enough (D22)"""
-    stringified_blocks: bool = False
-    context_types: tuple[str, ...] = ("APP_AUTHENTICATION_DEFAULT",)
-    context_type_rule: ContextTypeRule = "required"
-    """whether its requests must, may or must not name one of them, where the generation requires it (D63)"""
-    assurance_level: int = 2
-    sector: Sector = "private"
-    enabled: bool = True
-    pkce: PkceMode = "required"
+    pkce: Annotated[
+        PkceMode,
+        Member(
+            help="PKCE in its requests at legacy: required (default) or optional.",
+            doc="`required`, or `optional`: its requests at `legacy` may come without `code_challenge` "
+            "([legacy.md](legacy.md))",
+            concerns="pkce_optional", example="optional",
+        ),
+    ] = "required"  # fmt: skip
     """optional: its requests may come without code_challenge, in the generations that allow it"""
-    pkce_optional_until: str | None = None
+    pkce_optional_until: Annotated[
+        str | None,
+        Member(
+            help="Last day on which PKCE is optional, YYYY-MM-DD.", default_help="Default: no end.",
+            doc="last day on which they may, or `none`: as long as it may use `legacy`",
+            form="day", clearable=True, concerns="pkce_optional", example="2027-01-31",
+        ),
+    ] = None  # fmt: skip
     """the last day (YYYY-MM-DD) on which they may; None: as long as the generation is served"""
+    subject: Annotated[
+        SubjectMode,
+        Member(
+            help="Whom sub names: user (default) or entity.",
+            doc="`user` or `entity`: whom `sub` names",
+            example="entity",
+        ),
+    ] = "user"  # fmt: skip
+    id_token_encryption_alg: Annotated[
+        str | None,
+        Member(
+            help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW; key: as its key says, with fapi2, too.",
+            default_help="Default: as its key says.",
+            doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW`, `key` or `none` (both: as its encryption key "
+            "says); with `fapi2`, ID tokens are encrypted unless this is `none`",
+            values=(*WRAPS, ALG_OF_KEY), clearable=True, example="ECDH-ES+A128KW",
+        ),
+    ] = None  # fmt: skip
+    """how content keys are wrapped; None or `key`: as the encryption key says, `key` in every generation (D21)"""
+    id_token_encryption_enc: Annotated[
+        str,
+        Member(
+            help="How ID tokens are encrypted: A256CBC-HS512 (default) or A256GCM.",
+            doc="`A256CBC-HS512` or `A256GCM`",
+            values=CONTENT_ENCRYPTIONS, example="A256GCM",
+        ),
+    ] = "A256CBC-HS512"  # fmt: skip
+    userinfo_signing_alg: Annotated[
+        str | None,
+        Member(
+            help="How userinfo is signed where it need not be: ES256.",
+            doc="`ES256` or `none` (as the generation says: JSON with `fapi2`, else signed)",
+            values=("ES256",), clearable=True, example="ES256",
+        ),
+    ] = None  # fmt: skip
+    """None: as the generation says (D22)"""
+    userinfo_encryption_alg: Annotated[
+        str | None,
+        Member(
+            help="How keys of userinfo are wrapped. Legacy encrypts only if this is ECDH-ES, RSA-OAEP or RSA-OAEP-256.",
+            default_help="Default: as its key says.",
+            doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW` or `none` (as its encryption key says). `legacy` "
+            "encrypts only if this is `ECDH-ES`, `RSA-OAEP` or `RSA-OAEP-256`: see "
+            "[legacy.md](legacy.md#encrypted-authorization-info)",
+            form="algorithm", limit=32, clearable=True, example="RSA-OAEP",
+        ),
+    ] = None  # fmt: skip
+    """how its content keys are wrapped; None: as the encryption key says, where that is enough (D22)"""
+    userinfo_encryption_enc: Annotated[
+        str | None,
+        Member(
+            help="Encrypt userinfo too: A256GCM or A256CBC-HS512; at legacy also A128GCM or A128CBC-HS256.",
+            doc="nests userinfo in a JWE: `A256GCM`, `A256CBC-HS512` or `none`; with `legacy` alone also `A128GCM` or "
+            "`A128CBC-HS256`",
+            values=tuple(ENCRYPTIONS), clearable=True, example="A256GCM",
+        ),
+    ] = None  # fmt: skip
+    """nests the signed answer in a JWE (D22)"""
+    stringified_blocks: Annotated[
+        bool,
+        Member(
+            help="Blocks of userinfo are strings that hold JSON.",
+            doc="`true`: userinfo blocks are strings that hold JSON",
+            example=True,
+        ),
+    ] = False  # fmt: skip
+    context_types: Annotated[
+        tuple[str, ...],
+        Member(
+            help="An authentication_context_type it may send; repeat.",
+            doc="list of values of `authentication_context_type` it may send",
+            form="identifier", least=1, example=("APP_PAYMENT_DEFAULT",),
+        ),
+    ] = ("APP_AUTHENTICATION_DEFAULT",)  # fmt: skip
+    context_type_rule: Annotated[
+        ContextTypeRule,
+        Member(
+            help="Whether authentication_context_type is required (default), optional or refused.",
+            doc="whether its pushed requests must name `authentication_context_type`: `required`, `optional`, or "
+            "`refused` (for a client that only reads data); `fapi2` never requires it",
+            example="optional",
+        ),
+    ] = "required"  # fmt: skip
+    """whether its requests must, may or must not name one of them, where the generation requires it (D63)"""
+    assurance_level: Annotated[
+        int,
+        Member(help="The level of assurance where it asks for none: 2.", doc="`2`", example=2),
+    ] = 2
+    sector: Annotated[
+        Sector,
+        Member(
+            help="private (default; consent is asked) or government.",
+            doc="`private` (consent is asked for facts about people and entities) or `government`",
+            example="government",
+        ),
+    ] = "private"  # fmt: skip
+    enabled: Annotated[bool, Member(doc="`true` or `false`", example=False)] = True
+    """by command: `client disable` and `client enable`"""
+
+
+CLIENT_MEMBERS: Final = MappingProxyType(declared(Client))
+"""member of a client → its declaration"""
 
 
 class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

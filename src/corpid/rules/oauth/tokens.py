@@ -16,6 +16,7 @@ from corpid.jose.errors import JoseError
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, ID_TOKEN_SECONDS, USERINFO_SECONDS
 from corpid.rules.oauth.errors import CredentialsRequired, InsufficientScope, InvalidRequest, InvalidToken
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
+from corpid.rules.oauth.records import ALG_OF_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -211,10 +212,6 @@ def validate_binding(token: AccessToken, jkt: str | None) -> None:
         raise InvalidToken("access token: bound to a DPoP key, so it is not accepted as a bearer token")
     if token.jkt != jkt:
         raise InvalidToken("access token: not bound to the key of the DPoP proof")
-
-
-ALG_OF_KEY: Final = "key"
-"""registered in the place of an alg: the ID token is always encrypted, with the alg of the client's key"""
 
 
 def registered_wrap(client: Client) -> str | None:

@@ -12,9 +12,10 @@ from corpid.jose.encryption import CONTENT_ENCRYPTIONS
 from corpid.jose.keys import WRAPS
 from corpid.rules.directory.document import parse
 from corpid.rules.directory.sections import SECTIONS
-from corpid.rules.oauth.client_registration import USERINFO_SIGNING
 from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.userinfo_encryption import ALGS, ENCS
+from scripts import tables
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -36,6 +37,12 @@ def test_the_reference_names_every_key_and_no_other(section: str) -> None:
     assert documented(section) == set(SECTIONS[section].keys)
 
 
+def test_the_table_of_a_client_is_as_its_declarations_have_it() -> None:
+    """`make tables` writes it."""
+    page = tables.PAGE.read_text(encoding="utf-8")
+    assert tables.written(page) == page
+
+
 @pytest.mark.parametrize("part", ["third_party.grants", "third_party.assignments"])
 def test_the_reference_names_the_keys_of_third_parties(part: str) -> None:
     own = set(SECTIONS[part].keys) - set(SECTIONS["assignments"].keys)
@@ -48,7 +55,7 @@ def test_the_reference_names_the_keys_of_third_parties(part: str) -> None:
         ("generations", GENERATIONS),
         ("id_token_encryption_alg", WRAPS),
         ("id_token_encryption_enc", CONTENT_ENCRYPTIONS),
-        ("userinfo_signing_alg", USERINFO_SIGNING),
+        ("userinfo_signing_alg", CLIENT_MEMBERS["userinfo_signing_alg"].values),
         ("userinfo_encryption_enc", ENCS),
         ("userinfo_encryption_alg", ALGS),
     ],

@@ -1,0 +1,111 @@
+"""How a member of a client's record is declared; the members themselves stand in `records.Client`.
+
+From a declaration follow the keys of a directory file, the options of `corpid client add` and `corpid client update`,
+the values that can be registered, and the table in docs/directory.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, Union, get_args, get_origin
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Form: TypeAlias = Literal["text", "identifier", "algorithm", "url", "day", "key set", "word", "flag", "number"]
+"""how one value is written; `word` is one of `values`, `algorithm` an identifier that may hold +"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """What the type of a member does not say of it."""
+
+    help: str = ""
+    """a sentence for the option of the commands; empty: no option sets it"""
+    default_help: str = ""
+    """what `client add` says besides, of leaving the option out"""
+    doc: str
+    """the value, for docs/directory.md"""
+    default_doc: str = ""
+    """what leaving it out means, for docs/directory.md; empty: as the record's default says"""
+    form: Form | None = None
+    """of the value, or of each value of a list; None: as its type says"""
+    limit: int = 64
+    """characters of a text or identifier"""
+    values: tuple[str, ...] = ()
+    """the closed list of its words; a Literal type says them itself"""
+    least: int = 0
+    """how many values a list has at least"""
+    needed: bool = False
+    """a new client cannot do without it"""
+    clearable: bool = False
+    """`none` takes the value away"""
+    concerns: str = ""
+    """the field of the generations that have what it is about; empty: it concerns all of them"""
+    former: str = ""
+    """a former name, which files and the commands still take"""
+    in_file: bool = True
+    """whether a directory file may set it"""
+    example: object
+    """a value for tests, where there is one another than the default; all examples can be registered together"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A member of the record with its name, its type in a closed form, and its default."""
+
+    name: str
+    member: Member
+    form: Form
+    values: tuple[str, ...]
+    listed: bool
+    """it holds a list of such values"""
+    default: object
+
+    @property
+    def option(self) -> str:
+        """The name of its option, with underscores: an option of a list names one value of it."""
+        return self.name.removesuffix("s") if self.listed else self.name
+
+    @property
+    def empties(self) -> bool:
+        """Whether `none` leaves nothing of it: no value, or an empty list."""
+        return self.member.clearable or (self.listed and self.member.least == 0)
+
+
+_FORMS: Final[Mapping[object, Form]] = {bool: "flag", int: "number"}
+
+
+def declared(record: type[msgspec.Struct]) -> dict[str, Declared]:
+    """The declared members of a record, name → declaration, in its order.
+
+    Raises TypeError for one whose form follows neither from its type nor from its declaration. DESIGN, "The house"
+    """
+    found = {}
+    for field in msgspec.structs.fields(record):
+        if get_origin(field.type) is not Annotated:
+            continue
+        annotated, member = get_args(field.type)
+        default = None if field.default is msgspec.NODEFAULT else field.default
+        found[field.name] = _declared(field.name, annotated, member, default)
+    return found
+
+
+def _declared(name: str, annotated: object, member: Member, default: object) -> Declared:
+    is_list = get_origin(annotated) is tuple
+    [kind] = [each for each in _alternatives(get_args(annotated)[0] if is_list else annotated) if each is not NoneType]
+    values = get_args(kind) if get_origin(kind) is Literal else member.values
+    form = member.form or ("word" if values else _FORMS.get(kind))
+    if form is None:
+        raise TypeError(f"the form of {name} does not follow from its type: declare it")
+    return Declared(name=name, member=member, form=form, values=values, listed=is_list, default=default)
+
+
+def _alternatives(annotated: object) -> tuple[object, ...]:
+    return get_args(annotated) if get_origin(annotated) in {Union, _UNION} else (annotated,)
+
+
+_UNION: Final = get_origin(int | None)

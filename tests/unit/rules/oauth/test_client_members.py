@@ -1,0 +1,61 @@
+"""A member of a client is declared once, and what is known of it follows from there (DESIGN, "The house")."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+import pytest
+
+from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.oauth.client_members import Member, declared
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
+
+
+class Wider(Client, frozen=True, kw_only=True):
+    """A client with members of each kind that need no more said than their type."""
+
+    colour: Annotated[Literal["red", "blue"], Member(doc="`red` or `blue`", example="blue")] = "red"
+    tags: Annotated[tuple[Literal["a", "b"], ...], Member(doc="list", example=("a",))] = ()
+    quiet: Annotated[bool, Member(doc="`true`", example=True)] = False
+    last: Annotated[str | None, Member(doc="day", form="day", clearable=True, example="2027-01-01")] = None
+
+
+class Unclear(msgspec.Struct):
+    """A text may be written in many ways."""
+
+    note: Annotated[str, Member(doc="text", example="x")] = ""
+
+
+def test_every_member_of_a_client_but_its_identifier_is_declared() -> None:
+    assert {"client_id", *CLIENT_MEMBERS} == set(Client.__struct_fields__)
+
+
+def test_a_file_has_a_key_for_every_member_that_it_may_set_and_no_other() -> None:
+    assert list(SECTIONS["clients"].keys) == [each.name for each in CLIENT_MEMBERS.values() if each.member.in_file]
+
+
+def test_form_and_values_and_default_follow_from_the_type() -> None:
+    found = declared(Wider)
+    assert list(found)[-4:] == ["colour", "tags", "quiet", "last"]
+    told = [(each.form, each.values, each.listed, each.default) for each in list(found.values())[-4:]]
+    assert told == [
+        ("word", ("red", "blue"), False, "red"), ("word", ("a", "b"), True, ()), ("flag", (), False, False),
+        ("day", (), False, None),
+    ]  # fmt: skip
+    assert [found[name].empties for name in ("colour", "tags", "quiet", "last")] == [False, True, False, True]
+    assert (found["tags"].option, found["colour"].option) == ("tag", "colour")
+
+
+def test_a_member_whose_form_is_not_clear_is_refused() -> None:
+    with pytest.raises(TypeError, match="the form of note does not follow from its type: declare it"):
+        declared(Unclear)
+
+
+def test_what_a_member_concerns_is_a_yes_or_no_of_generations() -> None:
+    """decisions.md, "Generations": data, never a branch."""
+    concerns = {each.member.concerns for each in CLIENT_MEMBERS.values()} - {""}
+    assert concerns
+    for field in concerns:
+        assert {getattr(each, field) for each in GENERATIONS.values()} == {True, False}
