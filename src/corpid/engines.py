@@ -18,10 +18,12 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import encryption_at_rest
 from corpid.stores.data_loss import database, restores
 from corpid.stores.data_loss.database import SinceRestore
+from corpid.stores.engines import transient_engine
 from corpid.stores.sql import audit, schema
 from corpid.stores.sql.backup import BackupRefused, in_use
 from corpid.stores.sql.open import open_postgresql, open_sqlite
 from corpid.stores.sql.schema import SchemaError
+from corpid.stores.sql.transient import SqlTransientEngine
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 
 if TYPE_CHECKING:
@@ -130,24 +132,17 @@ async def _database(settings: Settings, clock: Clock) -> SqlStores:
 
 
 async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack: AsyncExitStack) -> TransientStore:
-    if not settings.transient_url:
-        stores.transient.use_since(await _used_since(stores, stores.transient, database.DATABASE, clock))
-        return stores.transient
-    # The driver is loaded by those who use it.
-    from corpid.stores.valkey.transient import open_valkey  # noqa: PLC0415
-
-    valkey = await open_valkey(settings.transient_url, clock=clock)
-    stack.push_async_callback(valkey.close)
-    line = valkey.line
-    valkey.use_since(line, await _used_since(stores, valkey, line, clock))
-    restored = await restores.restored_at(stores.database)
-    return SinceRestore(valkey, restored) if restored else valkey
-
-
-async def _used_since(stores: SqlStores, transient: TransientStore, name: str, clock: Clock) -> float:
-    """Nodes write their own time into what they issue, so the moment lies as far ahead as they may be."""
-    moment = max(clock(), await transient.engine_time() or 0.0) + CLOCKS_APART_SECONDS
-    return await database.use(stores.database, name, moment=moment)
+    engine = (
+        transient_engine(settings.transient_url) if settings.transient_url else SqlTransientEngine(stores.transient)
+    )
+    store = await engine.open(clock=clock)
+    stack.push_async_callback(engine.close)
+    lineage = engine.lineage
+    # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.
+    moment = max(clock(), await store.engine_time() or 0.0) + CLOCKS_APART_SECONDS
+    engine.reject_before(await database.use(stores.database, lineage, moment=moment), lineage=lineage)
+    restored = await restores.restored_at(stores.database) if settings.transient_url else 0.0
+    return SinceRestore(store, restored) if restored else store
 
 
 @asynccontextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from corpid.stores.engines import engine_type
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -30,7 +32,7 @@ def watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, st
         hashing=lambda: hashing.pending,
         hashing_limit=settings.hashing_threads + settings.hashing_queue,
         pool=stores.connections_in_use,
-        pool_limit=settings.database_connections if settings.sqlite_path is None else 0,
+        pool_limit=settings.database_connections if engine_type(settings.database_url).has_pool else 0,
     )
 
 
@@ -40,10 +42,11 @@ def traced(
     """The same parts, each call of which is a span where there are traces."""
     if spans is None:
         return stores, passwords, fetch
-    system = "postgresql" if settings.sqlite_path is None else "sqlite"
     with_spans = replace(
         stores,
-        registry=spans.registry(stores.registry, system),
-        transient=spans.transient(stores.transient, "redis" if settings.transient_url else system),
+        registry=spans.registry(stores.registry, engine_type(settings.database_url).telemetry_name),
+        transient=spans.transient(
+            stores.transient, engine_type(settings.transient_url or settings.database_url).telemetry_name
+        ),
     )
     return with_spans, spans.passwords(passwords), spans.fetch(fetch)

@@ -27,10 +27,10 @@ EVENT = AuditEvent(actor="operator", action="test.change", request_id="r1", deta
 PROGRAM = """
 import asyncio, sys, time
 from pathlib import Path
-from corpid.adapters.sealing import Sealer
-from corpid.adapters.sql.stores import open_postgresql, open_sqlite
+from corpid.stores.encryption_at_rest import SecretCipher
+from corpid.stores.sql.open import open_postgresql, open_sqlite
 from corpid.ports import *
-from corpid.directory.records import *
+from corpid.rules.directory.records import *
 
 NOW = 1_800_000_000.0
 EVENT = AuditEvent(actor="operator", action="test.change")
@@ -38,7 +38,7 @@ EVENT = AuditEvent(actor="operator", action="test.change")
 async def opened():
     is_file = sys.argv[1].startswith("/")
     opener, address = (open_sqlite, Path(sys.argv[1])) if is_file else (open_postgresql, sys.argv[1])
-    return await opener(address, Sealer(bytes(range(32))), lambda: NOW, migrate=True)
+    return await opener(address, SecretCipher(bytes(range(32))), lambda: NOW, migrate=True)
 
 def go():
     print("ready", flush=True)

@@ -79,7 +79,7 @@ def first_release(path: Path) -> None:
     with engine.begin() as connection:
         context = MigrationContext.configure(connection)
         with Operations.context(context):
-            import_module("corpid.adapters.sql.migrations.versions.initial").upgrade()
+            import_module("corpid.stores.sql.migrations.versions.initial").upgrade()
         context.stamp(migration_plan.scripts(), "0001")
     engine.dispose()
     changed(path, "INSERT INTO clients VALUES ('rp', 'RP', 1, '{}')")

@@ -196,9 +196,9 @@ from corpid import engines, settings
 async def main():
     go()
     async with engines.opened(settings.load(**OPTIONS), time.time) as opened:
-        first = opened.transient.forgotten_at
+        first = opened.transient.reject_issued_before
         await asyncio.sleep(2)
-        print(first, opened.transient.forgotten_at, opened.transient.line)
+        print(first, opened.transient.reject_issued_before, opened.transient.lineage)
 asyncio.run(main())
 """
 

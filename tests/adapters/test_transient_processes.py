@@ -35,12 +35,12 @@ LONG: Final = [pytest.param(engine, marks=pytest.mark.full) for engine in ("valk
 
 RACER = """
 import json
-from corpid.adapters.valkey.transient import open_valkey
+from corpid.stores.engines import named, transient_engine, transient_engines
 
 async def transient():
-    if sys.argv[1].startswith(("redis:", "valkey:")):
-        store = await open_valkey(sys.argv[1], clock=time.time)
-        return store, store.close
+    if named(sys.argv[1], transient_engines()):
+        engine = transient_engine(sys.argv[1])
+        return await engine.open(clock=time.time), engine.close
     stores = await opened()
     return stores.transient, stores.close
 

@@ -24,10 +24,10 @@ AS_DEBIAN_SHIPS_IT = ("--save", "3600 1 300 100 60 10000", "--appendonly", "no")
 
 ANOTHER_PROCESS = """
 import asyncio, sys, time
-from corpid.adapters.valkey.transient import open_valkey
+from corpid.stores.valkey.transient import open_valkey
 async def main():
     store = await open_valkey(sys.argv[1], clock=time.time)
-    print(repr(store.forgotten_at))
+    print(repr(store.reject_issued_before))
     await store.close()
 asyncio.run(main())
 """
@@ -91,7 +91,7 @@ def test_whatever_was_issued_before_a_crash_is_refused_by_all_after_it(options: 
 
 
 def test_nobody_gets_an_answer_of_a_new_run_before_it_is_known_to_be_new(server: RedisServer) -> None:
-    """Who looked at `forgotten_at` before the crash never adds to the memory after it."""
+    """Who looked at `reject_issued_before` before the crash never adds to the memory after it."""
 
     async def scenario() -> None:
         async with opened(server.url) as store:
@@ -151,7 +151,7 @@ def test_a_deployment_that_began_with_this_memory_refuses_nothing_until_it_is_lo
 
     async def scenario() -> None:
         async with opened(server.url) as store:
-            store.use_since(store.line, 0.0)
+            store.reject_before(0.0, lineage=store.lineage)
             assert store.reject_issued_before == 0.0
             crashed_at = time.time()
             server.crash()

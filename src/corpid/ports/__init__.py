@@ -48,7 +48,7 @@ from corpid.ports.registry import (
     Sessions,
     Usage,
 )
-from corpid.ports.transient import TransientStore, TransientUnit
+from corpid.ports.transient import EngineCondition, TransientEngine, TransientStore, TransientUnit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +57,9 @@ Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
     "COMMAND_LINE", "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete",
-    "Deployment", "Directory", "FactorChange", "Factors", "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link",
+    "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link",
     "LinkPurpose", "Mail", "MissingReference", "NameRefused", "NameTaken", "Passwords", "PasswordsBusy", "R", "Registry",
-    "SealedKey", "SecretUnreadable", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "TransientStore", "TransientUnit",
+    "SealedKey", "SecretUnreadable", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "TransientEngine",
+    "TransientStore", "TransientUnit",
     "Upsert", "Usage", "UseCount",
 ]  # fmt: skip

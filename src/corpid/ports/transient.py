@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
 
@@ -47,3 +49,35 @@ class TransientStore(Protocol):
     async def sweep(self, *, now: float) -> int:
         """Remove some expired entries; how many went. Called again and again, it finds them all;
         correctness never depends on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineCondition:
+    """What one node of an engine is like, for whoever operates it."""
+
+    verdict: Literal["ok", "warning", "problem"]
+    seen: str
+    """a sentence"""
+    change: str = ""
+    """what to do; empty where all is well, and where `seen` says it"""
+
+
+class TransientEngine(Protocol):
+    """An engine that can hold a TransientStore: made from its URL, and listed in stores.engines."""
+
+    async def open(self, *, clock: Callable[[], float]) -> TransientStore:
+        """Connect, in the event loop that will use it. Until `reject_before` is called the store refuses all that was
+        issued before the engine's data began. Raises StoreUnavailable with a sentence for the operator."""
+
+    @property
+    def lineage(self) -> str:
+        """The name of the data that is there; other data, begun while no process looked on, has another name."""
+
+    def reject_before(self, moment: float, *, lineage: str) -> None:
+        """Refuse what was issued before a moment, epoch seconds; 0.0: nothing was, before that lineage began (D49, D67)."""
+
+    async def describe(self) -> Sequence[EngineCondition]:
+        """Look at every node without opening it, and change nothing; empty where the database's own checks say it."""
+
+    async def close(self) -> None:
+        """Let go of the engine, also of one that was never opened. Nothing may be used afterwards."""

@@ -14,6 +14,7 @@ from corpid.outbound.mail_server import mail_server
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.urls import DEFAULT_PORTS
+from corpid.stores import engines
 
 Network = IPv4Network | IPv6Network
 
@@ -119,26 +120,21 @@ def session(seconds: int) -> int:
 
 
 SQLITE: Final = "sqlite:///"
-_DATABASES: Final = ("postgresql://", "postgres://", SQLITE)
-_TRANSIENT: Final = ("redis://", "rediss://", "valkey://", "valkeys://")
 
 
 def sql_url(value: str) -> str:
     """A database that CorpID can use. The value is not repeated, since it may hold a password."""
-    if value and not value.startswith(_DATABASES):
-        raise ValueError(
-            f"{_scheme(value)} is no database that CorpID can use: write postgresql://USER:PASSWORD@HOST/NAME, "
-            "sqlite:///PATH or leave it out"
-        )
+    if value and not engines.named(value, engines.databases()):
+        examples = ", ".join(each.url for each in engines.databases())
+        raise ValueError(f"{_scheme(value)} is no database that CorpID can use: write {examples} or leave it out")
     return value
 
 
 def transient_url(value: str) -> str:
     """Where what lives for minutes can be kept. The value is not repeated, since it may hold a password."""
-    if value and not value.startswith(_TRANSIENT):
+    if value and not engines.named(value, engines.transient_engines()):
         raise ValueError(
-            f"{_scheme(value)} cannot keep what lives for minutes: write redis://HOST:PORT or valkey://HOST:PORT, rediss:// or "
-            "valkeys:// for TLS, or leave it out"
+            f"{_scheme(value)} cannot keep what lives for minutes: write {engines.transient_urls()}, or leave it out"
         )
     return value
 

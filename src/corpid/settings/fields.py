@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from corpid.settings import checks
+from corpid.stores.engines import transient_urls
 from corpid.web.http.addresses import ForwardingHeader
 
 if TYPE_CHECKING:
@@ -118,8 +119,8 @@ class Settings(BaseSettings):
     transient_url: Annotated[str, AfterValidator(checks.transient_url)] = Field(
         default="",
         repr=False,
-        description="redis://HOST:PORT or valkey://HOST:PORT for what lives for minutes, rediss:// or valkeys:// for TLS; of a "
-        "cluster one node, or several with commas. Empty: in the database.",
+        description=f"{transient_urls()}, for what lives for minutes; of a cluster one node, or several with commas. "
+        "Empty: in the database.",
     )
     preset: Literal["", "public-service"] = Field(
         default="", description="Settings that belong together, see below; every one that is set itself wins."

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from corpid import engines
-from corpid.cli.doctor.findings import Finding, ok, problem, sentence, warning
-from corpid.ports import StoreUnavailable
+from corpid.cli.doctor.findings import Finding, ok, plain, problem, sentence, warning
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.client_registration import pkce_optional
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings.checks import is_local
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME, EncryptionError
+from corpid.stores.engines import engine_type, transient_engine
 from corpid.stores.sql import examination as database
 from corpid.stores.sql.schema_errors import SchemaError
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     Address = IPv4Address | IPv6Address
     from corpid.rules.oauth.records import Client
-    from corpid.stores.valkey.examination import ExaminedValkey
 
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENS: Final = "0A"
@@ -91,8 +90,6 @@ OLD_KEY_DAYS: Final = 400
 """a key is rotated once a year; this is when somebody is told that it was not (alert CorpidSigningKeyOld)"""
 _OLDEST_RUN: Final = 15
 """of PostgreSQL"""
-_PLENTY: Final = 0.8
-"""of maxmemory"""
 
 
 def look(settings: Settings) -> Iterator[Finding]:
@@ -101,7 +98,7 @@ def look(settings: Settings) -> Iterator[Finding]:
     yield _key_encryption_key(settings)
     yield from _database(settings)
     if settings.transient_url:
-        yield from _redis(settings)
+        yield from _transient(settings.transient_url)
 
 
 def _chosen(settings: Settings) -> Iterator[Finding]:
@@ -122,7 +119,11 @@ def _chosen(settings: Settings) -> Iterator[Finding]:
     if settings.transient_url and settings.sqlite_path is not None:
         change = "Change: set database_url to a PostgreSQL, or leave transient_url out."
         found.append(
-            warning("engines", "Redis or Valkey beside SQLite: further nodes could not share the database.", change)
+            warning(
+                "engines",
+                f"{engine_type(settings.transient_url).title} beside SQLite: further nodes could not share the database.",
+                change,
+            )
         )
     if settings.metrics_address.startswith(("0.0.0.0:", "[::]:")):
         change = "Change: name the address of the network in which Prometheus asks."
@@ -206,33 +207,12 @@ def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Findin
         yield ok("PKCE", "No client may leave it out.")
 
 
-def _redis(settings: Settings) -> Iterator[Finding]:
-    """One finding, or one for each primary of a cluster; under the name that the setting uses."""
-    # The driver is loaded by those who use it.
-    from corpid.stores.valkey import examination  # noqa: PLC0415
-
-    name = "Valkey" if settings.transient_url.startswith("valkey") else "Redis"
-    try:
-        engines_seen = asyncio.run(examination.examine(settings.transient_url))
-    except StoreUnavailable as error:
-        yield problem(name, sentence(error))
-        return
-    for number, seen in enumerate(engines_seen, start=1):
-        about = name if len(engines_seen) == 1 else f"{name}, primary {number}"
-        yield problem(about, sentence(seen)) if isinstance(seen, StoreUnavailable) else _judged(about, seen)
-
-
-def _judged(about: str, found: ExaminedValkey) -> Finding:
-    kept = (
-        "appendonly file" if found.appends else f"snapshots (save {found.saves})" if found.saves else "no persistence"
-    )
-    seen = (
-        f"{found.engine} {found.version} at {found.place}, noeviction, {kept}: when it restarts, sign-ins that "
-        "are under way begin again, and for about 45 s callers make new proofs."
-    )
-    if found.last_save_failed:
-        change = "Change: look at its log; it may stop taking writes (stop-writes-on-bgsave-error)."
-        return problem(about, f"{seen} Its last snapshot failed.", change)
-    if found.most and found.used > _PLENTY * found.most:
-        return warning(about, f"{seen} It is {found.used / found.most:.0%} full.", "Change: raise its maxmemory.")
-    return ok(about, seen)
+def _transient(url: str) -> Iterator[Finding]:
+    """One finding, or one for each node that was looked at; under the name that the setting uses."""
+    name = engine_type(url).title
+    conditions = asyncio.run(transient_engine(url).describe())
+    for number, condition in enumerate(conditions, start=1):
+        about = name if len(conditions) == 1 else f"{name}, primary {number}"
+        yield Finding(
+            about=about, verdict=condition.verdict, seen=plain(sentence(condition.seen)), change=plain(condition.change)
+        )

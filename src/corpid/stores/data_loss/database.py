@@ -45,8 +45,6 @@ async def reject_issued_before(database: Database, *, start: str, now: float) ->
         return float(await values.get(FORGOTTEN_AT) or 0.0)
 
 
-DATABASE: Final = "database"
-"""the name of the database itself, as a store; a memory of Redis has its line's"""
 _IN_USE: Final = "store_in_use"
 _NONE: Final = "none"
 _UNKNOWN: Final = "unknown"
@@ -61,8 +59,8 @@ async def none_yet(database: Database) -> None:
         await NamedValues(database).put_first(_IN_USE, _said(_NONE, 0.0))
 
 
-async def use(database: Database, store: str, *, moment: float) -> float:
-    """Note that this store is used from now on. Raises StoreUnavailable.
+async def use(database: Database, lineage: str, *, moment: float) -> float:
+    """Note that the store of this lineage is used from now on. Raises StoreUnavailable.
 
     Returns before when everything is to be refused, epoch seconds: 0.0 if no other store was ever used, what was
     noted if it is this one already, else `moment`.
@@ -71,11 +69,11 @@ async def use(database: Database, store: str, *, moment: float) -> float:
     while True:
         before = await values.get(_IN_USE) or await _unknown(database)
         used, _, since = before.partition(" ")
-        if used == store:
+        if used == lineage:
             return float(since)
         refused_before = 0.0 if used == _NONE else moment
         async with database.transaction():
-            if await values.change(_IN_USE, before, _said(store, refused_before)):
+            if await values.change(_IN_USE, before, _said(lineage, refused_before)):
                 return refused_before
 
 
@@ -87,8 +85,8 @@ async def _unknown(database: Database) -> str:
     return str(await values.get(_IN_USE))
 
 
-def _said(store: str, since: float) -> str:
-    return f"{store} {since!r}"
+def _said(lineage: str, since: float) -> str:
+    return f"{lineage} {since!r}"
 
 
 class SinceRestore:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import sqlalchemy as sa
 
+from corpid.ports import TransientEngine
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import transient
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.dialects.postgresql import Insert
 
+    from corpid.ports import Clock, EngineCondition, TransientStore
     from corpid.stores.sql.statements import Database, Row
 
 _THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
@@ -32,6 +34,8 @@ _COLUMNS: Final = tuple(column.name for column in transient.c)
 _CONTENT: Final = (transient.c.value, transient.c["count"])
 _PLACES: Final = (transient.c.kind, transient.c.key)
 _MILLISECONDS_PER_SECOND: Final = 1000
+_LINEAGE: Final = "database"
+"""kept in the deployment table, so it stays as it is"""
 
 
 def _values(now: sa.ColumnElement[int]) -> dict[str, sa.ColumnElement[Any]]:
@@ -81,8 +85,8 @@ class SqlTransientStore:
 
     def __init__(self, database: Database, *, reject_issued_before: Callable[[], float]) -> None:
         self.database: Final = database
-        self._forgotten_at: Final = reject_issued_before
-        self._used_since = 0.0
+        self._lost_at: Final = reject_issued_before
+        self._rejected_before = 0.0
         live = sa.and_(_THIS, transient.c.expires_at > database.now)
         self.put: Final = database.prepare(_put(database.now))
         self.look: Final = database.prepare(sa.select(*_CONTENT).where(live))
@@ -99,11 +103,11 @@ class SqlTransientStore:
     @property
     def reject_issued_before(self) -> float:
         """See ports.TransientStore. 0.0 for never."""
-        return max(self._used_since, self._forgotten_at())
+        return max(self._rejected_before, self._lost_at())
 
-    def use_since(self, moment: float) -> None:
-        """Refuse what was issued before a moment too, epoch seconds; 0.0: nothing was, in another store."""
-        self._used_since = moment
+    def reject_before(self, moment: float) -> None:
+        """See ports.TransientEngine."""
+        self._rejected_before = moment
 
     def unit(self, now: float) -> SqlTransientUnit:
         """See ports.TransientStore. One transaction, which a unit or a registry write of the same task joins."""
@@ -149,6 +153,33 @@ class SqlTransientStore:
         self._swept_up_to = (last_kind, bytes(last_key)) if len(rows) == _STRETCH else _START
         async with self.database.transaction():
             return await self.database.run(self._clear, {**after, "limit": _STRETCH, "now": now})
+
+
+class SqlTransientEngine(TransientEngine):
+    """A ports.TransientEngine for the database that holds what lasts, which is open already."""
+
+    def __init__(self, store: SqlTransientStore) -> None:
+        self._store: Final = store
+
+    async def open(self, *, clock: Clock) -> TransientStore:  # noqa: ARG002 - the database was opened with one
+        """See ports.TransientEngine."""
+        return self._store
+
+    @property
+    def lineage(self) -> str:
+        """See ports.TransientEngine. Data that was lost is noticed by the database itself (stores.data_loss)."""
+        return _LINEAGE
+
+    def reject_before(self, moment: float, *, lineage: str) -> None:  # noqa: ARG002 - there is one
+        """See ports.TransientEngine."""
+        self._store.reject_before(moment)
+
+    async def describe(self) -> list[EngineCondition]:
+        """See ports.TransientEngine. The doctor's look at the database says all."""
+        return []
+
+    async def close(self) -> None:
+        """See ports.TransientEngine. Whoever opened the database closes it."""
 
 
 class SqlTransientUnit:

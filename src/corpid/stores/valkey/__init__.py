@@ -1,1 +1,1 @@
-"""The transient store on Redis or Valkey; `transient.open_valkey` opens it."""
+"""The transient store on Redis or Valkey; `engine` says how it is opened, described and closed."""

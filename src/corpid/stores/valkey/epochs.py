@@ -1,8 +1,8 @@
-"""An epoch is a stretch in which the whole memory forgets nothing. What was written in one is not found in another.
+"""An epoch is a period in which no part of the engine loses data. What was written in one is not found in another.
 
 Its name says since when, epoch seconds by the engine's clock, everything that was written in it is remembered,
 and has a random part. Names are put in order by that time. Epochs that follow each other while processes look
-on are a line, and carry its name; whoever finds no epoch at all begins a line. A marker in each part says which
+on are a lineage, and carry its name; whoever finds no epoch at all begins a lineage. A marker in each part says which
 epoch the part is in, and which run of an engine held it then.
 """
 
@@ -88,19 +88,19 @@ def read(link: Link, mark: bytes | None) -> bytes:
 
 def begun(since: float, *, after: bytes) -> bytes:
     """The name of a new epoch that remembers everything since then, epoch seconds, and comes after another, in its
-    line; after NONE it begins a line."""
+    lineage; after NONE it begins one."""
     first = max(milliseconds(since), round(remembers_since(after) * 1000) + 1)
-    names = [secrets.token_hex(6).encode(), *([line(after)] if after else [])]
+    names = [secrets.token_hex(6).encode(), *([lineage(after)] if after else [])]
     return b"-".join([b"%013d" % first, *names])
 
 
-def line(name: bytes) -> bytes:
-    """The line that an epoch is in; its first one has no name beside it."""
+def lineage(name: bytes) -> bytes:
+    """The lineage that an epoch is in; its first one has no name beside it."""
     return name.rpartition(b"-")[2]
 
 
-def begins_line(name: bytes) -> bool:
-    """Whether nothing of its line came before it."""
+def begins_lineage(name: bytes) -> bool:
+    """Whether nothing of its lineage came before it."""
     return name.count(b"-") == 1
 
 

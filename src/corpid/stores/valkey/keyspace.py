@@ -12,7 +12,7 @@ move to another node. Three rules make all of them harmless (DESIGN "What each e
 - Everybody reads all markers when connecting and every second after, and follows the newest epoch.
 
 Whoever asks while nothing is linked, and finds itself in another epoch then, is refused once: it may have
-looked at `forgotten_at` before that epoch was known.
+looked at `reject_issued_before` before that epoch was known.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NEW_SECONDS: Final = 1.0
 _EVERYWHERE_SECONDS: Final = max(_LOOK_SECONDS, _NEW_SECONDS) + ANSWER_SECONDS
 """after which nobody writes in an earlier epoch any more, and no part gets a mark; an epoch remembers from then on"""
 _FIRST: Final = 0
-"""the part in which a line begins, so that of many that start at once one begins it"""
+"""the part in which a lineage begins, so that of many that start at once one begins it"""
 _UNSERVED: Final = "The cluster has slots that no node serves: `redis-cli --cluster check` says more"
 
 

@@ -32,20 +32,20 @@ class ValkeyTransientStore:
 
     def __init__(self, keyspace: Keyspace) -> None:
         self.keyspace: Final = keyspace
-        self._used_since = 0.0
+        self._rejected_before = 0.0
         self._whole: bytes | None = None
         """the epoch in which everything is that this deployment ever spent"""
 
     @property
-    def line(self) -> str:
-        """The name of this memory: another one after it was lost while no process looked on."""
-        return epochs.line(self.keyspace.epoch_name).decode()
+    def lineage(self) -> str:
+        """See ports.TransientEngine."""
+        return epochs.lineage(self.keyspace.epoch_name).decode()
 
-    def use_since(self, line: str, moment: float) -> None:
-        """Refuse what was issued before a moment, epoch seconds; 0.0: nothing was, before that line began."""
+    def reject_before(self, moment: float, *, lineage: str) -> None:
+        """See ports.TransientEngine."""
         name = self.keyspace.epoch_name
-        is_first = epochs.begins_line(name) and epochs.line(name) == line.encode()
-        self._used_since = moment
+        is_first = epochs.begins_lineage(name) and epochs.lineage(name) == lineage.encode()
+        self._rejected_before = moment
         self._whole = name if is_first and moment == 0.0 else None
 
     @property
@@ -54,7 +54,7 @@ class ValkeyTransientStore:
         keyspace = self.keyspace
         if keyspace.epoch_name == self._whole:
             return 0.0
-        return max(self._used_since, keyspace.remembers_since + max(keyspace.ahead, CLOCKS_APART_SECONDS))
+        return max(self._rejected_before, keyspace.remembers_since + max(keyspace.ahead, CLOCKS_APART_SECONDS))
 
     def unit(self, now: float) -> ValkeyTransientUnit:  # noqa: ARG002 - the engine's clock decides (D49)
         """See ports.TransientStore. All its verbs belong to one epoch; it joins no other unit."""
@@ -154,7 +154,7 @@ async def open_valkey(url: str, *, clock: Clock) -> ValkeyTransientStore:
     """Connect to redis:// or valkey://, with TLS rediss:// or valkeys://, or unix://, in the event loop that will use it; each process for itself.
 
     The engine must be a primary of version 7 or later (any Valkey) that evicts nothing, or nodes of a cluster, of
-    which any one leads to all others; HOST:PORT,HOST:PORT names several. Until `use_since` is called, what was
+    which any one leads to all others; HOST:PORT,HOST:PORT names several. Until `reject_before` is called, what was
     issued before the memory began is refused.
 
     Raises StoreUnavailable with a sentence for the operator, without the password.

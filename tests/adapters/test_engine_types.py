@@ -1,0 +1,140 @@
+"""One table names every engine; settings, doctor, traces and the contract suite read it (stores.engines)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from corpid import app, engines, settings
+from corpid.cli.doctor import local_checks
+from corpid.ports import EngineCondition, TransientEngine
+from corpid.stores.engines import ENGINE_TYPES, EngineType, engine_type, transient_engine, transient_engines
+from corpid.stores.memory import MemoryTransientStore
+from corpid.web.telemetry.spans import Spans
+from tests.adapters.transient_stores import STORES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from corpid.ports import TransientStore
+
+URL = "shelf://somewhere"
+
+
+class Shelf(TransientEngine):
+    """An engine that only this file knows: dictionaries that outlive their opening."""
+
+    store: ClassVar = MemoryTransientStore()
+    lineages: ClassVar[list[str]] = ["first"]
+    rejected: ClassVar[list[tuple[float, str]]] = []
+    closed: ClassVar[list[str]] = []
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def open(self, *, clock: Callable[[], float]) -> TransientStore:
+        return self.store
+
+    @property
+    def lineage(self) -> str:
+        return self.lineages[-1]
+
+    def reject_before(self, moment: float, *, lineage: str) -> None:
+        self.rejected.append((moment, lineage))
+
+    async def describe(self) -> list[EngineCondition]:
+        return [EngineCondition(verdict="warning", seen="the shelf is dusty", change="Change: dust it.")]
+
+    async def close(self) -> None:
+        self.closed.append(self._url)
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch) -> type[Shelf]:
+    """Its line in the table, which is all that CorpID is told of it."""
+    line = EngineType(
+        title="Shelf", telemetry_name="shelf", prefixes=("shelf://",), url=URL, transient=f"{__name__}:Shelf"
+    )
+    monkeypatch.setattr("corpid.stores.engines.ENGINE_TYPES", [*ENGINE_TYPES, line])
+    for name, empty in {"lineages": ["first"], "rejected": [], "closed": [], "store": MemoryTransientStore()}.items():
+        monkeypatch.setattr(Shelf, name, empty)
+    return Shelf
+
+
+def test_a_line_in_the_table_is_all_that_settings_need(shelf: type[Shelf]) -> None:
+    """What is refused names it, too."""
+    assert settings.load(transient_url=URL).transient_url == URL
+    with pytest.raises(settings.SettingsError, match=URL):
+        settings.load(transient_url="memcached://memory")
+
+
+def test_a_line_in_the_table_is_all_that_opening_needs(shelf: type[Shelf], tmp_path: Path) -> None:
+    """D67: other data than before refuses what was issued before it; the same data does not."""
+    options = settings.load(transient_url=URL, data_dir=tmp_path)
+
+    async def started() -> None:
+        async with engines.opened(options, time.time) as opened:
+            assert opened.transient is shelf.store
+
+    for lineage in ("first", "second", "second"):
+        shelf.lineages.append(lineage)
+        asyncio.run(started())
+    moments = [moment for moment, _ in shelf.rejected]
+    assert [lineage for _, lineage in shelf.rejected] == ["first", "second", "second"]
+    assert moments[0] == 0.0
+    assert moments[1] == moments[2] > time.time() - 5
+    assert shelf.closed == [URL] * 3
+
+
+def test_a_line_in_the_table_is_all_that_the_doctor_needs(shelf: type[Shelf], tmp_path: Path) -> None:
+    """It is found under the title in the table, with what the engine says of itself."""
+    found = {each.about: each for each in local_checks.look(settings.load(transient_url=URL, data_dir=tmp_path))}
+    assert found["Shelf"].verdict == "warning"
+    assert found["Shelf"].seen == "The shelf is dusty."
+    assert found["Shelf"].change == "Change: dust it."
+    assert found["engines"].seen.startswith("Shelf beside SQLite")
+
+
+def test_a_line_in_the_table_is_all_that_traces_need(shelf: type[Shelf], tmp_path: Path) -> None:
+    """D48: `db.system.name` of its units is the name in the table."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    spans = Spans(provider.get_tracer("test"))
+
+    async def used() -> None:
+        async with app.create(settings.load(transient_url=URL, data_dir=tmp_path), spans=spans) as application:
+            with spans.child("request", {}):
+                async with application.provider.transient.unit(time.time()) as unit:
+                    await unit.put("code", b"k" * 32, b"", 60)
+
+    asyncio.run(used())
+    systems = {span.name: (span.attributes or {}).get("db.system.name") for span in exporter.get_finished_spans()}
+    assert systems["transient.unit"] == "shelf"
+
+
+@pytest.mark.parametrize("engine", ENGINE_TYPES, ids=lambda engine: engine.title)
+def test_the_contract_suite_runs_every_engine_of_the_table(engine: EngineType) -> None:
+    """An engine that nobody holds to the contract of ports.TransientStore cannot be named."""
+    assert engine.title.lower() in STORES
+
+
+@pytest.mark.parametrize("engine", transient_engines(), ids=lambda engine: engine.title)
+def test_an_engine_that_the_table_names_can_be_made_and_let_go_without_being_opened(engine: EngineType) -> None:
+    """The module and class of its line exist; its own example is one of its URLs."""
+    assert engine_type(engine.url) is engine
+    asyncio.run(transient_engine(engine.url).close())
+
+
+def test_a_url_of_no_engine_is_refused_without_being_repeated() -> None:
+    """It may hold a password."""
+    with pytest.raises(ValueError, match="no engine") as refused:
+        engine_type("memcached://user:secret@memory")
+    assert "secret" not in str(refused.value)
