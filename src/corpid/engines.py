@@ -16,8 +16,8 @@ from corpid.outbound.no_mail import NoMail
 from corpid.ports import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import encryption_at_rest
-from corpid.stores.data_loss import database, restores
-from corpid.stores.data_loss.database import SinceRestore
+from corpid.stores.data_loss import changed_stores, restores
+from corpid.stores.data_loss.restores import SinceRestore
 from corpid.stores.engines import transient_engine
 from corpid.stores.sql import audit, schema
 from corpid.stores.sql.backup import BackupRefused, in_use
@@ -101,7 +101,7 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             stores = await _database(settings, clock)
             stack.push_async_callback(stores.close)
             if not await stores.registry.keys.all():
-                await database.none_yet(stores.database)
+                await changed_stores.none_yet(stores.database)
             await ensure_first_keys(stores.registry, now=clock())
             transient = await _transient(settings, stores, clock, stack)
         except (SchemaError, encryption_at_rest.EncryptionError, StoreUnavailable, BackupRefused) as error:
@@ -140,7 +140,7 @@ async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack:
     lineage = engine.lineage
     # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.
     moment = max(clock(), await store.engine_time() or 0.0) + CLOCKS_APART_SECONDS
-    engine.reject_before(await database.use(stores.database, lineage, moment=moment), lineage=lineage)
+    engine.reject_before(await changed_stores.use(stores.database, lineage, moment=moment), lineage=lineage)
     restored = await restores.restored_at(stores.database) if settings.transient_url else 0.0
     return SinceRestore(store, restored) if restored else store
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.ports import StoreUnavailable
-from corpid.stores.data_loss.database import reject_issued_before
+from corpid.stores.data_loss.machine_restarts import reject_issued_before
 from tests.adapters.opened import EVENT, NOW, sqlite
 
 if TYPE_CHECKING:

@@ -87,3 +87,15 @@ def test_every_public_function_of_rules_and_flows_ends_its_docstring_with_its_so
         if not SOURCE_OF_LAW.search((ast.get_docstring(function) or "")[-160:])
     ]
     assert not unsourced, listed(unsourced)
+
+
+def test_the_theory_of_data_loss_names_every_case() -> None:
+    """DESIGN, "What each engine promises": the room of lost data opens with what is noticed, and where."""
+    room = SOURCE / "stores" / "data_loss"
+    theory = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+    cases = {path.stem for path in room.glob("*.py")} - {"__init__"}
+    named = set(re.findall(r"^- `(\w+)`:", theory, re.MULTILINE))
+    assert named == cases
+    engines = re.findall(r"stores\.valkey\.(\w+)", theory)
+    assert engines
+    assert all((SOURCE / "stores" / "valkey" / f"{name}.py").exists() for name in engines)

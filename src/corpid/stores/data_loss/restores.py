@@ -1,4 +1,4 @@
-"""A database that was put back: what it remembers of what was spent ends before it, so all of that ends.
+"""The case of a database that was restored: it lacks what was spent since the backup, so all of that ends.
 
 Sessions and what lives for minutes go, also where the latter is kept in another engine, and what was issued
 before is refused (DESIGN "What each engine promises").
@@ -6,22 +6,26 @@ before is refused (DESIGN "What each engine promises").
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import sqlalchemy as sa
 
 from corpid.rules.authentication.totp import STEP_SECONDS, STEPS_ASIDE
 from corpid.rules.limits import CLOCKS_APART_SECONDS
-from corpid.stores.data_loss.database import FORGOTTEN_AT
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.tables import credentials, sessions, transient
 
 if TYPE_CHECKING:
-    from corpid.ports import AuditEvent
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+
+    from corpid.ports import AuditEvent, TransientStore, TransientUnit
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.statements import Database
     from corpid.stores.sql.transient import SqlTransientStore
 
+FORGOTTEN_AT: Final = "forgotten_at"
+"""the name under which the moment is kept, epoch seconds"""
 _RESTORED_AT: Final = "restored_at"
 _NUMBERS_LEFT_OUT: Final = 1_000_000_000
 """more audit numbers than any deployment uses between a backup and its restore"""
@@ -84,3 +88,78 @@ async def after_restore(
         await end_everything(database, now=moment)
         await database.row(database.prepare(_LEAP), {"left_out": _NUMBERS_LEFT_OUT})
         await audit.record(event)
+
+
+class SinceRestore:
+    """A ports.TransientStore over another, which begins at `restored_at` (epoch seconds). docs/decisions/0008"""
+
+    def __init__(self, store: TransientStore, restored_at: float) -> None:
+        self._store: Final = store
+        self._restored_at: Final = restored_at
+        self._epoch: Final = f"{restored_at!r}:"
+
+    @property
+    def reject_issued_before(self) -> float:
+        """See ports.TransientStore."""
+        return max(self._restored_at, self._store.reject_issued_before)
+
+    def unit(self, now: float) -> SinceRestoreUnit:
+        """See ports.TransientStore."""
+        return SinceRestoreUnit(self._store.unit(now), self._epoch)
+
+    async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
+        """See ports.TransientStore."""
+        return await self._store.get(self._epoch + kind, key, now=now)
+
+    async def engine_time(self) -> float | None:
+        """See ports.TransientStore."""
+        return await self._store.engine_time()
+
+    async def ready(self, *, now: float) -> None:
+        """See ports.TransientStore."""
+        await self._store.ready(now=now)
+
+    async def sweep(self, *, now: float) -> int:
+        """See ports.TransientStore."""
+        return await self._store.sweep(now=now)
+
+
+class SinceRestoreUnit:
+    """A ports.TransientUnit over another."""
+
+    __slots__ = ("_entered", "_epoch", "_unit")
+
+    _unit: TransientUnit
+
+    def __init__(self, entered: AbstractAsyncContextManager[TransientUnit], epoch: str) -> None:
+        self._entered = entered
+        self._epoch = epoch
+
+    async def __aenter__(self) -> Self:
+        self._unit = await self._entered.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._entered.__aexit__(kind, error, trace)
+
+    async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
+        """See ports.TransientUnit."""
+        await self._unit.put(self._epoch + kind, key, value, ttl)
+
+    async def get(self, kind: str, key: bytes) -> bytes | None:
+        """See ports.TransientUnit."""
+        return await self._unit.get(self._epoch + kind, key)
+
+    async def take(self, kind: str, key: bytes) -> bytes | None:
+        """See ports.TransientUnit."""
+        return await self._unit.take(self._epoch + kind, key)
+
+    async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
+        """See ports.TransientUnit."""
+        return await self._unit.add(self._epoch + kind, key, ttl, value)
+
+    async def count(self, kind: str, key: bytes, ttl: float) -> int:
+        """See ports.TransientUnit."""
+        return await self._unit.count(self._epoch + kind, key, ttl)

@@ -1,4 +1,4 @@
-"""Noticing that another PostgreSQL server has taken over, which may lack what the one before wrote last.
+"""The case of a PostgreSQL standby that has taken over, which may lack what the server before wrote last.
 
 A standby that is promoted begins a timeline of a higher number. The deployment table, which it copied, still
 names the timeline before; so whoever connects first finds that they differ, and does as after a restore: sessions
@@ -15,8 +15,7 @@ import sqlalchemy as sa
 
 from corpid.ports import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
-from corpid.stores.data_loss.database import FORGOTTEN_AT
-from corpid.stores.data_loss.restores import forget
+from corpid.stores.data_loss.restores import FORGOTTEN_AT, forget
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.postgresql import open_database
 from corpid.stores.sql.tables import deployment

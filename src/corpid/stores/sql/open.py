@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpid.stores.data_loss.database import machine_start, reject_issued_before
+from corpid.stores.data_loss.machine_restarts import machine_start, reject_issued_before
 from corpid.stores.sql import schema
 from corpid.stores.sql.keys import check_cipher, rewrap
 from corpid.stores.sql.registry import SqlRegistry, sql_registry

@@ -3,7 +3,7 @@
 Its name says since when, epoch seconds by the engine's clock, everything that was written in it is remembered,
 and has a random part. Names are put in order by that time. Epochs that follow each other while processes look
 on are a lineage, and carry its name; whoever finds no epoch at all begins a lineage. A marker in each part says which
-epoch the part is in, and which run of an engine held it then.
+epoch the part is in, and which run of an engine held it then. What data loss means for all engines stands in stores.data_loss.
 """
 
 from __future__ import annotations
