@@ -14,6 +14,46 @@ from corpid.rules import limits
 from tests.unit.jose.signed import tuple_of
 
 EVERY = [one for one in vars(namespaces).values() if isinstance(one, Namespace)]
+STORED = {
+    "pushed_request": (720, "e0bda6480cdbc18c"),
+    "arrival": (7200, "70da26d97ee22445"),
+    "interaction_count": (720, "3b294a9e8f247de5"),
+    "interaction": (7500, "5be9e6d65ffde4a6"),
+    "unfinished": (720, "a539e6411d14f2db"),
+    "claim": (7500, "2afeb71ded6f4eee"),
+    "completed": (7500, "44cfe475ffeef669"),
+    "rate": (120, "743deb74cfc9d035"),
+    "step": (60, "534b8d9f37c54f61"),
+    "code": (60, "ec50d4f0ffd5b67e"),
+    "denied_token": (660, "86fc7b2a129e4663"),
+    "proof": (0, "8c1c368c6ee64e24"),
+    "assertion": (0, "6f910d879589bc01"),
+    "browser": (7776000, "f7c5c6ed6fe62608"),
+    "retired_browser": (86700, "6e287a97586006de"),
+    "repeated_form": (60, "d50d64a44c2f859a"),
+    "repeat_misses": (60, "59af013a2fb97080"),
+    "known_browser": (7776000, "b7eb911f776dd941"),
+    "attempts": (900, "b17485af9a5b2c5a"),
+    "attempts_given_back": (900, "0f978cd11b06431f"),
+    "sign_ins": (900, "67b2a267c1999872"),
+    "unlocks": (1800, "76ef94ca01998666"),
+    "attempt_slot": (0, "d24ff7e6703ae993"),
+    "second_factor_misses": (7200, "505ac694781e3c50"),
+    "misses_of_owner": (86400, "d14dd35ed57105ba"),
+    "challenge": (7500, "8998393caebf614e"),
+    "mailed_codes": (3600, "e375d66214e2a182"),
+    "newcomer": (7776000, "feac7f790748c1ae"),
+    "recoveries": (3600, "ed0d2e7d4c7aaa1f"),
+    "recovery_letters": (1800, "6f765b7e599a2aaa"),
+    "enrolment": (3900, "5b439a882ebf9a15"),
+    "opened_link": (86400, "1a2d16fa8341afb8"),
+    "link_claim": (3600, "096e2fa961af2e3c"),
+    "account_page": (600, "b5df97d3c1f2a82a"),
+    "closed_account_page": (3600, "e345aa3e1348edeb"),
+    "account_offer": (86400, "6615ff685ce67742"),
+    "under_way": (3600, "7af4da0cd6035094"),
+}
+"""each namespace with its lifetime in seconds, and how its key for the parts one, two begins"""
 PARTS = st.lists(st.text(max_size=5), max_size=4).map(tuple)
 
 
@@ -65,3 +105,13 @@ def test_claims_and_completions_outlive_every_extension_of_an_interaction() -> N
     ):
         assert kind.seconds >= longest
     assert limits.DENY_ENTRY_SECONDS >= limits.ACCESS_TOKEN_SECONDS + limits.CODE_SECONDS
+
+
+def test_names_lifetimes_and_keys_stay_as_running_versions_know_them() -> None:
+    """D18, D49: nodes of two versions serve side by side, and each finds and spends what the other wrote."""
+    now = {
+        kind.name: (kind.seconds, namespaces.key(kind, "https://op.example", "one", "two").hex()[:16]) for kind in EVERY
+    }
+    assert now == STORED
+    code = namespaces.code_key("https://op.example", "current", "rp", "code", "challenge")
+    assert code.hex()[:16] == "7b283c0dbac4518e"
