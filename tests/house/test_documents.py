@@ -8,7 +8,9 @@ from typing import Any
 import typer.main
 
 from corpid import __version__, cli
-from tests.house.source import ROOT, documents, listed, shown_commands
+from corpid.flows.authentication.interactions import Outcome
+from corpid.web.authentication.steps import STEPS
+from tests.house.source import ROOT, SOURCE, documents, listed, shown_commands
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
@@ -58,6 +60,25 @@ def test_every_link_of_a_document_leads_somewhere() -> None:
         if not ((ROOT / path).parent / target).exists()
     ]
     assert not broken, listed(broken)
+
+
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    """docs/architecture.md names files relative to src/corpid unless they begin with tests/, docs/ or src/."""
+    spans = re.findall(r"`([\w.-]+(?:/[\w.-]*)*)`", documents()["docs/architecture.md"])
+    named = [span for span in spans if "/" in span or re.search(r"\.(py|toml|md)$", span)]
+    assert len(named) > 50
+    missing = [name for name in named if not (ROOT / name).exists() and not (SOURCE / name).exists()]
+    assert not missing, listed(missing)
+
+
+def test_the_architecture_tells_every_step_of_a_sign_in_and_how_it_ends() -> None:
+    """docs/architecture.md, "Transitions": one row at least for each POST, and for each outcome (D15)."""
+    _, _, table = documents()["docs/architecture.md"].partition("### Transitions")
+    rows = [line.split("|") for line in table.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    events, states = " ".join(row[2] for row in rows), " ".join(row[1] + row[3] for row in rows)
+    untold = [f"`{step}`" for step in STEPS if f"`{step}`" not in events]
+    untold += [f"`{outcome.name}`" for outcome in Outcome if f"`{outcome.name}`" not in states]
+    assert not untold, listed(untold)
 
 
 def test_the_changelog_knows_this_version() -> None:
