@@ -16,5 +16,5 @@ class NoMail:
     works = False
 
     def post(self, letter: Letter) -> None:  # noqa: ARG002 - the port's signature
-        """See ports.Mail. Says in the log that a letter was not sent, but nothing of it (D48)."""
+        """Says in the log that a letter was not sent, but nothing of it (D48)."""
         structlog.get_logger().info("mail_not_sent", detail="no mail server is set: mail_url")

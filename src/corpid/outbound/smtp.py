@@ -69,7 +69,6 @@ class SmtpMail:
         self._senders = [asyncio.create_task(self._send_all()) for _ in range(_SENDERS)]
 
     def post(self, letter: Letter) -> None:
-        """See ports.Mail."""
         try:
             self._letters.put_nowait(letter)
         except asyncio.QueueFull:

@@ -126,7 +126,6 @@ class CaughtMail:
     works: bool = True
 
     def post(self, letter: Letter) -> None:
-        """See ports.Mail."""
         reads = translator(lookup((letter.language,), LANGUAGES) or ENGLISH)
         self.letters.appendleft(
             CaughtLetter(

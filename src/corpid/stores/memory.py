@@ -38,11 +38,10 @@ class MemoryTransientStore:
         """what the open unit wrote over, in order"""
 
     def unit(self, now: float) -> MemoryTransientUnit:
-        """See ports.TransientStore. A unit of the task that has one open joins it."""
+        """A unit of the task that has one open joins it."""
         return MemoryTransientUnit(self, milliseconds(now))
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
-        """See ports.TransientStore."""
         if self.owner is not None and self.owner is not current_task():
             async with self.lock:
                 pass
@@ -50,13 +49,12 @@ class MemoryTransientStore:
         return None if entry is None else entry.content
 
     async def engine_time(self) -> None:
-        """See ports.TransientStore. Dictionaries have no clock."""
+        """Dictionaries have no clock."""
 
     async def ready(self, *, now: float) -> None:
-        """See ports.TransientStore. Dictionaries always take writes."""
+        """Dictionaries always take writes."""
 
     async def sweep(self, *, now: float) -> int:
-        """See ports.TransientStore."""
         moment = milliseconds(now)
         async with self.lock:
             expired = [place for place, entry in self.entries.items() if entry.expires_at <= moment]
@@ -100,16 +98,13 @@ class MemoryTransientUnit:
         self._store.lock.release()
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
-        """See ports.TransientUnit."""
         self._write(kind, key, _Entry(value, 0, self._now + milliseconds(ttl)))
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
-        """See ports.TransientUnit."""
         entry = self._store.live(kind, key, self._now)
         return None if entry is None else entry.content
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
-        """See ports.TransientUnit."""
         entry = self._store.live(kind, key, self._now)
         if entry is None:
             return None
@@ -117,14 +112,12 @@ class MemoryTransientUnit:
         return entry.content
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
-        """See ports.TransientUnit."""
         if self._store.live(kind, key, self._now) is not None:
             return False
         self._write(kind, key, _Entry(value, 0, self._now + milliseconds(ttl)))
         return True
 
     async def count(self, kind: str, key: bytes, ttl: float) -> int:
-        """See ports.TransientUnit."""
         entry = self._store.live(kind, key, self._now) or _Entry(b"", 0, self._now + milliseconds(ttl))
         raised = msgspec.structs.replace(entry, count=entry.count + 1)
         self._write(kind, key, raised)

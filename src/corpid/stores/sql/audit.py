@@ -48,7 +48,6 @@ class SqlAudit:
         )
 
     async def write(self, event: AuditEvent, *, now: float) -> None:
-        """See ports.Audit."""
         await self._database.write(self._insert, _EVENTS.encode(event) | {"at": int(now)})
 
     async def record(self, event: AuditEvent) -> None:
@@ -56,7 +55,7 @@ class SqlAudit:
         await self.write(event, now=self._clock())
 
     async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]:
-        """See ports.Audit. Numbers are taken before the end of a transaction: who holds a lower one than the last
+        """Numbers are taken before the end of a transaction: who holds a lower one than the last
         that is visible is waited for, so that whoever reads on from a number misses nothing."""
         row = await self._database.row(self._last, {})
         if row is None or row[0] is None:
@@ -66,7 +65,6 @@ class SqlAudit:
         return [_ENTRIES.decode(row) for row in rows]
 
     async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
-        """See ports.Audit."""
         rows = await self._database.rows(self._sign_ins, {"actor": f"user:{user_id}", "limit": limit})
         return [_ENTRIES.decode(row) for row in rows]
 

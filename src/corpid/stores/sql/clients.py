@@ -37,26 +37,23 @@ class SqlClients:
         self._drop: Final = database.prepare(sa.delete(fetched_key_sets).where(fetched))
 
     async def get(self, client_id: str) -> Client | None:
-        """See ports.Clients."""
         row = await self._database.row(self._get, {"client_id": client_id})
         return None if row is None else CLIENTS.decode(row)
 
     async def all(self) -> list[Client]:
-        """See ports.Clients. By identifier."""
+        """By identifier."""
         return [CLIENTS.decode(row) for row in await self._database.rows(self._all, {})]
 
     async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None:
-        """See ports.Clients."""
         row = await self._database.row(self._fetched, {"client_id": client_id})
         return None if row is None else _FETCHED.decode(row)
 
     async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None:
-        """See ports.Clients. Raises MissingReference for a client that is gone."""
+        """Raises MissingReference for a client that is gone."""
         async with self._database.transaction():
             await self._database.run(self._keep, {"client_id": client_id} | _FETCHED.encode(fetched))
 
     async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None:
-        """See ports.Clients."""
         async with self._database.transaction():
             await self._database.run(self._drop, {"client_id": client_id})
             await self._audit.record(event)
@@ -77,13 +74,13 @@ class SqlUsage:
         )
 
     async def add(self, counts: Sequence[UseCount]) -> None:
-        """See ports.Usage. In the order of their keys, so that two processes never wait for each other."""
+        """In the order of their keys, so that two processes never wait for each other."""
         async with self._database.transaction():
             for one in sorted(counts, key=lambda each: (each.client_id, each.generation, each.habit)):
                 await self._database.run(self._add, _COUNTS.encode(one))
 
     async def all(self) -> list[UseCount]:
-        """See ports.Usage. By client, generation and habit."""
+        """By client, generation and habit."""
         return [_COUNTS.decode(row) for row in await self._database.rows(self._all, {})]
 
 

@@ -35,21 +35,18 @@ class SqlCodeGuesses:
         self._forget_all: Final = database.prepare(sa.delete(code_guesses).where(_OF_PERSON))
 
     async def get(self, user_id: str, browser: str) -> CodeGuesses:
-        """See ports.CodeGuessCounts."""
         row = await self._database.row(self._one, {"user_id": user_id, "browser": browser})
         return CodeGuesses(user_id=user_id, browser=browser) if row is None else _GUESSES.decode(row)
 
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:
-        """See ports.CodeGuessCounts. Raises MissingReference for a person who is gone."""
+        """Raises MissingReference for a person who is gone."""
         compared = {f"seen_{name}": getattr(seen, name) for name in _COMPARED}
         return await self._database.write(self._replace, _GUESSES.encode(after) | compared) == 1
 
     async def forget(self, user_id: str, browser: str) -> None:
-        """See ports.CodeGuessCounts."""
         await self._database.write(self._forget, {"user_id": user_id, "browser": browser})
 
     async def forget_all(self, user_id: str, event: AuditEvent | None = None) -> None:
-        """See ports.CodeGuessCounts."""
         async with self._database.transaction():
             await self._database.run(self._forget_all, {"user_id": user_id})
             if event is not None:

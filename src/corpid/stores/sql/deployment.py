@@ -63,17 +63,15 @@ class SqlDeployment:
         self._values: Final = NamedValues(database)
 
     async def ready(self) -> None:
-        """See ports.Deployment. Writes, since a full disk can still be read; also raises after a checkpoint that failed."""
+        """Writes, since a full disk can still be read; also raises after a checkpoint that failed."""
         self._database.check()
         async with self._database.transaction():
             await self._values.put(_READY, "asked")
 
     async def maintenance(self) -> bool:
-        """See ports.Deployment."""
         return await self._values.get(_MAINTENANCE) == _SWITCH[True]
 
     async def set_maintenance(self, on: bool, event: AuditEvent) -> None:
-        """See ports.Deployment."""
         async with self._database.transaction():
             await self._values.put(_MAINTENANCE, _SWITCH[on])
             await self._audit.record(event)

@@ -210,7 +210,6 @@ class SqlDirectory(SqlRecords):
         )
 
     async def acting(self, user_id: str, entity_id: str) -> Acting | None:
-        """See ports.Directory."""
         row = await self._database.row(self._acting, {"user_id": user_id, "entity_id": entity_id})
         if row is None:
             return None
@@ -221,12 +220,11 @@ class SqlDirectory(SqlRecords):
         )
 
     async def user(self, user_id: str) -> User | None:
-        """See ports.Directory."""
         row = await self._database.row(self._one_user, {"user_id": user_id})
         return None if row is None else USERS.decode(row)
 
     async def user_by_name(self, user_name: str) -> User | None:
-        """See ports.Directory. A text that cannot be a user name is nobody's."""
+        """A text that cannot be a user name is nobody's."""
         try:
             name = user_name_key(user_name)
         except NameRefused:
@@ -235,20 +233,19 @@ class SqlDirectory(SqlRecords):
         return None if row is None else USERS.decode(row)
 
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
-        """See ports.Directory."""
         async with self._database.transaction():
             await self._database.run(self._set_language, {"user": user_id, "new": language})
             await self._audit.record(event)
 
     async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[str]:
-        """See ports.Directory. The search stops at the second one."""
+        """The search stops at the second one."""
         rows = await self._database.rows(self._usable, {"user_id": user_id, **form_values(accepted)})
         return [entity_id for (entity_id,) in rows]
 
     async def choices(
         self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int
     ) -> tuple[list[tuple[Entity, Membership]], int]:
-        """See ports.Directory. Capital and small letters sort alike. A list that is cut is counted by a second look."""
+        """Capital and small letters sort alike. A list that is cut is counted by a second look."""
         patterns = [containing(word) for word in sorted(set(words))]
         values = {"user_id": user_id, **listed(patterns)}
         page = values | {"first": first, "limit": limit} | form_values(accepted)
@@ -260,16 +257,16 @@ class SqlDirectory(SqlRecords):
         return found, count[0] if count else 0
 
     async def services(self, service_ids: Sequence[str]) -> list[Service]:
-        """See ports.Directory. By identifier."""
+        """By identifier."""
         return [SERVICES.decode(row) for row in await self._of_services(self._services, service_ids)]
 
     async def assignments(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[Assignment]:
-        """See ports.Directory. By key."""
+        """By key."""
         rows = await self._of_services(self._assignments, service_ids, user_id=user_id, entity_id=entity_id)
         return [ASSIGNMENTS.decode(row) for row in rows]
 
     async def third_party_rows(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[ThirdPartyRow]:
-        """See ports.Directory. By the assignment's key."""
+        """By the assignment's key."""
         rows = await self._of_services(self._third_party_rows, service_ids, user_id=user_id, entity_id=entity_id)
         grants: dict[Row, list[Row]] = {}
         for row in rows:

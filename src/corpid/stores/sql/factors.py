@@ -118,7 +118,7 @@ class SqlFactors:
         )
 
     async def credentials(self, user_id: str) -> Credentials:
-        """See ports.Factors. Raises SealingError when the key-encryption key is another one."""
+        """Raises SealingError when the key-encryption key is another one."""
         row = await self._database.row(self._credentials.one, {"user_id": user_id})
         if row is None:
             return Credentials(user_id=user_id)
@@ -126,7 +126,7 @@ class SqlFactors:
         return found
 
     async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
-        """See ports.Factors. The event is written for a step that was accepted."""
+        """The event is written for a step that was accepted."""
         async with self._database.transaction():
             accepted = await self._database.run(self._raise_step, {"user_id": user_id, "step": step}) == 1
             if accepted:
@@ -134,20 +134,17 @@ class SqlFactors:
         return accepted
 
     async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
-        """See ports.Factors."""
         return await self._database.write(self._rehash, {"user_id": user_id, "old": old_hash, "new": new_hash}) == 1
 
     async def passkey(self, credential_id: str) -> Passkey | None:
-        """See ports.Factors."""
         row = await self._database.row(self._passkey, {"credential_id": credential_id})
         return None if row is None else _PASSKEYS.decode(row)
 
     async def passkeys(self, user_id: str) -> list[Passkey]:
-        """See ports.Factors. The oldest first."""
+        """The oldest first."""
         return [_PASSKEYS.decode(row) for row in await self._database.rows(self._passkeys, {"user_id": user_id})]
 
     async def use_passkey(self, used: Passkey, before: Passkey, event: AuditEvent) -> bool:
-        """See ports.Factors."""
         values = {
             "credential_id": used.credential_id, "before": before.sign_count,
             "after": used.sign_count, "at": used.used_at, "in_sync": used.synced,
@@ -159,7 +156,6 @@ class SqlFactors:
         return written
 
     async def rename_passkey(self, passkey: Passkey, event: AuditEvent) -> bool:
-        """See ports.Factors."""
         values = {"user_id": passkey.user_id, "credential_id": passkey.credential_id, "new_name": passkey.name}
         async with self._database.transaction():
             written = await self._database.run(self._rename_passkey, values) == 1
@@ -168,12 +164,10 @@ class SqlFactors:
         return written
 
     async def recovery_codes_left(self, user_id: str) -> int:
-        """See ports.Factors."""
         row = await self._database.row(self._codes_left, {"user_id": user_id})
         return int(row[0]) if row else 0
 
     async def take_recovery_code(self, user_id: str, code_hash: str, event: AuditEvent) -> bool:
-        """See ports.Factors."""
         async with self._database.transaction():
             taken = await self._database.run(self._take_code, {"user_id": user_id, "code_hash": code_hash}) == 1
             if taken:
@@ -181,7 +175,6 @@ class SqlFactors:
         return taken
 
     async def change(self, change: FactorChange, event: AuditEvent) -> bool:
-        """See ports.Factors."""
         try:
             async with self._database.transaction():
                 await self._change(change)
@@ -235,7 +228,7 @@ class SqlFactors:
             raise _NotAsBefore
 
     async def keep_link(self, link: Link, event: AuditEvent, *, spared: str = "") -> None:
-        """See ports.Factors. Raises MissingReference for a user who is gone."""
+        """Raises MissingReference for a user who is gone."""
         async with self._database.transaction():
             earlier = {"user_id": link.user_id, "purpose": link.purpose, "spared": spared}
             await self._database.run(self._drop_links, earlier)
@@ -243,6 +236,5 @@ class SqlFactors:
             await self._audit.record(event)
 
     async def link(self, link_hash: str) -> Link | None:
-        """See ports.Factors."""
         row = await self._database.row(self._link, {"link_hash": link_hash})
         return None if row is None else _LINKS.decode(row)

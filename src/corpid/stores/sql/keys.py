@@ -45,17 +45,17 @@ class SqlKeys:
         )
 
     async def all(self) -> list[SealedKey]:
-        """See ports.Keys. Oldest first."""
+        """Oldest first."""
         return [self._codec.decode(row) for row in await self._database.rows(self._all, {})]
 
     async def add(self, key: SealedKey, event: AuditEvent) -> None:
-        """See ports.Keys. Raises Conflict for a kid that exists."""
+        """Raises Conflict for a kid that exists."""
         async with self._database.transaction():
             await self._add(key)
             await self._audit.record(event)
 
     async def add_first(self, keys: Sequence[SealedKey]) -> bool:
-        """See ports.Keys. Of several processes that start at once, one stores its keys."""
+        """Of several processes that start at once, one stores its keys."""
         async with self._database.transaction():
             if await self._database.row(self._claim, _FIRST) is None or await self._database.rows(self._any, {}):
                 return False
@@ -64,7 +64,7 @@ class SqlKeys:
         return True
 
     async def update(self, key: SealedKey, event: AuditEvent) -> None:
-        """See ports.Keys. Raises MissingReference for a kid that does not exist."""
+        """Raises MissingReference for a kid that does not exist."""
         async with self._database.transaction():
             if not await self._database.run(self._update, self._codec.encode(key) | {"this_kid": key.kid}):
                 raise MissingReference(f"there is no key {key.kid!r}")

@@ -177,7 +177,7 @@ class PostgresDatabase:
         self._waiting = 0
 
     def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
-        """See statements.Database. By the rows' addresses: a join would make the planner guess how many there are."""
+        """By the rows' addresses: a join would make the planner guess how many there are."""
         addresses = chosen.with_only_columns(_ADDRESS, maintain_column_froms=True).scalar_subquery()
         return sa.any_(sa.func.array(addresses)) == _ADDRESS
 
@@ -187,11 +187,9 @@ class PostgresDatabase:
         return int(self._pool.get_size()) - int(self._pool.get_idle_size()) - len(self._idle)
 
     def prepare(self, statement: sa.Executable) -> Prepared:
-        """See statements.Database."""
         return statements.prepare(statement, self._dialect)
 
     async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
-        """See statements.Database."""
         bound = prepared.bind(values)
         if _unspeakable(bound):
             return None
@@ -199,7 +197,6 @@ class PostgresDatabase:
         return row
 
     async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
-        """See statements.Database."""
         bound = prepared.bind(values)
         if _unspeakable(bound):
             return []
@@ -207,7 +204,6 @@ class PostgresDatabase:
         return rows
 
     async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
-        """See statements.Database."""
         bound = prepared.bind(values)
         if _unspeakable(bound):
             raise Conflict("it contains U+0000, which PostgreSQL does not keep")
@@ -215,11 +211,10 @@ class PostgresDatabase:
         return int(tag.rpartition(" ")[2])
 
     async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
-        """See statements.Database. PostgreSQL commits a single statement by itself, in one round trip."""
+        """PostgreSQL commits a single statement by itself, in one round trip."""
         return await self.run(prepared, values)
 
     def transaction(self) -> Transaction:
-        """See statements.Database."""
         return Transaction(self)
 
     async def begin(self) -> bool:
@@ -256,7 +251,6 @@ class PostgresDatabase:
         """Nothing that PostgreSQL tells only afterwards: a write that was answered was written."""
 
     async def outlive_writers(self, lock: int) -> None:
-        """See statements.Database."""
         await outlive(self, self.prepare(holders(lock)))
 
     async def close(self) -> None:

@@ -78,11 +78,9 @@ class PostgresTarget:
         )
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """See places.Place."""
         return self._runner.run(self._inside(work))
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
-        """See places.Place."""
         for attempt in range(_ATTEMPTS):
             try:
                 return self._runner.run(self._inside(work, lock_seconds=_LOCK_SECONDS))
@@ -91,7 +89,6 @@ class PostgresTarget:
         raise self._busy()
 
     def outside(self, work: Callable[[sa.Connection], T]) -> T:
-        """See places.Place."""
         try:
             return self._runner.run(self._autocommitted(work))
         except _LockTaken:
@@ -99,7 +96,7 @@ class PostgresTarget:
 
     @contextmanager
     def alone(self, told: Callable[[str], None], stop: threading.Event) -> Iterator[None]:
-        """See places.Place. The lock belongs to a transaction, for a pooler in between may give the next one to
+        """The lock belongs to a transaction, for a pooler in between may give the next one to
         another connection."""
         connection = self._runner.run(self._begun())
         try:
@@ -115,7 +112,6 @@ class PostgresTarget:
             self._runner.run(connection.close())
 
     def refuse_served(self, before: Sequence[str]) -> None:
-        """See places.Place."""
         names = [application_name(""), *map(application_name, before)]
         running = self.read(lambda connection: connection.scalar(_SERVED, {"names": names}))
         if running:

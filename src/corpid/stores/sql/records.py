@@ -33,7 +33,7 @@ class SqlRecords:
         self._sign_outs: Final = sign_outs
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
-        """See ports.Directory. Lets others run now and then."""
+        """Lets others run now and then."""
         known = self._kinds[kind]
         found: dict[tuple[str, ...], R] = {}
         for number, key in enumerate(keys, start=1):
@@ -45,7 +45,7 @@ class SqlRecords:
         return found
 
     async def scan(self, kind: type[R]) -> AsyncIterator[R]:
-        """See ports.Directory. Page by page: what others write meanwhile may or may not be seen."""
+        """Page by page: what others write meanwhile may or may not be seen."""
         known = self._kinds[kind]
         width = len(known.codec.columns)
         rows = await self._database.rows(known.first_page, {"limit": PAGE})
@@ -56,7 +56,7 @@ class SqlRecords:
             rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
 
     async def write(self, changes: Sequence[Change], event: AuditEvent) -> None:
-        """See ports.Directory. Removals come first, then records in the order in which they refer to each
+        """Removals come first, then records in the order in which they refer to each
         other, whatever the order of `changes`; what a removed record carried (an entity's memberships, a
         membership's roles) goes with it.
 

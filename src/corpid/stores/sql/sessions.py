@@ -123,39 +123,35 @@ class SqlSessions:
         self._sweep: Final = database.prepare(sa.delete(sessions).where(database.among(sessions, expired)))
 
     async def get(self, session_id: str, *, now: float) -> Session | None:
-        """See ports.Sessions. Live while now < expires_at, by the engine's clock where it has one (D49)."""
+        """Live while now < expires_at, by the engine's clock where it has one (D49)."""
         row = await self._database.row(self._get, {"session_id": session_id, "now": milliseconds(now)})
         return None if row is None else _SESSIONS.decode(row)
 
     async def of(self, user_id: str, *, now: float) -> list[Session]:
-        """See ports.Sessions."""
         rows = await self._database.rows(self._of, {"user_id": user_id, "now": milliseconds(now)})
         return [_SESSIONS.decode(row) for row in rows]
 
     async def put(self, session: Session) -> None:
-        """See ports.Sessions. Raises MissingReference for a user who is gone."""
+        """Raises MissingReference for a user who is gone."""
         async with self._database.transaction():
             await self._sign_outs.hold_off(session.user_id)
             await self._database.run(self._put, _SESSIONS.encode(session))
 
     async def end(self, session_id: str, event: AuditEvent) -> None:
-        """See ports.Sessions."""
         async with self._database.transaction():
             await self._database.run(self._end, {"session_id": session_id})
             await self._audit.record(event)
 
     async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> None:
-        """See ports.Sessions."""
         statement = self._use if entity_id is None else self._use_for
         await self._database.write(statement, {"session_id": session_id, "at": at, "chosen": entity_id})
 
     async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
-        """See ports.Sessions."""
         async with self._database.transaction():
             await self._sign_outs.hold(user_id)
             await self._sign_outs.end_sessions(user_id, but_browser=but_browser)
             await self._audit.record(event)
 
     async def sweep(self, *, now: float) -> int:
-        """See ports.Sessions. Those that another process removes are left to it."""
+        """Those that another process removes are left to it."""
         return await self._database.write(self._sweep, {"now": milliseconds(now)})

@@ -173,24 +173,21 @@ class SqliteDatabase:
             raise translated(error, str(path)) from error
 
     def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
-        """See statements.Database. By primary key."""
+        """By primary key."""
         keys = list(table.primary_key)
         return sa.tuple_(*keys).in_(chosen.with_only_columns(*keys))
 
     @property
     def connections_in_use(self) -> int:
-        """See statements.Database."""
         return 0
 
     async def outlive_writers(self, lock: int) -> None:
-        """See statements.Database. There is one writer at a time."""
+        """There is one writer at a time."""
 
     def prepare(self, statement: sa.Executable) -> Prepared:
-        """See statements.Database."""
         return statements.prepare(statement, self._dialect)
 
     async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
-        """See statements.Database."""
         bound = prepared.bind(values)
         cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
         try:
@@ -200,7 +197,6 @@ class SqliteDatabase:
         return row
 
     async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
-        """See statements.Database."""
         bound = prepared.bind(values)
         cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
         try:
@@ -209,18 +205,15 @@ class SqliteDatabase:
             raise translated(error, str(self.path)) from error
 
     async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
-        """See statements.Database."""
         bound = prepared.bind(values)
         cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
         return cursor.rowcount
 
     async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
-        """See statements.Database."""
         async with self.transaction():
             return await self.run(prepared, values)
 
     def transaction(self) -> Transaction:
-        """See statements.Database."""
         return Transaction(self)
 
     async def begin(self) -> bool:

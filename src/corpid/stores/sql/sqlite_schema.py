@@ -32,25 +32,24 @@ class SqliteTarget:
         self._create: Final = create
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """See places.Place."""
         if not self._create and not self._path.exists():
             raise DatabaseUnreachable(f"the database {self._path} does not exist: run `corpid migrate` to make it")
         return self._inside(work, "DEFERRED")
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
-        """See places.Place. Takes the write lock at once."""
+        """Takes the write lock at once."""
         return self._inside(work, "IMMEDIATE")
 
     outside = transact
 
     @contextmanager
     def alone(self, _told: Callable[[str], None], _stop: threading.Event) -> Iterator[None]:
-        """See places.Place. One migration at a time on this machine; the lock ends with its process."""
+        """One migration at a time on this machine; the lock ends with its process."""
         with _locked(self._path.with_name(LOCK_NAME), fcntl.LOCK_EX):
             yield
 
     def refuse_served(self, _before: Sequence[str]) -> None:
-        """See places.Place. Whoever has the database open holds a lock beside it, and does not say its version."""
+        """Whoever has the database open holds a lock beside it, and does not say its version."""
         try:
             with _locked(self._path.with_name(f"{self._path.name}.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
                 return

@@ -110,28 +110,27 @@ class SqlTransientStore:
         self._rejected_before = moment
 
     def unit(self, now: float) -> SqlTransientUnit:
-        """See ports.TransientStore. One transaction, which a unit or a registry write of the same task joins."""
+        """One transaction, which a unit or a registry write of the same task joins."""
         return SqlTransientUnit(self, milliseconds(now))
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
-        """See ports.TransientStore. Takes no lock."""
+        """Takes no lock."""
         row = await self.database.row(self.look, {"kind": kind, "key": key, "now": milliseconds(now)})
         return _content(row)
 
     async def engine_time(self) -> float | None:
-        """See ports.TransientStore. None on SQLite, which has no clock of its own."""
+        """None on SQLite, which has no clock of its own."""
         if not self.database.has_clock:
             return None
         row = await self.database.row(self._time, {})
         return None if row is None else float(row[0]) / _MILLISECONDS_PER_SECOND
 
     async def ready(self, *, now: float) -> None:
-        """See ports.TransientStore."""
         async with self.unit(now) as unit:
             await unit.put(READINESS, b"", b"", READINESS_SECONDS)
 
     async def sweep(self, *, now: float) -> int:
-        """See ports.TransientStore. Walks the table at twice the pace at which it grows."""
+        """Walks the table at twice the pace at which it grows."""
         stretches = 1 + 2 * self.written // _STRETCH
         self.written = 0
         removed = 0
@@ -203,25 +202,20 @@ class SqlTransientUnit:
         await self._transaction.__aexit__(kind, error, trace)
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
-        """See ports.TransientUnit."""
         await self._database.row(self._store.put, self._written(kind, key, value, 0, ttl))
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
-        """See ports.TransientUnit."""
         place = {"kind": kind, "key": key, "now": self._now}
         return _content(await self._database.row(self._store.look, place))
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
-        """See ports.TransientUnit."""
         place = {"kind": kind, "key": key, "now": self._now}
         return _content(await self._database.row(self._store.take, place))
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
-        """See ports.TransientUnit."""
         return await self._database.row(self._store.add, self._written(kind, key, value, 0, ttl)) is not None
 
     async def count(self, kind: str, key: bytes, ttl: float) -> int:
-        """See ports.TransientUnit."""
         row = await self._database.row(self._store.count, self._written(kind, key, b"", 1, ttl))
         return int(row[0]) if row else 0
 

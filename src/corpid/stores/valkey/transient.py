@@ -50,33 +50,32 @@ class ValkeyTransientStore:
 
     @property
     def reject_issued_before(self) -> float:
-        """See ports.TransientStore. With a margin, for nodes write their own time into what they issue."""
+        """With a margin, for nodes write their own time into what they issue."""
         keyspace = self.keyspace
         if keyspace.epoch_name == self._whole:
             return 0.0
         return max(self._rejected_before, keyspace.remembers_since + max(keyspace.ahead, CLOCKS_APART_SECONDS))
 
     def unit(self, now: float) -> ValkeyTransientUnit:  # noqa: ARG002 - the engine's clock decides (D49)
-        """See ports.TransientStore. All its verbs belong to one epoch; it joins no other unit."""
+        """All its verbs belong to one epoch; it joins no other unit."""
         return ValkeyTransientUnit(self.keyspace)
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:  # noqa: ARG002 - as in `unit`
-        """See ports.TransientStore."""
         epoch = await self.keyspace.epoch()
         part, name = epoch.entry(kind, key)
         [value] = await epoch.ask(part, ("GET", name))
         return _content(value)
 
     async def engine_time(self) -> float:
-        """See ports.TransientStore. Every node has to answer."""
+        """Every node has to answer."""
         return await self.keyspace.engine_time()
 
     async def ready(self, *, now: float) -> None:  # noqa: ARG002 - as in `unit`
-        """See ports.TransientStore. An engine at its `maxmemory` can still be read (Redis, `noeviction`)."""
+        """An engine at its `maxmemory` can still be read (Redis, `noeviction`)."""
         await self.keyspace.write_everywhere(READINESS.encode(), READINESS_SECONDS)
 
     async def sweep(self, *, now: float) -> int:  # noqa: ARG002 - as in `unit`
-        """See ports.TransientStore. The engine removes what expired."""
+        """The engine removes what expired."""
         return 0
 
     async def close(self) -> None:
@@ -106,27 +105,23 @@ class ValkeyTransientUnit:
             await self._send()
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
-        """See ports.TransientUnit."""
         part, name = self._epoch.entry(kind, key)
         self._unsent.setdefault(part, []).append(("SET", name, value, "PX", _lifetime(ttl)))
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
-        """See ports.TransientUnit."""
         part, name = self._epoch.entry(kind, key)
         return _content((await self._ask(part, ("GET", name)))[-1])
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
-        """See ports.TransientUnit."""
         part, name = self._epoch.entry(kind, key)
         return _content((await self._ask(part, ("GETDEL", name)))[-1])
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
-        """See ports.TransientUnit."""
         part, name = self._epoch.entry(kind, key)
         return (await self._ask(part, ("SET", name, value, "PX", _lifetime(ttl), "NX")))[-1] is not None
 
     async def count(self, kind: str, key: bytes, ttl: float) -> int:
-        """See ports.TransientUnit. A lifetime that got lost on the way is set by the next raise."""
+        """A lifetime that got lost on the way is set by the next raise."""
         part, name = self._epoch.entry(kind, key)
         return int((await self._ask(part, ("INCR", name), ("PEXPIRE", name, _lifetime(ttl), "NX")))[-2])
 
