@@ -169,7 +169,7 @@ def said(phrase: Phrase, tag: str) -> tuple[str, str]:
 
 
 def secret_cipher(settings: Settings) -> encryption_at_rest.SecretCipher:
-    """What seals secrets at rest. Raises StartError, sealing.SealingError (D43)."""
+    """What seals secrets at rest. Raises StartError, EncryptionError (D43)."""
     older = [encryption_at_rest.key_from_file(path) for path in settings.old_key_encryption_key_files]
     return encryption_at_rest.SecretCipher(_current_key(settings), older)
 

@@ -1,7 +1,7 @@
-"""What CorpID says to people: written in English where it belongs, translated where it is shown.
+"""Texts for people: written in English in the code, translated when shown.
 
 A phrase *is* its English text, so that logs, the audit and tests read it as it stands; it remembers what it was
-made of, so that a page can say it in the language of its reader (`web.catalogues`). `make texts` collects the
+made of, so that a page can say it in the language of its reader (`web.pages.translations`). `make texts` collects the
 arguments of `phrase` and `counted`, which therefore have to be literals.
 """
 

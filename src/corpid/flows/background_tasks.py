@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 WAITING: Final = 200
-"""errands that wait or are done at most; where there are more, one is dropped"""
+"""errands that wait or are done at most; if there are more, one is dropped"""
 _SHORTEST_MILLISECONDS: Final = 1000
 _LONGEST_MILLISECONDS: Final = 5000
 """of the pause, which every errand draws for itself"""
@@ -47,7 +47,7 @@ class BackgroundTasks:
         task.add_done_callback(self._forget)
 
     def _make_room(self, place: str) -> bool:
-        """Drop one that waits; False where no place has more of them than this one."""
+        """Drop one that waits; False if no place has more of them than this one."""
         waiting = Counter(self._waiting.values())
         crowded, most = next(iter(waiting.most_common(1)), ("", 0))
         if most <= waiting[place] + 1:

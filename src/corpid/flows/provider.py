@@ -58,7 +58,7 @@ class Policy:
 
     @property
     def iss_of_callback(self) -> str | None:
-        """The `iss` of a callback, None where callbacks carry none (RFC 9207 §2)."""
+        """The `iss` of a callback, None if callbacks carry none (RFC 9207 §2)."""
         return self.base_url if self.returns_iss else None
 
     def replicated_claims(self, client_id: str) -> dict[str, str]:
@@ -70,15 +70,15 @@ class Policy:
         return next((each for each in self.served if each.code_prefix == code[:1]), self.served[0])
 
     def serving(self, name: str) -> Generation | None:
-        """The generation of this name, None where it is not served (any more)."""
+        """The generation of this name, None if it is not served (any more)."""
         return next((each for each in self.served if each.name == name), None)
 
     def serves(self, client: Client, generation: Generation, now: float) -> bool:
-        """Whether a client may use a generation at this moment (decisions "Generations")."""
+        """Return whether a client may use a generation at this moment (decisions "Generations")."""
         return client_registration.serves(client, generation, self.today(now))
 
     def pkce_optional(self, client: Client, generation: Generation, now: float) -> bool:
-        """Whether a client may leave PKCE out at this moment (decisions "LEGACY without PKCE")."""
+        """Return whether a client may leave PKCE out at this moment (decisions "LEGACY without PKCE")."""
         return client_registration.pkce_optional(client, generation, self.today(now))
 
     def today(self, now: float) -> str:

@@ -65,7 +65,7 @@ class RegistryCache:
         self._maintenance: _Cache[bool] = _Cache()
 
     async def client(self, client_id: str, now: float) -> Client | None:
-        """An enabled client, None where it is unknown or disabled.
+        """An enabled client, None if it is unknown or disabled.
 
         That a client is unknown is not kept: whoever invents client_ids would push the known ones out of the
         cache, and reaches the registry all the same with each new one; a look there is one read on an index.
@@ -76,12 +76,12 @@ class RegistryCache:
         return client if client is not None and client.enabled else None
 
     async def acting(self, user_id: str, entity_id: str, now: float) -> Acting | None:
-        """A person who may act for an entity: None where a link of the chain is missing or disabled."""
+        """A person who may act for an entity: None if a link of the chain is missing or disabled."""
         acting = await self.membership(user_id, entity_id, now)
         return acting if acting is not None and acting.allowed else None
 
     async def membership(self, user_id: str, entity_id: str, now: float) -> Acting | None:
-        """A person and one of their entities, enabled or not: None where they have nothing to do with each other."""
+        """A person and one of their entities, enabled or not: None if they have nothing to do with each other."""
         return await self._acting.get(
             (user_id, entity_id), now, lambda: self._registry.directory.acting(user_id, entity_id)
         )
@@ -117,7 +117,7 @@ class RegistryCache:
         )
 
     async def maintenance(self, now: float) -> bool:
-        """Whether an operator has switched maintenance on."""
+        """Return whether an operator has switched maintenance on."""
         return await self._maintenance.get("", now, self._registry.deployment.maintenance)
 
     async def refuse_maintenance(self, now: float) -> None:

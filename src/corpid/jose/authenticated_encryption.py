@@ -14,7 +14,7 @@ NONCE_BYTES: Final = 12
 
 
 def seal(plaintext: bytes, key: bytes, nonce: bytes, *, context: bytes) -> str:
-    """Encrypt with a 32-byte key and a 12-byte nonce that it never saw before; returns base64url.
+    """Encrypt with a 32-byte key and a 12-byte nonce never used with it; returns base64url.
 
     `context` is authenticated, not contained. Source: NIST SP 800-38D §8, D34
     """

@@ -142,7 +142,7 @@ def members(chain: Sequence[x509.Certificate]) -> dict[str, object]:
 
 
 def _body(block: str) -> str:
-    """What stands between the two lines of a block, which begins inside its first line."""
+    """The text between a block's two delimiter lines; the block begins inside its first."""
     label, dashes, rest = block.partition("-----")
     if dashes and label != "CERTIFICATE":
         named = f" ({label})" if _LABEL.fullmatch(label) else ""

@@ -108,7 +108,7 @@ def _gcm(key: bytes, text: bytes, authenticated: bytes) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ContentEncryption:
-    """One JWE enc: the size of its key and of its tag, and how content is sealed (RFC 7518 §5.1)."""
+    """A JWE enc: sizes of its key and tag, and its encryption function (RFC 7518 §5.1)."""
 
     key_bits: int
     tag_bytes: int

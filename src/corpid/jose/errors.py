@@ -1,4 +1,4 @@
-"""What can be wrong with a token or a key, in words that may be shown to whoever sent it."""
+"""Errors of tokens and keys; their texts may be shown to the sender."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def generate_private_jwk() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """One key of the ring; times in epoch seconds, None where it has not come to that."""
+    """One key of the ring; times in epoch seconds, None if it has not come to that."""
 
     kid: str
     private: ec.EllipticCurvePrivateKey

@@ -134,7 +134,7 @@ def import_public_key(jwk: dict[str, object]) -> tuple[ec.EllipticCurvePublicKey
 
 
 def private_members(jwk: dict[str, object]) -> frozenset[str]:
-    """Which members of a JWK are private or symmetric; a public key has none (RFC 7517 §9.3, D7)."""
+    """The private or symmetric members of a JWK; a public key has none (RFC 7517 §9.3, D7)."""
     return _PRIVATE_MEMBERS.intersection(jwk)
 
 
@@ -173,7 +173,7 @@ def _encryption_key(jwk: dict[str, object]) -> tuple[str, ec.EllipticCurvePublic
 
 
 def _strength(key: EncryptionKey) -> tuple[int, int]:
-    """Of keys of one kind: the curve, or the bits; then the wrap."""
+    """Sort key among keys of one kind: curve or bits, then wrap."""
     wrap = WRAPS.index(key.wrap) if key.wrap in WRAPS else 0
     return _ENCRYPTION_CURVES.get(key.curve_name, key.public.key_size), wrap
 

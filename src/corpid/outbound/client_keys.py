@@ -231,7 +231,7 @@ class FetchedClientKeys:
 
 
 def _started(work: Coroutine[None, None, ClientKeySet]) -> asyncio.Task[ClientKeySet]:
-    """A task that lives on when whoever started it is cancelled, and whose failure somebody has looked at."""
+    """A task that outlives the cancellation of its starter; its failure is retrieved."""
     task = asyncio.get_running_loop().create_task(work)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     return task

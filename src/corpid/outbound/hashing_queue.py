@@ -37,7 +37,7 @@ class FairQueue(Generic[E]):
 
     @property
     def full(self) -> bool:
-        """Whether one more entry would displace another."""
+        """True if one more entry would displace another."""
         return len(self) >= self._places
 
     def put(self, entry: E, source: HashingSource) -> E | None:

@@ -161,7 +161,7 @@ def _judge(answer: h11.Response) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong below: libraries wrap the system's error in one of their own."""
+    """The underlying error: libraries wrap the system's error in their own."""
     cause = error.__cause__
     return _reason(cause) if isinstance(cause, OSError) else str(error) or "no answer"
 
@@ -185,7 +185,7 @@ _NOT_PUBLIC_6: Final = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "20
 
 
 class HttpClientError(Exception):
-    """Nothing was fetched; `detail` says why, for the log and for whoever registered the URL."""
+    """Nothing was fetched; `detail` says why, for the log and the URL's owner."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -193,7 +193,7 @@ class HttpClientError(Exception):
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet, so that a fetch may go there.
+    """Return whether an address belongs to the public internet, so that a fetch may go there.
 
     IPv6 forms that carry an IPv4 address (mapped, NAT64, 6to4, Teredo) never do. Source: D27
     """
@@ -208,7 +208,7 @@ def _any_address(_: Address) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Where fetches may go."""
+    """Allowed destinations of fetches."""
 
     schemes: tuple[str, ...]
     ports: tuple[int, ...]

@@ -12,7 +12,7 @@ _PORTS: Final = {"smtp": 587, "smtps": 465}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailServer:
-    """Where letters are handed over. `starttls` is refused by nobody but this machine's own servers."""
+    """A mail server; only servers on this machine may do without `starttls`."""
 
     host: str
     port: int

@@ -55,7 +55,7 @@ _LONGEST: Final = 32
 
 
 def guessable_passwords() -> frozenset[str]:
-    """What people come up with when twelve characters are asked for: casefolded, as `chosen_password` wants it (D44)."""
+    """Predictable passwords of twelve characters and more, casefolded, as `chosen_password` wants it (D44)."""
     patterns = (_walks(), _repetitions(), _decorated(), _pairs(), iter(_PASSPHRASES))
     return frozenset(text for pattern in patterns for text in pattern if SHORTEST <= len(text) <= _LONGEST)
 
@@ -125,7 +125,7 @@ class Argon2Passwords:
         return self._threads.pending
 
     async def verify(self, password_hash: str | None, password: str, *, source: HashingSource = COMMAND_LINE) -> bool:
-        """Whether the password is the one of this hash; with None the same work says False.
+        """Return whether the password is the one of this hash; with None the same work says False.
 
         A hash that cannot be read counts as None and is logged. Raises PasswordsBusy. Source: D44, D47
         """
@@ -136,11 +136,11 @@ class Argon2Passwords:
         return await self._in_thread(lambda: self._hasher.hash(_octets(password)), source)
 
     def guessable(self) -> AbstractSet[str]:
-        """What attackers try first, casefolded; made when it is first asked for (D44)."""
+        """Predictable passwords, casefolded; made when it is first asked for (D44)."""
         return _guessable()
 
     def outdated(self, password_hash: str) -> bool:
-        """Whether this hash was made with other parameters than today's; ask it after `verify` (D44)."""
+        """Return whether this hash was made with other parameters than today's; ask it after `verify` (D44)."""
         return self._hasher.check_needs_rehash(password_hash)
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ def _guessable() -> frozenset[str]:
 
 
 def _octets(password: str) -> bytes:
-    """What is hashed; empty for a text that is too long to be anybody's password."""
+    """The bytes to hash; empty if the text is too long for a password."""
     if len(password) > LONGEST_TYPED:
         return b""
     return normalised(password).encode("utf-8", "surrogatepass")

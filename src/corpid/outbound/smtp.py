@@ -40,7 +40,7 @@ _PERMANENT: Final = 500
 
 
 class SmtpMail:
-    """A ports.Mail. `say` says a phrase in the language of a tag, if it can, and tells the tag of the one it did.
+    """Mail by SMTP. `say` translates a phrase and returns the language tag used.
 
     `sender` is a plain address. To be opened in a running loop, and closed.
     """
@@ -58,7 +58,7 @@ class SmtpMail:
         pauses: Sequence[float] = PAUSES,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`name` stands beside the sender's address; `tls` replaces the certificates that the system trusts."""
+        """`name` is the sender's display name; `tls` replaces the certificates that the system trusts."""
         self._server = server
         self._sender = Address(name, addr_spec=sender)
         self._say = say
@@ -144,14 +144,14 @@ class SmtpMail:
 
 
 def _code(error: Exception) -> int:
-    """The server's reply code, 0 where there is none; of several refused recipients the first one's (RFC 5321 §4.2)."""
+    """The server's reply code, 0 if there is none; of several refused recipients the first one's (RFC 5321 §4.2)."""
     if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
         return error.recipients[0].code
     return error.code if isinstance(error, aiosmtplib.SMTPResponseException) else 0
 
 
 def _reason(error: Exception) -> str:
-    """What may stand in the log: what a server says may repeat the address (D48)."""
+    """A reason fit for the log: a server's reply may repeat the address (D48)."""
     return f"{type(error).__name__} {_code(error) or ''}".strip()
 
 

@@ -1,4 +1,4 @@
-"""What the flows need from the world.
+"""Interfaces that the flows need of stores and other systems.
 
 Registry holds what lasts, TransientStore what lives for minutes. A port exists only where the
 world can differ. Times are epoch seconds, lifetimes seconds.

@@ -1,4 +1,4 @@
-"""What a port raises."""
+"""Exceptions of the ports."""
 
 from __future__ import annotations
 

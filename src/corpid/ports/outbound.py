@@ -19,7 +19,7 @@ class ClientKeys(Protocol):
     """Key sets of clients, inline or by URL, prepared for use (D27)."""
 
     async def current(self, client: Client, *, now: float) -> ClientKeySet:
-        """Raises KeySetUnavailable, and StoreUnavailable where no set is in memory and the registry cannot be asked."""
+        """Raises KeySetUnavailable, and StoreUnavailable if no set is in memory and the registry cannot be asked."""
 
     async def refetched(self, client: Client, *, now: float) -> ClientKeySet:
         """The set after an unknown kid or a bad signature: fetched again, at most once a minute.
@@ -28,7 +28,7 @@ class ClientKeys(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """A plain-text mail to one person, which is said in their language."""
+    """A plain-text mail to one person, in their language."""
 
     to: str
     subject: Phrase
@@ -38,18 +38,18 @@ class Letter:
 
 
 class Mail(Protocol):
-    """Sends letters in the background: nobody who waits for a page learns whether one was sent."""
+    """Sending of letters in the background; a page's timing does not reveal it."""
 
     @property
     def works(self) -> bool:
-        """Whether this deployment sends mail at all."""
+        """True if this deployment sends mail at all."""
 
     def post(self, letter: Letter) -> None:
         """Take a letter along; a full bag drops it, which the log says. Never waits, never raises."""
 
 
 class HashingSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks for a hash, so that nobody's requests displace those of others (D47)."""
+    """The source of a hashing request, for a fair queue (D47)."""
 
     network: str
     """the source network: /24 of IPv4, /48 of IPv6"""
@@ -67,12 +67,12 @@ class Passwords(Protocol):
     """argon2id in threads of its own (D44)."""
 
     async def verify(self, password_hash: str | None, password: str, *, source: HashingSource) -> bool:
-        """With None the same work is done for nobody. Raises PasswordsBusy."""
+        """With None the same work is done, and the answer is False. Raises PasswordsBusy."""
 
     async def hash(self, password: str, *, source: HashingSource) -> str:
         """The hash to store. Raises PasswordsBusy."""
 
     def guessable(self) -> AbstractSet[str]:
-        """What attackers try first, casefolded: for `password_rules.chosen_password`."""
+        """Predictable passwords, casefolded: for `password_rules.chosen_password`."""
 
     def outdated(self, password_hash: str) -> bool: ...

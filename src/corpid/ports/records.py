@@ -1,4 +1,4 @@
-"""What the registry keeps beside the directory, and changes to it."""
+"""Records of the registry outside the directory, and changes to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LinkPurpose: TypeAlias = Literal["invitation", "password", "second_factor"]
 
 
 class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A security event, written in the transaction of the change it tells of."""
+    """A security event, written in the transaction of its change."""
 
     actor: str
     """`operator`, `user:{user_id}`, `client:{client_id}`, `system`, or `anonymous` before anybody is known"""
@@ -72,7 +72,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """What an address that was given to a person stands for; it is kept by the hash of its secret part."""
+    """A link that a person was given, stored under the hash of its secret part."""
 
     link_hash: str
     """SHA-256 of the secret part, in hexadecimal"""
@@ -93,7 +93,7 @@ class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UseCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a client has used a generation, or shown one habit while it did."""
+    """A count of a client's uses of a generation, or of one deprecated usage."""
 
     client_id: str
     generation: str
@@ -125,7 +125,7 @@ Change = Upsert | Delete | SignOut
 
 
 class FactorChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person changes of their own factors, written at once; what is not given stays as it is."""
+    """A person's change of their own factors, written atomically; omitted members stay."""
 
     before: Credentials
     """as they were looked at: where they have changed meanwhile, nothing is written"""

@@ -1,4 +1,4 @@
-"""What lasts: clients, the directory, keys, sessions, usage, audit."""
+"""The registry's interface: clients, directory, keys, sessions, usage, audit."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Directory(Protocol):
 
 
 class Keys(Protocol):
-    """The provider's own keys, sealed at rest (D42, D43)."""
+    """The provider's own keys, encrypted at rest (D42, D43)."""
 
     async def all(self) -> list[SealedKey]: ...
     async def add(self, key: SealedKey, event: AuditEvent) -> None: ...
@@ -107,17 +107,17 @@ class Sessions(Protocol):
 
     async def end(self, session_id: str, event: AuditEvent) -> None: ...
     async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
-        """End every session of a person, but those of one browser: who held one has to sign in anew."""
+        """End every session of a person, except those of one browser."""
 
     async def sweep(self, *, now: float) -> int:
         """Remove some expired ones; how many went. Called again and again, it finds them all."""
 
 
 class Factors(Protocol):
-    """What a person signs in with, and the links that lead to setting it."""
+    """People's factors, and the links for setting them."""
 
     async def credentials(self, user_id: str) -> Credentials:
-        """A person's password and app; with neither where nothing is kept, also for somebody who does not exist."""
+        """A person's password and app; neither if none is stored, or for unknown people."""
 
     async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
         """Raise the last accepted step in one conditional statement; False if it was not lower (D45)."""
@@ -131,7 +131,7 @@ class Factors(Protocol):
         """Write the counter and moment of a use, in one statement; False if the counter is not what it was (D46)."""
 
     async def rename_passkey(self, passkey: Passkey, event: AuditEvent) -> bool:
-        """Write the name of a passkey, which is found by its id and owner; False where there is none (D46)."""
+        """Write the name of a passkey, which is found by its id and owner; False if there is none (D46)."""
 
     async def recovery_codes_left(self, user_id: str) -> int: ...
     async def take_recovery_code(self, user_id: str, code_hash: str, event: AuditEvent) -> bool:
@@ -140,22 +140,22 @@ class Factors(Protocol):
     async def change(self, change: FactorChange, event: AuditEvent) -> bool:
         """Write what a person changed of their own factors, all of it or nothing.
 
-        False where the credentials are no longer as they were, the session has ended, the link was spent before, the passkey is known,
+        False if the credentials are no longer as they were, the session has ended, the link was spent before, the passkey is known,
         or one of the conditions on how many there are does not hold.
         """
 
     async def keep_link(self, link: Link, event: AuditEvent, *, spared: str = "") -> None:
-        """Keep a link; those of the same person and purpose end, but for the one with the hash `spared`."""
+        """Keep a link; those of the same person and purpose end, except for the one with the hash `spared`."""
 
     async def link(self, link_hash: str) -> Link | None:
-        """A link that nobody has spent; it may have expired."""
+        """An unspent link; it may have expired."""
 
 
 class CodeGuessCounts(Protocol):
     """Guesses at codes, of a person in a browser or group of browsers (D45)."""
 
     async def get(self, user_id: str, browser: str) -> CodeGuesses:
-        """The count; one of no guesses where nothing is kept."""
+        """The count; zero guesses if none is stored."""
 
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:
         """Keep a count, in one conditional statement; False if it is no longer the one that was seen."""
@@ -188,14 +188,14 @@ class Deployment(Protocol):
     """Switches that all processes see."""
 
     async def ready(self) -> None:
-        """Write something small. Raises StoreUnavailable where the store takes no writes (D49)."""
+        """Write something small. Raises StoreUnavailable if the store takes no writes (D49)."""
 
     async def maintenance(self) -> bool: ...
     async def set_maintenance(self, on: bool, event: AuditEvent) -> None: ...
 
 
 class Registry(Protocol):
-    """What lasts."""
+    """The durable store."""
 
     @property
     def clients(self) -> Clients: ...

@@ -1,4 +1,4 @@
-"""What lives for minutes."""
+"""The transient store: entries that live for minutes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class TransientUnit(Protocol):
-    """The five verbs, inside one unit. Keys are hashes made by `flows.kinds`."""
+    """The five verbs, inside one unit. Keys are hashes made by `flows.namespaces`."""
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None: ...
     async def get(self, kind: str, key: bytes) -> bytes | None: ...
@@ -26,11 +26,11 @@ class TransientUnit(Protocol):
 
 
 class TransientStore(Protocol):
-    """What lives for minutes."""
+    """The transient store: entries that live for minutes."""
 
     @property
     def reject_issued_before(self) -> float:
-        """When this store last lost its memory, epoch seconds: what was issued before must be refused."""
+        """Moment of the last data loss, epoch seconds; earlier credentials are refused."""
 
     def unit(self, now: float) -> AbstractAsyncContextManager[TransientUnit]:
         """Several verbs together. Leaving it with an OAuthError commits what was spent; nothing but
@@ -40,11 +40,11 @@ class TransientStore(Protocol):
         """One look outside a unit."""
 
     async def engine_time(self) -> float | None:
-        """Epoch seconds by the clock that decides expiry; None where that is the `now` of each call (D49).
+        """Epoch seconds by the clock that decides expiry; None if that is the `now` of each call (D49).
         Raises StoreUnavailable."""
 
     async def ready(self, *, now: float) -> None:
-        """Write something small that ends soon, on every node. Raises StoreUnavailable where one takes no writes (D49)."""
+        """Write something small that ends soon, on every node. Raises StoreUnavailable if one takes no writes (D49)."""
 
     async def sweep(self, *, now: float) -> int:
         """Remove some expired entries; how many went. Called again and again, it finds them all;

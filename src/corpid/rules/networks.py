@@ -16,7 +16,7 @@ _NEIGHBOURHOOD: Final[Mapping[int, int]] = MappingProxyType({4: 24, 6: 48})
 
 
 def site(address: str) -> str:
-    """What counts as one place: an IPv4 address, or the network that one customer has of IPv6. Source: D47"""
+    """The network of one customer: an IPv4 address, or an IPv6 prefix. Source: D47"""
     parsed = _parsed(address)
     if parsed is None:
         return address

@@ -1,4 +1,4 @@
-"""Text that does nothing but show itself: not to a terminal, nor to the eye of whoever reads it."""
+"""Printable text, without control characters or misleading ones."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Attempt:
 
     @property
     def complete(self) -> bool:
-        """Whether everything came back and was verified."""
+        """True if everything came back and was verified."""
         return self.userinfo is not None
 
     async def begin(self) -> str | None:

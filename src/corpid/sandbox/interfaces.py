@@ -74,7 +74,7 @@ class Interface:
 
     @property
     def bound(self) -> bool:
-        """Whether access tokens are bound to a key of the relying party's (RFC 9449)."""
+        """True if access tokens are bound to a key of the relying party's (RFC 9449)."""
         return self.scheme == "DPoP"
 
     @property

@@ -343,7 +343,7 @@ class RelyingParty(Requests):
     async def entity_info(self, method: str | None = None) -> dict[str, Any]:
         """Verified claims of entity-info (D26), with the access token just redeemed.
 
-        Raises CheckFailed, ProviderError; ValueError where the interface has no such resource.
+        Raises CheckFailed, ProviderError; ValueError if the interface has no such resource.
         """
         tokens, reading = self._tokens(), self.interface.entity_info
         if reading is None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Callback(str):
-    """The URL that a browser came back to, fragment and all. `form` is None where nothing was posted."""
+    """The URL that a browser came back to, fragment and all. `form` is None if nothing was posted."""
 
     __slots__ = ("form",)
     form: tuple[tuple[str, str], ...] | None
@@ -134,7 +134,7 @@ def callback(
 ) -> str:
     """The code of a callback that came in this response mode (Spec 4.2, D38).
 
-    `issuer` is what `iss` must be, None where the provider sends none (RFC 9207 §2.4).
+    `issuer` is what `iss` must be, None if the provider sends none (RFC 9207 §2.4).
     """
     what = "callback"
     checks.equal(f"{what}: redirect_uri", arrived.address, redirect_uri.partition("?")[0])

@@ -1,4 +1,4 @@
-"""What makes the value of a setting right. Every refusal is half a sentence that also says what to write."""
+"""Checks of setting values; each refusal says what to write instead."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def zone(value: object) -> ZoneInfo:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host name or address is this machine itself (D52)."""
+    """Return whether a host name or address is this machine itself (D52)."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -147,7 +147,7 @@ def mail_url(value: str) -> str:
 
 
 def mail_address(value: str) -> str:
-    """An address that letters come from, without a name beside it."""
+    """A sender address without a display name."""
     try:
         parsed = Address(addr_spec=value) if value else None
     except (ValueError, IndexError, HeaderParseError):

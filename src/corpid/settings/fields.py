@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
-    """Whether each contradiction is there, and the sentence that says how to put it right (D43, D52)."""
+    """Return whether each contradiction is there, and the sentence that says how to put it right (D43, D52)."""
     parts = urlsplit(settings.base_url)
     local, secure = checks.is_local(parts.hostname or ""), parts.scheme == "https"
     own_tls, behind_proxy = settings.tls_certificate is not None, bool(settings.trusted_proxies)
@@ -308,7 +308,7 @@ class Settings(BaseSettings):
 
     @property
     def is_embedded(self) -> bool:
-        """Whether the database is the default one, SQLite in data_dir."""
+        """True if the database is the default one, SQLite in data_dir."""
         return self.database_url == _embedded_url(self.data_dir)
 
 

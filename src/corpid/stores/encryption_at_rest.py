@@ -37,7 +37,7 @@ class EncryptionError(SecretUnreadable):
 class SecretCipher:
     """Seals with the current key-encryption key; opens with it and with older ones.
 
-    Keys are 32 bytes each. Raises SealingError for a key of another length. D43.
+    Keys are 32 bytes each. Raises EncryptionError for a key of another length. D43.
     """
 
     __slots__ = ("_ciphers", "current")
@@ -50,14 +50,14 @@ class SecretCipher:
         self._ciphers: Final = {key_id(key): AESGCM(key) for key in (*older, current)}
 
     def seal(self, table: str, row: str, column: str, secret: str) -> str:
-        """The sealed text of a secret, for this table, row and column only (D43)."""
+        """Encrypt a secret for this table, row and column only (D43)."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         place = _place(self.current, table, row, column)
         ciphertext = self._ciphers[self.current].encrypt(nonce, secret.encode(), place)
         return f"{self.current}.{base64url(nonce + ciphertext)}"
 
     def open(self, table: str, row: str, column: str, sealed: str) -> str:
-        """The secret that was sealed for this place. Raises SealingError, naming the key it needs (D43)."""
+        """Decrypt a secret of this table, row and column. Raises EncryptionError, naming the key it needs (D43)."""
         key, _, text = sealed.partition(".")
         cipher = self._ciphers.get(key)
         if cipher is None:
@@ -75,19 +75,19 @@ class SecretCipher:
             ) from None
 
     def is_current(self, sealed: str) -> bool:
-        """Whether a sealed text was made with the current key."""
+        """Return whether a sealed text was made with the current key."""
         return sealed.partition(".")[0] == self.current
 
 
 def key_id(key: bytes) -> str:
-    """The name of a key-encryption key, which tells nothing about it: the start of a hash."""
+    """The identifier of a key-encryption key: the start of its hash."""
     return base64url(hashlib.sha256(b"corpid key-encryption key" + key).digest()[:_KEY_ID_BYTES])
 
 
 def key_from_text(text: str, source: str) -> bytes:
     """A key-encryption key from base64 text (either alphabet) of 32 bytes.
 
-    `source` says in errors where the text came from. Raises SealingError. D43.
+    `source` says in errors where the text came from. Raises EncryptionError. D43.
     """
     standard = "".join(text.split()).rstrip("=").translate(str.maketrans("-_", "+/"))
     if not standard:
@@ -102,7 +102,7 @@ def key_from_text(text: str, source: str) -> bytes:
 def key_from_file(path: Path) -> bytes:
     """A key-encryption key from a file that holds its base64 and that only its owner may read.
 
-    Raises SealingError when the file is missing, unreadable, open to others or malformed. D43.
+    Raises EncryptionError when the file is missing, unreadable, open to others or malformed. D43.
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -122,7 +122,7 @@ def key_from_file(path: Path) -> bytes:
 def embedded_key(directory: Path) -> bytes:
     """The key of the embedded default: the file `sealing.key` in the data directory, made at the first start.
 
-    Of several processes that start at once, one makes it and all read it. Raises SealingError. D43.
+    Of several processes that start at once, one makes it and all read it. Raises EncryptionError. D43.
     """
     path = directory / EMBEDDED_KEY_NAME
     if not path.exists():

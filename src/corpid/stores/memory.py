@@ -1,4 +1,4 @@
-"""What lives for minutes, in dictionaries: for tests and for one short-lived process."""
+"""The transient store in dictionaries: for tests and short-lived processes."""
 
 from __future__ import annotations
 

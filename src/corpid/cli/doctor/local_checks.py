@@ -34,7 +34,7 @@ _LISTENS: Final = "0A"
 
 
 def look_at_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Finding:
-    """Whether those who connect are the proxies that are trusted; ask just after requests came through them (D47)."""
+    """Return whether those who connect are the proxies that are trusted; ask just after requests came through them (D47)."""
     about = "callers' addresses"
     change = "Change: name the addresses from which the proxy connects in trusted_proxies."
     if not settings.trusted_proxies and settings.tls_certificate is None:

@@ -90,7 +90,7 @@ _EXPRESSIONS: Final = {
 
 
 def look_at_access_log(text: str) -> Finding:
-    """Whether the log holds query strings, or the whole path of a link as it went out before (D48)."""
+    """Return whether the log holds query strings, or the whole path of a link as it went out before (D48)."""
     directives = parse(text)
     servers = list(_servers(directives, []))
     if servers:
@@ -188,7 +188,7 @@ _TRAILING_COMMENT: Final = re.compile(r"#.*")
 
 
 def look_at_failover(text: str) -> Finding:
-    """Whether requests that were sent are sent again: what they carry is spent by the first (RFC 9449 §11.1, D7, D8)."""
+    """Return whether requests that were sent are sent again: what they carry is spent by the first (RFC 9449 §11.1, D7, D8)."""
     told = _TRAILING_COMMENT.sub("", text)
     about = "retries"
     if _NGINX.search(told):

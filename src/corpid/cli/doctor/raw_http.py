@@ -81,7 +81,7 @@ class RawResponse:
 
     @property
     def is_corpid(self) -> bool:
-        """Whether it is an error of CorpID's, and not of something before it."""
+        """True if it is an error of CorpID's, and not of something before it."""
         return bool(self.reference)
 
     def told(self) -> str:

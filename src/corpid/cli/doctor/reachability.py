@@ -82,7 +82,7 @@ def _remedy(answer: RawResponse) -> str:
 
 
 def issuer(reached: Deployment) -> Finding:
-    """Whether base_url is what callers use. Proofs name URLs that begin with it (RFC 9449 §4.3, D7, D32)."""
+    """Return whether base_url is what callers use. Proofs name URLs that begin with it (RFC 9449 §4.3, D7, D32)."""
     given, claimed = reached.origin.url, reached.issuer
     if given == claimed:
         return ok("base_url", f"The issuer is {claimed}; a proof's htu begins with it.")
@@ -94,7 +94,7 @@ def issuer(reached: Deployment) -> Finding:
 
 
 def endpoints(reached: Deployment) -> Finding:
-    """Whether each URL of the document leads through this origin to CorpID (Spec 2.1)."""
+    """Return whether each URL of the document leads through this origin to CorpID (Spec 2.1)."""
     about, foreign, lost = "endpoints", [], []
     for member, url in reached.document.items():
         if not (member.endswith(("_endpoint", "_uri")) and isinstance(url, str)):

@@ -23,7 +23,7 @@ _READY, _OK, _NOT_READY = "/readyz", 200, 503
 
 
 def caching(reached: Deployment) -> Finding:
-    """Whether cache headers come back, and answers are made anew (D31)."""
+    """Return whether cache headers come back, and answers are made anew (D31)."""
     about, path = "caching", reached.pushing or reached.token
     refused = [reached.origin.ask("POST", path, [FORM], b"x=y") for _ in range(2)]
     if refused[0].reference and refused[0].reference == refused[1].reference:
@@ -48,7 +48,7 @@ def compression(reached: Deployment) -> Finding:
 
 
 def keys(reached: Deployment) -> Finding:
-    """Whether the key set can be read, and has public keys to verify with (Spec 4.7)."""
+    """Return whether the key set can be read, and has public keys to verify with (Spec 4.7)."""
     path = reached.path("jwks_uri") or discovery.JWKS_PATH
     found = reached.origin.ask("GET", path).json.get("keys")
     signing = [key for key in found if isinstance(key, dict)] if isinstance(found, list) else []

@@ -110,7 +110,7 @@ def _speaks(origin: Origin, lowest: ssl.TLSVersion, highest: ssl.TLSVersion) -> 
 
 
 def hsts(reached: Deployment) -> Finding | None:
-    """Whether browsers are told to stay on https (RFC 6797); None for http."""
+    """Return whether browsers are told to stay on https (RFC 6797); None for http."""
     if not reached.origin.secure:
         return None
     told = reached.answer.all("strict-transport-security")

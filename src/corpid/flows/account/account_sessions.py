@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TooOld(Exception):
-    """The sign-in is too old for a change of factors: it has to be made anew."""
+    """The sign-in is too old for a change of factors: it has to be made again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class AccountVisit:
 
 
 async def visit(provider: Provider, caller: Caller, browser: Browser | None) -> AccountVisit | None:
-    """Who sits at this browser, None where nobody is signed in to the account, or was idle for too long.
+    """Who sits at this browser, None if nobody is signed in to the account, or was idle for too long.
 
     Notes the use of the session, at most every two minutes. Source: D30, D34
     """
@@ -164,7 +164,7 @@ def ends_at(provider: Provider, visit: AccountVisit) -> float:
 
 
 def extendable(provider: Provider, visit: AccountVisit) -> bool:
-    """Whether there is more time for the page: a few times, and never past the end of the session (D15)."""
+    """Return whether there is more time for the page: a few times, and never past the end of the session (D15)."""
     extensions = visit.opening.extensions if visit.opening is not None else 0
     return extensions < ACCOUNT_PAGE_EXTENSIONS and ends_at(provider, visit) < visit.session.expires_at
 

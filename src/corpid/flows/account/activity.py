@@ -39,7 +39,7 @@ class SignedInBrowser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSignIn:
-    """A sign-in that was completed; the names are as they are now, empty where who had them is gone."""
+    """A sign-in that was completed; the names are as they are now, empty if who had them is gone."""
 
     at: int
     account: bool
@@ -48,7 +48,7 @@ class PastSignIn:
     entity_name: str
     amr: tuple[str, ...]
     way: str
-    """of the second factor (`ways.Way`), or `completion.OF_SESSION`; empty where that is not known, or there was none"""
+    """of the second factor (`second_factor_methods.Way`), or `completion.OF_SESSION`; empty if that is not known, or there was none"""
     device: str
 
 

@@ -24,7 +24,7 @@ _STEPS: Final = frozenset({Step.SECOND_FACTOR, Step.MAILED_CODE})
 
 
 def offered(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> bool:
-    """Whether this person can choose codes by e-mail: where mail is sent, and one can be sent still or was (D45)."""
+    """Return whether this person can choose codes by e-mail: where mail is sent, and one can be sent still or was (D45)."""
     at = visit.enrolment
     return second_factor_methods.mails_codes(provider, visit.user) and (
         _more(at) or second_factor_methods.under_way(at, now=caller.now)
@@ -43,7 +43,7 @@ def asked(caller: Caller, visit: EnrolmentVisit) -> AskSecondFactor:
 
 
 async def choose_way(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, decision: str) -> Enrolment:
-    """Codes by e-mail, of which one is sent, unless one is to be typed that was; or an app after all (`ways.Way`).
+    """Codes by e-mail, of which one is sent, unless one is to be typed that was; or an app after all (`second_factor_methods.Way`).
 
     Raises Rejected and StaleStep. Source: D45
     """

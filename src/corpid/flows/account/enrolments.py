@@ -98,7 +98,7 @@ class EnrolmentVisit:
 
     @property
     def extendable(self) -> bool:
-        """Whether there is more time to give: a few times, and never past the end of the link."""
+        """True if there is more time to give: a few times, and never past the end of the link."""
         return self.enrolment.extensions < ENROLMENT_EXTENSIONS and self.enrolment.expires_at < self.link_ends_at
 
 

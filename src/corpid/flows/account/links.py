@@ -144,7 +144,7 @@ async def make(
 
 
 async def holding(registry: Registry, link_hash: str, *, now: float) -> Link | None:
-    """A link that still opens something, None where it does not or is not there. Source: DESIGN, Security"""
+    """A link that still opens something, None if it does not or is not there. Source: DESIGN, Security"""
     link = await registry.factors.link(link_hash)
     if link is None:
         return None
@@ -152,7 +152,7 @@ async def holding(registry: Registry, link_hash: str, *, now: float) -> Link | N
 
 
 def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
-    """Whether a link that nobody has spent opens something: it lasts, and its owner's factors are as they were.
+    """Return whether a link that nobody has spent opens something: it lasts, and its owner's factors are as they were.
 
     Source: DESIGN, Security
     """

@@ -39,12 +39,12 @@ async def of(provider: Provider, visit: AccountVisit) -> HeldFactors:
 
 
 def go_with_password(provider: Provider, visit: AccountVisit, factors: HeldFactors) -> bool:
-    """Whether there is anything that a password can be used with, whether or not there is one (D45)."""
+    """Return whether there is anything that a password can be used with, whether or not there is one (D45)."""
     return bool(second_factor_methods.available(provider, visit.user, factors))
 
 
 def need_passkey(provider: Provider, visit: AccountVisit, factors: HeldFactors) -> bool:
-    """Whether a person with these gets in, for good, by a passkey only (D45)."""
+    """Return whether a person with these gets in, for good, by a passkey only (D45)."""
     return not factors.can_sign_in_without_passkeys(mailed=second_factor_methods.mails_codes(provider, visit.user))
 
 
@@ -83,17 +83,17 @@ async def write(
 
 
 def offered(provider: Provider) -> bool:
-    """Whether passkeys work here (D46)."""
+    """Return whether passkeys work here (D46)."""
     return passkeys.offered(provider)
 
 
 def full(factors: HeldFactors) -> bool:
-    """Whether this person has as many passkeys as anybody may have (D46)."""
+    """Return whether this person has as many passkeys as anybody may have (D46)."""
     return len(factors.passkeys) >= PASSKEYS_PER_PERSON
 
 
 async def options(provider: Provider, visit: AccountVisit) -> str:
-    """The JSON that a page gives the browser to make a passkey; empty where passkeys do not work (D46)."""
+    """The JSON that a page gives the browser to make a passkey; empty if passkeys do not work (D46)."""
     return await passkeys.registration_options(provider, visit.user, visit.session.session_id)
 
 

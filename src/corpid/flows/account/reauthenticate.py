@@ -1,4 +1,4 @@
-"""Showing the factor that one still has, before the other one is set anew (D44, D45, D46)."""
+"""Showing the factor that one still has, before the other one is set again (D44, D45, D46)."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ async def miss(provider: Provider, caller: Caller, visit: EnrolmentVisit, guesse
 
 
 async def has_codes(provider: Provider, user: User) -> bool:
-    """Whether this person has an app or recovery codes, so that a code can be asked for (D45)."""
+    """Return whether this person has an app or recovery codes, so that a code can be asked for (D45)."""
     return (await second_factor_methods.held_factors(provider.registry, user.user_id)).typed_code
 
 
 async def passkey_options(provider: Provider, visit: EnrolmentVisit) -> str:
-    """The JSON that a page gives the browser to show a passkey; empty where the person has none that works here (D46)."""
+    """The JSON that a page gives the browser to show a passkey; empty if the person has none that works here (D46)."""
     own = await provider.registry.factors.passkeys(visit.user.user_id)
     if not own:
         return ""

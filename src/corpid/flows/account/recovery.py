@@ -88,5 +88,5 @@ async def _admitted(provider: Provider, caller: Caller, user: User, browser_key:
 
 
 async def _goes_on(provider: Provider, user: User) -> bool:
-    """Whether there is something to show that is not the mailbox itself, which the link comes to already."""
+    """Return whether there is something to show that is not the mailbox itself, which the link comes to already."""
     return (await second_factor_methods.held_factors(provider.registry, user.user_id)).second_factor

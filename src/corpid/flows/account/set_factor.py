@@ -71,7 +71,7 @@ async def submit_codes(provider: Provider, caller: Caller, visit: EnrolmentVisit
 
 
 async def passkey_options(provider: Provider, visit: EnrolmentVisit) -> str:
-    """The JSON that a page gives the browser to make a passkey; empty where passkeys do not work (D46)."""
+    """The JSON that a page gives the browser to make a passkey; empty if passkeys do not work (D46)."""
     return await passkeys.registration_options(provider, visit.user, visit.enrolment.enrolment_id)
 
 

@@ -92,7 +92,7 @@ class SigningKeys:
         return self.mac("dpop-nonce", str(int(now // _NONCE_SECONDS) - steps_back))
 
     def is_dpop_nonce(self, nonce: str | None, now: float) -> bool:
-        """Whether a proof's nonce is the present or the last one (RFC 9449 §8)."""
+        """Return whether a proof's nonce is the present or the last one (RFC 9449 §8)."""
         return nonce is not None and any(
             hmac.compare_digest(nonce.encode(), self.dpop_nonce(now, steps_back=back).encode()) for back in (0, 1)
         )

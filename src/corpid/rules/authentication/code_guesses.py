@@ -1,4 +1,4 @@
-"""Guesses at the codes beside a password, and the pause that follows too many of them (D45)."""
+"""Guesses at second-factor codes, and the pause after too many (D45)."""
 
 from __future__ import annotations
 

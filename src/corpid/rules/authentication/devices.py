@@ -1,4 +1,4 @@
-"""What kind of device a browser says that it runs on, in words that its owner knows it by.
+"""Browser and system from User-Agent, in words that the owner recognises.
 
 Nothing is decided by it: whoever wants to can send another User-Agent.
 """

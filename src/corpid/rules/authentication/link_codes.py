@@ -45,7 +45,7 @@ def canonical(typed: str) -> str:
 
 
 def hashed(code: str) -> str:
-    """What a link is kept by: SHA-256 over its code, in hexadecimal. Raises ValueError for what is no code.
+    """The key of a link: SHA-256 over its code, hexadecimal. Raises ValueError.
 
     100 random bits need no slow hash. Source: DESIGN, Security
     """
@@ -63,5 +63,5 @@ class NewLink:
 
     @property
     def url(self) -> str:
-        """What a person follows: browsers send no fragment, so no log holds the code (RFC 9110 §4.2.5)."""
+        """The link's URL; its code is in the fragment, which no log holds (RFC 9110 §4.2.5)."""
         return f"{self.page}#{self.code}"

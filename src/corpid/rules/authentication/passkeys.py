@@ -58,7 +58,7 @@ class CounterWentBack(PasskeyRefused):
 
 
 class RelyingParty(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom passkeys are made for: the provider's own pages."""
+    """The relying party of passkeys: the provider's own pages."""
 
     rp_id: str
     origin: str
@@ -66,7 +66,7 @@ class RelyingParty(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewPasskey(msgspec.Struct, frozen=True, kw_only=True):
-    """What a registration proved."""
+    """The result of a verified registration."""
 
     credential_id: str
     """base64url"""
@@ -80,13 +80,13 @@ class NewPasskey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsedPasskey(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sign-in proved."""
+    """The result of a verified sign-in."""
 
     sign_count: int
 
 
 def works_at(base_url: str) -> bool:
-    """Whether passkeys work at a provider's address: they belong to a host name, never to an IP address.
+    """Return whether passkeys work at a provider's address: they belong to a host name, never to an IP address.
 
     Source: WebAuthn §5.1.3, D34, D46
     """
@@ -166,7 +166,7 @@ def parse_answer(answer: str) -> dict[str, Any]:
 
 
 def credential_id(answer: dict[str, Any]) -> str:
-    """Which passkey an answer claims to be of. Raises PasskeyRefused. Source: WebAuthn §7.2, D46"""
+    """The credential id that an answer claims. Raises PasskeyRefused. Source: WebAuthn §7.2, D46"""
     try:
         named = answer["id"]
         length = len(from_base64url(named))
@@ -243,7 +243,7 @@ def verify_authentication(
     user_handle: bytes,
     identified: bool = False,
 ) -> UsedPasskey:
-    """What a browser has proved with a stored passkey: its key, last counter, kind and owner's handle come in.
+    """Verify an answer against a stored passkey: key, counter, kind and user handle.
 
     A browser that was told which passkeys will do, since their owner was `identified`, may leave the handle out.
     Raises PasskeyRefused, also where a passkey of one device now says that it can be on several, or the other way

@@ -1,4 +1,4 @@
-"""Which passwords a person may choose (D44)."""
+"""Rules for a new password (D44)."""
 
 from __future__ import annotations
 

@@ -18,13 +18,13 @@ _GROUP: Final = 4
 
 
 def code_from(random: bytes) -> str:
-    """How a code is shown: 10 random bytes as four groups of four letters and digits (RFC 4648 §6, D45)."""
+    """A recovery code as text: 10 random bytes, four groups of four characters (RFC 4648 §6, D45)."""
     letters = base64.b32encode(random).decode("ascii").lower()
     return "-".join(letters[place : place + _GROUP] for place in range(0, len(letters), _GROUP))
 
 
 def hashed(user_id: str, code: str) -> str:
-    """What is kept of a code: SHA-256 over its owner and the code, however it was typed, in hexadecimal.
+    """The stored hash of a code: SHA-256 over owner and normalised code, hexadecimal.
 
     80 random bits need no slow hash. Source: D45
     """
@@ -43,29 +43,29 @@ class HeldFactors:
 
     @property
     def password(self) -> bool:
-        """Whether there is one, whatever goes with it."""
+        """True if there is one, whatever goes with it."""
         return self.credentials.password_hash is not None
 
     @property
     def app(self) -> bool:
-        """Whether there is one, whether or not there is the password that it goes with."""
+        """True if there is one, whether or not there is the password that it goes with."""
         return self.credentials.totp_secret is not None
 
     @property
     def typed_code(self) -> bool:
-        """Whether a code can be asked for: of the app, or one that was kept."""
+        """True if a code can be asked for: of the app, or one that was kept."""
         return self.app or self.codes > 0
 
     @property
     def second_factor(self) -> bool:
-        """Whether there is anything beside a password."""
+        """True if there is anything beside a password."""
         return self.typed_code or bool(self.passkeys)
 
     @property
     def any(self) -> bool:
-        """Whether there is something to begin a sign-in with."""
+        """True if there is something to begin a sign-in with."""
         return self.password or self.app or bool(self.passkeys)
 
     def can_sign_in_without_passkeys(self, *, mailed: bool) -> bool:
-        """Whether the password stays enough, for good: recovery codes run out. `mailed`: whether a code can go by e-mail (D45)."""
+        """Return whether the password stays enough, for good: recovery codes run out. `mailed`: whether a code can go by e-mail (D45)."""
         return self.password and (self.app or mailed)

@@ -28,7 +28,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def factors(self) -> tuple[str, str]:
-        """What is compared to see whether a factor has changed; the last accepted step may have risen."""
+        """The members to compare for a change of factors; the last accepted step is left out."""
         return (self.password_hash or "", self.totp_secret or "")
 
     def with_password(self, password_hash: str, by: SetBy) -> Credentials:

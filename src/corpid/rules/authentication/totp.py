@@ -52,7 +52,7 @@ def code_at(secret: str, now: float) -> str:
 
 
 def matching_step(secret: str, code: str, now: float) -> int:
-    """Which step (of 30 seconds, since the epoch) this code belongs to: the one of `now`, or one beside it.
+    """The code's step (30 seconds, since the epoch): that of `now`, or a neighbour.
 
     `now` is in epoch seconds; spaces in the code are ignored. A step works once, which the caller sees to
     by raising the last accepted step. All steps are compared, each in constant time.

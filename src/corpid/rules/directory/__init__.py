@@ -1,1 +1,1 @@
-"""Rules of the directory: who may act for whom."""
+"""Rules of the directory: people, entities, roles and third parties."""

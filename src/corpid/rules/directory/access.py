@@ -1,4 +1,4 @@
-"""Who may do what to what. Every write below HTTP asks `authorise`; what no rule allows is refused."""
+"""Access control: every write below HTTP calls `authorise`, which denies by default."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ObjectKind: TypeAlias = "Kind | Literal['session', 'key', 'deployment', 'link', 
 
 
 class Operator(msgspec.Struct, frozen=True):
-    """Whoever holds the machine and its command line."""
+    """The operator, at the command line."""
 
     @property
     def name(self) -> str:
@@ -25,7 +25,7 @@ class Operator(msgspec.Struct, frozen=True):
 
 
 class Person(msgspec.Struct, frozen=True):
-    """A signed-in person, who looks after what is their own."""
+    """A signed-in person, acting on their own account."""
 
     user_id: str
 
@@ -36,7 +36,7 @@ class Person(msgspec.Struct, frozen=True):
 
 
 class Anonymous(msgspec.Struct, frozen=True):
-    """Whoever asks before anybody is known."""
+    """A caller that is not authenticated."""
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ def whoever(user_id: str) -> Person | Anonymous:
 
 
 class Object(msgspec.Struct, frozen=True, kw_only=True):
-    """What is acted on: a kind of record, and the tenant and person in its key, where it has them."""
+    """The object of an action: kind of record, and its tenant and person."""
 
     kind: ObjectKind
     entity_id: str = ""

@@ -1,4 +1,4 @@
-"""What a person may do, in the shapes that relying parties read (Spec 2.6, R-14, D23).
+"""Authorization data in the formats that relying parties read (Spec 2.6, R-14, D23).
 
 Rows outside their dates are left out, so are services that are switched off. The order is that of
 identifiers and then of what the row says, so that the same directory gives the same bytes.

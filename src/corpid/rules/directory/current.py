@@ -43,7 +43,7 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def references(document: Document) -> References:
-    """What must be read before a plan can be made. Source: R-14, R-21"""
+    """The records to read before a plan can be made. Source: R-14, R-21"""
     names: set[str] = {key[0] for key in document.of("user")}
     entities: set[Key] = set(document.of("entity"))
     services: set[Key] = set(document.of("service"))

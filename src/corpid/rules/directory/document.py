@@ -23,7 +23,7 @@ _TOP: Final = frozenset(name.split(".")[0] for name in SECTIONS)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says of one record: only the members it names. Users stand in keys by user name."""
+    """A file's entry for one record: only the members it names. Users stand in keys by user name."""
 
     kind: Kind
     key: tuple[str, ...]
@@ -165,7 +165,7 @@ class _Reading:
         return fields, lines
 
     def _name(self, section: Section, key: Scalar) -> str:
-        """The name of a key, also for one that had another; the file is told to use the new one."""
+        """The current name of a key; a former name gets a note."""
         name = section.former.get(key.text, key.text)
         if name != key.text:
             self.remarks.append(Problem(key.line, f"{key.text} is deprecated: its name is {name} now"))

@@ -1,4 +1,4 @@
-"""Which entities a person can choose at a relying party, and why not the others (R-19, R-20)."""
+"""Selectable entities of a person at a relying party (R-19, R-20)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def usable(self) -> bool:
-        """Whether the person can act for this entity here."""
+        """True if the person can act for this entity here."""
         return self.reason is None
 
 
@@ -84,7 +84,7 @@ def _accepts(services: Sequence[Service], form: EntityType, status: EntityStatus
 
 
 def search_text(entity: Entity) -> str:
-    """What an entity is searched and sorted by: its name, then its numbers, each on a line, folded. Spec 3."""
+    """The search and sort text of an entity: name, then numbers, a line each, folded. Spec 3."""
     lines = (entity.name, entity.registration_number, entity.entity_id)
     return "\n".join(" ".join(search_words(line)) for line in lines)
 

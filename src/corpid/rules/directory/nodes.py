@@ -22,7 +22,7 @@ def quoted(value: object) -> str:
 
 
 def cut(text: str) -> str:
-    """The first 80 characters of a text, with … where there were more. Source: docs/directory.md"""
+    """The first 80 characters of a text, with … if there were more. Source: docs/directory.md"""
     return text if len(text) <= QUOTED_CHARACTERS else f"{text[:QUOTED_CHARACTERS]}…"
 
 

@@ -1,4 +1,4 @@
-"""Who the two parties of a sign-in are, as far as the granted scopes tell (R-4.1, R-12.4)."""
+"""Attributes of person and entity by granted scope (R-4.1, R-12.4)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def packed_subject(user: User, entity: Entity) -> str:
 
 
 def packed_parties(user: User, entity: Entity) -> dict[str, dict[str, str]]:
-    """userInfo and entityInfo: every member is there, blank where it does not apply. Source: R-12.2"""
+    """userInfo and entityInfo: every member is there, blank if it does not apply. Source: R-12.2"""
     foreign = entity.type != "UEN"
     return {
         "userInfo": {
@@ -111,7 +111,7 @@ def packed_parties(user: User, entity: Entity) -> dict[str, dict[str, str]]:
 
 
 def consent_items(scopes: Collection[str]) -> tuple[Phrase, ...]:
-    """What these scopes tell the relying party, one line for each, in words for the consent page (Spec 4.9, D29)."""
+    """The consent page's items: one phrase for each scope (Spec 4.9, D29)."""
     return tuple(words for scope, words in _TELLS.items() if scope in scopes)
 
 

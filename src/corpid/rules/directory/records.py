@@ -1,4 +1,4 @@
-"""The records of the directory: who exists, and who may act for whom.
+"""Records of the directory: people, entities, services, roles and third parties.
 
 Frozen structs without behaviour. Dates are ISO text (YYYY-MM-DD), inclusive, in the deployment's
 time zone (D23); `9999-12-31` means without end. Each record names its key in `key`.
@@ -77,7 +77,7 @@ class ParameterDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
-    """An entity service: roles, parameters and who may use it (R-20)."""
+    """An entity service: roles, parameters and the entities that may use it (R-20)."""
 
     service_id: str
     name: str
@@ -102,7 +102,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """A role of a person for an entity at an entity service. `ref` tells apart otherwise equal rows."""
+    """A person's role for an entity at a service. `ref` distinguishes otherwise equal rows."""
 
     user_id: str
     entity_id: str
@@ -120,7 +120,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client entity lets a third party do for it. A blank role or sub-entity grants any."""
+    """A client entity's authorisation of a third party. A blank role or sub-entity grants any."""
 
     client_entity_id: str
     entity_id: str
@@ -173,7 +173,7 @@ class Acting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def allowed(self) -> bool:
-        """Whether every link is enabled."""
+        """True if every link is enabled."""
         return self.user.enabled and self.entity.enabled and self.membership.enabled
 
 

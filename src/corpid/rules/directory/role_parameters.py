@@ -49,7 +49,7 @@ def _definition(node: Pairs) -> dict[str, object]:
 
 
 def values(node: Node) -> tuple[Parameter, ...]:
-    """The parameters of a row: name → value, or a list of values where one name repeats. Raises Malformed. R-14.1"""
+    """The parameters of a row: name → value, or a list if a name repeats. Raises Malformed. R-14.1"""
     if not isinstance(node, Pairs):
         raise Malformed(node.line, "write parameters as a mapping: {Effective Year: 2026}")
     found: list[Parameter] = []

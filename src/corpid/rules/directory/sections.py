@@ -84,7 +84,7 @@ class Key:
     """`none` takes the value away, which leaving the key out does not"""
 
     def value(self, node: Node) -> object:
-        """What the record holds, None for a value that is taken away. Raises Malformed. Source: docs/directory.md"""
+        """The value for the record, None to remove it. Raises Malformed. Source: docs/directory.md"""
         taken_away = self.clearable and isinstance(node, Scalar) and node.text == NOTHING
         return None if taken_away else self.read(node)
 

@@ -28,14 +28,14 @@ def urn(prefix: str, level: int) -> str:
 
 
 def met(acr: str, *, prefix: str, level: int) -> bool:
-    """Whether a level that was reached is the acr that was to be reached, or above it (D10)."""
+    """Return whether a level that was reached is the acr that was to be reached, or above it (D10)."""
     return acr in {urn(prefix, each) for each in LEVELS if each <= level}
 
 
 def choose(acr_values: str | None, *, prefix: str, client_level: int, generation: Generation) -> str:
     """The acr to reach: the first supported value asked for, else the client's level.
 
-    Raises InvalidRequest where values were asked, none is supported and the generation refuses that.
+    Raises InvalidRequest if values were asked, none is supported and the generation refuses that.
     Source: OpenID Connect Core §3.1.2.1, D10
     """
     supported = [urn(prefix, level) for level in LEVELS]

@@ -168,7 +168,7 @@ def _max_age(parameters: dict[str, str]) -> int | None:
 
 
 def _ui_locales(parameters: dict[str, str]) -> tuple[str, ...]:
-    """A wish, so that a tag that nobody knows, and what is no tag, is passed over (OpenID Connect Core §3.1.2.1)."""
+    """The language tags; unknown or malformed ones are ignored (OpenID Connect Core §3.1.2.1)."""
     value = parameters.get("ui_locales", "")
     if len(value) > UI_LOCALES_CHARACTERS:
         raise InvalidRequest(f"ui_locales must be at most {UI_LOCALES_CHARACTERS} characters")

@@ -1,4 +1,4 @@
-"""What the browser carries back to the client's redirect URI, and how (RFC 6749 §4.1.2, RFC 9207, D38)."""
+"""The authorization response and its response modes (RFC 6749 §4.1.2, RFC 9207, D38)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to send the browser, and with what; only a proven redirect URI gets into one."""
+    """A response to a proven redirect URI, with its parameters."""
 
     redirect_uri: str
     mode: str
@@ -25,7 +25,7 @@ class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def posted(self) -> bool:
-        """Whether a form carries the parameters in its body (OAuth 2.0 Form Post Response Mode §2)."""
+        """True if a form carries the parameters in its body (OAuth 2.0 Form Post Response Mode §2)."""
         return self.mode == "form_post"
 
     @property
@@ -38,7 +38,7 @@ class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReturnAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and how a client is answered, once its redirect URI is proven."""
+    """A proven redirect URI with response mode, state and issuer."""
 
     redirect_uri: str
     mode: str

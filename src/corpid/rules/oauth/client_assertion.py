@@ -33,7 +33,7 @@ class KeyNotFound(Exception):
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """An assertion whose claims hold and whose signature nobody has checked."""
+    """An assertion with valid claims and an unverified signature."""
 
     client_id: str
     token: compact.Unverified
@@ -123,7 +123,7 @@ def failed(candidate: Candidate, *, issuer: str, developer_mode: bool, detail: s
 
 
 def may_name_its_audience(candidate: Candidate, client: Client, *, today: str) -> bool:
-    """Whether the client may name the audience that it named: the issuer, or its endpoint until a day (D8, D64)."""
+    """Return whether the client may name the audience that it named: the issuer, or its endpoint until a day (D8, D64)."""
     until = client.endpoint_audience_until
     return not candidate.names_endpoint or (until is not None and today <= until)
 

@@ -59,7 +59,7 @@ def _check_spelling(parts: SplitResult) -> None:
 
 
 def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> None:
-    """What may be registered to redirect to; `developer_mode` allows http on localhost and loopback addresses.
+    """Check a redirect URI for registration; `developer_mode` allows http on localhost and loopback.
 
     `own_url` is where the provider itself is: a page that posts an answer (form_post) must not post to it, since
     a browser would take that for a form of our own. Raises UnfitUrl. Source: D35, D38
@@ -78,7 +78,7 @@ def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> 
 
 
 def check_key_set_url(uri: str, *, developer_mode: bool) -> None:
-    """Where a client may publish its keys; `developer_mode` lifts the rules of scheme, port and address.
+    """Check a jwks_uri for registration; `developer_mode` lifts the rules of scheme, port and address.
 
     Raises UnfitUrl. Source: D27
     """

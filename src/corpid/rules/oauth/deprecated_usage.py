@@ -1,7 +1,7 @@
-"""What a client does that is refused one day: by the next generation, or when an exception of its own has ended.
+"""Deprecated usage: what the next generation, or an exception's end, will refuse.
 
 Rules of this file: a habit is an identifier that is stored and a sentence that is shown; whether a request
-shows one follows from the successor's fields alone, but for the audience of assertions, which is an exception.
+shows one follows from the successor's fields alone, except for the audience of assertions, which is an exception.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def of_assertion(
 
 
 def sentence(habit: str, successor: Generation) -> str:
-    """What a client with this habit does that is refused one day, for an operator to read.
+    """A sentence on a deprecated usage, for operators.
 
     A habit that this version does not know, counted by another one, is its own sentence. Source: D8, D13, D64
     """

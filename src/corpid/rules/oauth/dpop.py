@@ -46,7 +46,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 def verify(
     text: str, target: Target, *, algorithms: Sequence[str], now: float, access_token: str | None = None
 ) -> Proof:
-    """Verify a proof for this request, and for this access token where there is one.
+    """Verify a proof for this request, and for its access token if any.
 
     Raises InvalidDPoPProof, saying what was expected. Source: RFC 9449 §4.3, D6, D7
     """
@@ -138,7 +138,7 @@ def validate_jkt(text: str) -> str:
 
 
 def header(values: Sequence[bytes]) -> str | None:
-    """The value of the DPoP header, None where there is none. Raises InvalidDPoPProof unless it is exactly one.
+    """The value of the DPoP header, None if there is none. Raises InvalidDPoPProof unless it is exactly one.
 
     Source: RFC 9449 §4.3 (1)
     """

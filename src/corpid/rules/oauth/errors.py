@@ -119,7 +119,7 @@ class AccessDenied(OAuthError):
 
 
 class LoginRequired(OAuthError):
-    """prompt=none, and nobody is signed in (OpenID Connect Core §3.1.2.6)."""
+    """prompt=none without a session that suffices (OpenID Connect Core §3.1.2.6)."""
 
     code = "login_required"
 

@@ -29,7 +29,7 @@ class Nesting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A protected endpoint: where it is, and what it answers with."""
+    """A protected endpoint: its path and the form of its answer."""
 
     name: str
     path: str
@@ -48,7 +48,7 @@ class Resource:
     """a client that names none of these algs, but an enc, has it nested with the alg of its key; else it is signed only"""
 
     def nesting(self, alg: str | None, enc: str | None) -> Nesting | None:
-        """How the answer is nested for a client that registered this alg and enc; None: it is not. D22"""
+        """The nesting for a client's registered alg and enc; None for none. D22"""
         if enc is None or enc not in self.encryption_encs:
             return None
         if alg in self.encryption_algs:
@@ -111,7 +111,7 @@ class Generation:
 
     @property
     def sender_constrained(self) -> bool:
-        """Whether tokens are bound to a key of the client's (RFC 9449)."""
+        """True if tokens are bound to a key of the client's (RFC 9449)."""
         return bool(self.proof_algorithms)
 
     @property

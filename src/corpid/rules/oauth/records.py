@@ -268,21 +268,21 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like
 
 
 class RequestingClient(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks, and the languages that they ask for: what a page says also where their request cannot be answered."""
+    """The requesting client and its ui_locales, for pages without an answer too."""
 
     client: Client
     ui_locales: tuple[str, ...] = ()
 
 
 class PushedRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What PAR stores; written once, judged by the 60 s inside it (D15)."""
+    """A pushed request as stored, with the moment its 60 seconds begin (D15)."""
 
     request: AuthorizationRequest
     pushed_at: float
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What a code stands for (Spec 2.3)."""
+    """The grant behind a code (Spec 2.3)."""
 
     client_id: str
     generation: str

@@ -37,10 +37,10 @@ def validate(text: str, client: Client, known: Sequence[str]) -> tuple[str, ...]
 
 
 def covered(client: Client, granted: Iterable[str]) -> bool:
-    """Whether a client may still ask for every scope that was granted (D50)."""
+    """Return whether a client may still ask for every scope that was granted (D50)."""
     return set(granted).issubset(client.scopes)
 
 
 def needs_consent(client: Client, requested: tuple[str, ...]) -> bool:
-    """Whether the person has to agree: a private client that asks for facts about person or entity (D29)."""
+    """Return whether the person has to agree: a private client that asks for facts about person or entity (D29)."""
     return client.sector == "private" and not set(IDENTITY_SCOPES).isdisjoint(requested)

@@ -30,7 +30,7 @@ def s256(verifier: str) -> str:
 
 
 def is_verifier(text: str) -> bool:
-    """Whether a text has the form of a code_verifier: 43 to 128 unreserved characters (RFC 7636 §4.1)."""
+    """Return whether a text has the form of a code_verifier: 43 to 128 unreserved characters (RFC 7636 §4.1)."""
     return _VERIFIER.fullmatch(text) is not None
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Packed(msgspec.Struct, frozen=True, kw_only=True):
-    """Both as the generation that packs its subject tells of them (R-12.2)."""
+    """Both parties in the format of a generation with packed subjects (R-12.2)."""
 
     sub: str
     """key=value, separated by commas; `uuid` is the user_id"""
@@ -46,7 +46,7 @@ class Parties(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def party_claims(parties: Parties, mode: SubjectMode, *, attributes: bool) -> dict[str, object]:
-    """sub, sub_type and the other party nested; with what is told of them where asked (D1, D2, D20)."""
+    """sub, sub_type and the other party nested; with attributes if asked for (D1, D2, D20)."""
     if parties.packed is not None:
         return {"sub": parties.packed.sub, **(parties.packed.told if attributes else _acting_for(parties))}
     user: dict[str, object] = {"sub": parties.user_id, "sub_type": "user"}
@@ -126,7 +126,7 @@ class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def identifier(*, issuer: str, client_id: str, code: str, challenge: str) -> str:
-    """The jti of the token that a code yields: known to whoever presents the same code again (D18)."""
+    """The jti of a code's access token, derived from the code (D18)."""
     return base64url(hashlib.sha256(tuple_bytes("at", issuer, client_id, code, challenge)).digest())
 
 
@@ -234,7 +234,7 @@ def id_token_claims(
     access_token: str,
     now: int,
 ) -> dict[str, object]:
-    """The claims of a new ID token; nonce only if one was sent, sid only if a session is told (D2, R-12.2)."""
+    """The claims of a new ID token; nonce and sid only if given (D2, R-12.2)."""
     token: dict[str, object] = {
         "iss": issuer,
         "aud": grant.client_id,
@@ -257,7 +257,7 @@ def id_token_claims(
 def userinfo_claims(
     token: AccessToken, client: Client, blocks: Mapping[str, dict[str, object]], *, issuer: str, now: int
 ) -> dict[str, object]:
-    """aud, iss, sub, iat, exp and the blocks, as text where the client registered for that (Spec 2.5, D22)."""
+    """aud, iss, sub, iat, exp and the blocks, as text for clients registered so (Spec 2.5, D22)."""
     answer: dict[str, object] = {
         "iss": issuer,
         "aud": client.client_id,

@@ -1,4 +1,4 @@
-"""What every part knows of URLs."""
+"""Default ports of URL schemes."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ ENCS: Final = tuple(dict.fromkeys(enc for resource in _every() for enc in resour
 
 
 def faults(alg: str | None, enc: str | None, generations: Sequence[Generation]) -> Iterator[tuple[str, str]]:
-    """What cannot be registered or would have no effect: the client's member, and why.
+    """Invalid or ineffective members of a client's registration, with the reason.
 
     `generations` are those that the client uses. Source: Spec 2.8, D22, decisions "Generations"
     """
@@ -75,14 +75,14 @@ def _without_effect(alg: str | None, enc: str, generations: Sequence[Generation]
 
 
 def takes_effect(alg: str | None, enc: str | None, generations: Iterable[Generation]) -> bool:
-    """Whether any answer that a client of these generations gets is encrypted. D22"""
+    """Return whether any answer that a client of these generations gets is encrypted. D22"""
     return any(resource.nesting(alg, enc) for generation in generations for resource in generation.resources)
 
 
 def missing_keys(
     alg: str | None, enc: str | None, generations: Iterable[Generation], keys: ClientKeySet
 ) -> Iterator[str]:
-    """What a key set needs so that every answer can be encrypted, and lacks. D21, D22, D27"""
+    """Keys that a key set lacks to encrypt every answer. D21, D22, D27"""
     nestings = {resource.nesting(alg, enc) for generation in generations for resource in generation.resources}
     for needed in sorted({nesting.alg or "" for nesting in nestings if nesting is not None}):
         if keys.encryption_for(needed or None) is None:

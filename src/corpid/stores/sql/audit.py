@@ -26,7 +26,7 @@ _ENTRIES: Final = record_codec(AuditEntry)
 
 
 class SqlAudit:
-    """A ports.Audit. `write` joins the transaction of the change it tells of."""
+    """The audit log. `write` joins the transaction of the recorded change."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database: Final = database
@@ -102,7 +102,7 @@ def _postgresql(guard: _Guard, _compiler: Any, **_: Any) -> str:  # noqa: ANN401
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Statements:
-    """What a stretch of the table needs."""
+    """Prepared statements for one range of the table."""
 
     look: Prepared
     """its last number, its oldest moment, and how many of its rows are to go"""

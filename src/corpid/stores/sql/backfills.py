@@ -44,7 +44,7 @@ def put(connection: sa.Connection, name: str, value: str) -> None:
 
 
 def rows_left(connection: sa.Connection, step: Step) -> int:
-    """How many rows a fill has still to walk; 0 if its table is not there yet."""
+    """The number of rows a backfill has left; 0 without its table."""
     fill = _fill(step)
     if not sa.inspect(connection).has_table(fill.table):
         return 0

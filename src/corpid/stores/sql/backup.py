@@ -49,7 +49,7 @@ class BackupRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What a restore did."""
+    """The result of a restore."""
 
     kept: Path | None
     """where the database lies that was in this place; None if there was none"""
@@ -57,7 +57,7 @@ class Restored:
 
 @contextmanager
 def in_use(path: Path) -> Iterator[None]:
-    """For whoever opens a database: none is restored meanwhile. Raises BackupRefused while one is, and OSError."""
+    """Hold off restores of an open database. Raises BackupRefused during one, and OSError."""
     with _locked(
         path, fcntl.LOCK_SH, f"the database {path} is being restored: try again when `corpid restore` is done"
     ):
@@ -83,7 +83,7 @@ def back_up(path: Path, file: Path) -> int:
 
 
 async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent) -> Restored:
-    """Put a backup in the place of a database, which is kept beside it under a dated name.
+    """Replace a database by a backup; the old one keeps a dated name.
 
     Of the backup, sessions and everything short-lived end; what was issued before now is refused. The event
     is written to the restored audit table. Raises BackupRefused, and StoreUnavailable. Source: docs/decisions/0008
@@ -127,7 +127,7 @@ def _told(failure: str) -> Iterator[None]:
 
 @contextmanager
 def _draft(file: Path) -> Iterator[Path]:
-    """An empty file (mode 0600) beside another one, which is gone afterwards unless it was given a name."""
+    """A temporary file (mode 0600) next to another one, removed afterwards unless named."""
     draft = file.with_name(f".corpid-{secrets.token_hex(8)}")
     os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
@@ -142,7 +142,7 @@ def _opened(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _copy(source: Path, target: Path, mode: str) -> None:
-    """The transaction around it keeps to one snapshot; without it every write of others would start the copy anew."""
+    """The transaction around it keeps to one snapshot; without it every write of others would start the copy again."""
     with closing(_opened(source, mode)) as reading, closing(_opened(target, "rw")) as writing:
         reading.execute("BEGIN")
         reading.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -174,7 +174,7 @@ def _check_whole(database: Path, source: Path) -> None:
 
 
 def _fold(path: Path, busy: str) -> None:
-    """Bring a database into its one file. SQLite does that only for whoever has it alone, and so tells who has not.
+    """Fold a database into one file, which SQLite does only without other connections.
 
     A database that is too broken for it stays as it is: it is what a restore is for.
     """
@@ -189,7 +189,7 @@ def _fold(path: Path, busy: str) -> None:
 
 
 def _last_number(path: Path) -> int:
-    """The last number of the audit table that is replaced: whoever reads on from a number misses nothing later."""
+    """The last number of the replaced audit table, so that readers continue after it."""
     try:
         with closing(_opened(path, "ro")) as connection:
             row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'audit'").fetchone()

@@ -41,7 +41,7 @@ class SqlClients:
         return None if row is None else CLIENTS.decode(row)
 
     async def all(self) -> list[Client]:
-        """By identifier."""
+        """In the order of identifiers."""
         return [CLIENTS.decode(row) for row in await self._database.rows(self._all, {})]
 
     async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None:
@@ -80,7 +80,7 @@ class SqlUsage:
                 await self._database.run(self._add, _COUNTS.encode(one))
 
     async def all(self) -> list[UseCount]:
-        """By client, generation and habit."""
+        """In the order of client, generation and habit."""
         return [_COUNTS.decode(row) for row in await self._database.rows(self._all, {})]
 
 

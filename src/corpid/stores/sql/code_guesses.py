@@ -39,7 +39,7 @@ class SqlCodeGuesses:
         return CodeGuesses(user_id=user_id, browser=browser) if row is None else _GUESSES.decode(row)
 
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:
-        """Raises MissingReference for a person who is gone."""
+        """Raises MissingReference for a removed person."""
         compared = {f"seen_{name}": getattr(seen, name) for name in _COMPARED}
         return await self._database.write(self._replace, _GUESSES.encode(after) | compared) == 1
 

@@ -17,7 +17,7 @@ _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno
 
 
 def name_also(file: Path, name: Path) -> None:
-    """Give a file a second name, which nothing has yet; a copy where the file system knows no second names.
+    """Give a file a second, unused name; a copy if hard links are unsupported.
 
     Raises OSError, also where the name is taken; then no file has been left there.
     """
@@ -42,7 +42,7 @@ def _copy(file: Path, name: Path) -> None:
 
 
 def replace_file(path: Path, draft: Path) -> None:
-    """Give what will replace a database, and the locks beside it, to whoever owns the database or else its folder.
+    """Give a replacement and its lock files the owner of the database, or of its folder.
 
     The draft gets the database's mode, too. Whoever restores as root does it for the service. Raises OSError.
     """

@@ -224,7 +224,7 @@ class SqlDirectory(SqlRecords):
         return None if row is None else USERS.decode(row)
 
     async def user_by_name(self, user_name: str) -> User | None:
-        """A text that cannot be a user name is nobody's."""
+        """None for a text that cannot be a user name."""
         try:
             name = user_name_key(user_name)
         except NameRefused:
@@ -257,16 +257,16 @@ class SqlDirectory(SqlRecords):
         return found, count[0] if count else 0
 
     async def services(self, service_ids: Sequence[str]) -> list[Service]:
-        """By identifier."""
+        """In the order of identifiers."""
         return [SERVICES.decode(row) for row in await self._of_services(self._services, service_ids)]
 
     async def assignments(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[Assignment]:
-        """By key."""
+        """In the order of keys."""
         rows = await self._of_services(self._assignments, service_ids, user_id=user_id, entity_id=entity_id)
         return [ASSIGNMENTS.decode(row) for row in rows]
 
     async def third_party_rows(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[ThirdPartyRow]:
-        """By the assignment's key."""
+        """In the order of the assignments' keys."""
         rows = await self._of_services(self._third_party_rows, service_ids, user_id=user_id, entity_id=entity_id)
         grants: dict[Row, list[Row]] = {}
         for row in rows:

@@ -1,4 +1,4 @@
-"""A look at a database for whoever operates it: its version, its schema, the ages of keys. Nothing is changed, and no
+"""Examination of a database for operators: version, schema, ages of keys. Nothing is changed, and no
 secret is read."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CLOCK: Final = sa.text("SELECT extract(epoch FROM clock_timestamp())")
 
 
 class KeyTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """When a signing key was made, signs and is retired; epoch seconds."""
+    """Creation, activation and retirement of a signing key; epoch seconds."""
 
     kid: str
     created_at: int
@@ -32,7 +32,7 @@ class KeyTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen of a database."""
+    """The findings of an examination."""
 
     place: str
     """its address without secrets"""
@@ -99,7 +99,7 @@ def _engine(connection: sa.Connection) -> tuple[str, str, float | None]:
 
 
 def _keys(connection: sa.Connection) -> list[KeyTimes]:
-    """None where the schema is still to be made."""
+    """None if the schema is still to be made."""
     if not sa.inspect(connection).has_table(tables.keys.name):
         return []
     columns = (tables.keys.c[name] for name in ("kid", "created_at", "active_from", "retired_at"))

@@ -118,7 +118,7 @@ class SqlFactors:
         )
 
     async def credentials(self, user_id: str) -> Credentials:
-        """Raises SealingError when the key-encryption key is another one."""
+        """Raises EncryptionError when the key-encryption key is another one."""
         row = await self._database.row(self._credentials.one, {"user_id": user_id})
         if row is None:
             return Credentials(user_id=user_id)
@@ -218,7 +218,7 @@ class SqlFactors:
             raise _NotAsBefore
 
     async def _require_passkeys(self, change: FactorChange) -> None:
-        """Of two changes at once the second sees what the first has left: both write the credentials."""
+        """Check the remaining passkeys; of two concurrent changes the second sees the first, since both write the credentials."""
         number = len(await self._database.rows(self._passkeys, {"user_id": change.after.user_id}))
         if number < change.passkey_remains or 0 < change.passkeys_at_most < number:
             raise _NotAsBefore
@@ -228,7 +228,7 @@ class SqlFactors:
             raise _NotAsBefore
 
     async def keep_link(self, link: Link, event: AuditEvent, *, spared: str = "") -> None:
-        """Raises MissingReference for a user who is gone."""
+        """Raises MissingReference for a removed user."""
         async with self._database.transaction():
             earlier = {"user_id": link.user_id, "purpose": link.purpose, "spared": spared}
             await self._database.run(self._drop_links, earlier)

@@ -26,7 +26,7 @@ _FIRST: Final = {"name": "first_keys", "value": "made"}
 
 
 class SqlKeys:
-    """A ports.Keys. Reading raises SealingError when the key-encryption key is another one."""
+    """A ports.Keys. Reading raises EncryptionError when the key-encryption key is another one."""
 
     def __init__(self, database: Database, cipher: SecretCipher, audit: SqlAudit) -> None:
         self._database: Final = database
@@ -55,7 +55,7 @@ class SqlKeys:
             await self._audit.record(event)
 
     async def add_first(self, keys: Sequence[SealedKey]) -> bool:
-        """Of several processes that start at once, one stores its keys."""
+        """Store the keys once, also if several processes start at the same time."""
         async with self._database.transaction():
             if await self._database.row(self._claim, _FIRST) is None or await self._database.rows(self._any, {}):
                 return False
@@ -89,7 +89,7 @@ SEALED: Final = (
 
 
 async def check_cipher(database: Database, cipher: SecretCipher) -> None:
-    """Raise SealingError unless this database was sealed with a key that the sealer has.
+    """Raise EncryptionError unless the cipher has the key of this database's secrets.
 
     The first time, it writes the text by which later starts tell.
     """
@@ -102,9 +102,9 @@ async def check_cipher(database: Database, cipher: SecretCipher) -> None:
 
 
 async def rewrap(database: Database, cipher: SecretCipher, audit: SqlAudit, event: AuditEvent) -> int:
-    """Seal everything with the sealer's current key that an older one sealed; how many rows that were.
+    """Encrypt again with the current key what an older one encrypted; returns the rows changed.
 
-    One transaction, with the event. Afterwards the older keys are no longer needed. Raises SealingError
+    One transaction, with the event. Afterwards the older keys are no longer needed. Raises EncryptionError
     for a row that none of the keys opens; then nothing is changed. D43.
     """
     async with database.transaction():

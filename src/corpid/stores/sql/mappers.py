@@ -36,7 +36,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec(Generic[T]):
-    """How one type of record is written to a row's columns and read back."""
+    """A mapping between one type of record and a row's columns."""
 
     columns: tuple[str, ...]
     """what `decode` reads, in this order"""
@@ -73,9 +73,9 @@ def record_codec(record: type[T]) -> Codec[T]:
 
 
 def encrypted_codec(codec: Codec[T], cipher: SecretCipher, table: str, key: str, column: str) -> Codec[T]:
-    """The codec of a record with one secret column, sealed for its table, row and column (D43).
+    """The codec of a record with one encrypted column (D43).
 
-    `decode` raises SealingError.
+    `decode` raises EncryptionError.
     """
     key_place, secret_place = codec.columns.index(key), codec.columns.index(column)
 
@@ -95,7 +95,7 @@ def encrypted_codec(codec: Codec[T], cipher: SecretCipher, table: str, key: str,
 
 
 def user_name_key(name: str) -> str:
-    """What a user name is looked up by. Raises NameRefused with the reason in words (D51)."""
+    """The look-up key of a user name. Raises NameRefused with the reason in words (D51)."""
     try:
         return user_name(name)
     except ValueError as error:
@@ -185,7 +185,7 @@ Kinds: TypeAlias = dict[type, RecordType]
 
 
 def record_types(database: Database, cipher: SecretCipher) -> Kinds:
-    """Every kind, prepared for a database. Raises nothing; their codecs raise SealingError."""
+    """Every kind, prepared for a database. Raises nothing; their codecs raise EncryptionError."""
     secret = encrypted_codec(record_codec(Credentials), cipher, "credentials", "user_id", "totp_secret")
     rows: tuple[tuple[type, sa.Table, Codec[Any]], ...] = (
         (Client, tables.clients, CLIENTS),

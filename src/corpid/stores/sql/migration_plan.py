@@ -1,4 +1,4 @@
-"""What each migration is, and how far a version of CorpID needs them.
+"""Migrations, and the phases that a version of CorpID needs.
 
 A migration is of one of three phases, in this order: `expand` adds, and the version before goes on serving
 beside it; `fill` brings rows up to date in small batches, meanwhile or later; `contract` takes away, when no
@@ -45,7 +45,7 @@ class Backfill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One migration, as its file tells it."""
+    """One migration, as declared in its file."""
 
     revision: str
     title: str
@@ -85,7 +85,7 @@ def steps() -> tuple[Step, ...]:
 
 
 def pending(every: Sequence[Step], revision: str | None) -> tuple[Step, ...]:
-    """What a schema lacks, in order. Raises LookupError for a schema that this version does not know."""
+    """The migrations that a schema lacks, in order. Raises LookupError for a schema that this version does not know."""
     if revision is None:
         return tuple(every)
     known = [step.revision for step in every]
@@ -95,7 +95,7 @@ def pending(every: Sequence[Step], revision: str | None) -> tuple[Step, ...]:
 
 
 def is_enough(lacking: Sequence[Step]) -> bool:
-    """Whether this version runs on a schema that lacks these: what only fills or takes away may come later."""
+    """Return whether this version runs on a schema that lacks these: what only fills or takes away may come later."""
     return all(step.phase != EXPAND for step in lacking)
 
 

@@ -1,4 +1,4 @@
-"""What changing a schema needs from an engine."""
+"""The interface that migrations need of an engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MigrationTarget(Protocol):
         ...
 
     def outside(self, work: Callable[[sa.Connection], T]) -> T:
-        """Do `work` without a transaction around it, where the engine can change a schema so."""
+        """Do `work` outside a transaction, if the engine can change a schema so."""
         ...
 
     def alone(self, told: Callable[[str], None], stop: threading.Event) -> AbstractContextManager[None]:

@@ -39,7 +39,7 @@ class SqlStores:
     cipher: SecretCipher
 
     async def rewrap(self, event: AuditEvent) -> int:
-        """Seal every secret anew that an older key sealed; how many. Raises SealingError, then nothing changed. D43."""
+        """Encrypt again what an older key encrypted; how many. Raises EncryptionError, then nothing changed. D43."""
         return await rewrap(self.database, self.cipher, self.registry.audit, event)
 
     async def close(self) -> None:
@@ -54,7 +54,7 @@ async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate
     schema must be this version's. `clock` gives the time of audit events. Reads and short writes run in
     the loop; a thread keeps the write-ahead log short.
 
-    Raises schema.SchemaError (older, newer, unreachable), sealing.SealingError (the key-encryption key is
+    Raises schema.SchemaError (older, newer, unreachable), EncryptionError (the key-encryption key is
     not the one that sealed this database) and StoreUnavailable, each with a sentence for the operator.
     D43, DESIGN "One-time means one statement".
     """
@@ -80,7 +80,7 @@ async def open_postgresql(
     `migrate` and `clock` are as for `open_sqlite`. What lives for minutes expires by the server's clock. What
     was written stays written when the server goes down; where another takes over, what it may lack is refused.
 
-    Raises schema.SchemaError (older, newer, unreachable, forgetful), sealing.SealingError and StoreUnavailable,
+    Raises schema.SchemaError (older, newer, unreachable, forgetful), EncryptionError and StoreUnavailable,
     each with a sentence for the operator. D43, D49, DESIGN "What each engine promises".
     """
     # The driver is loaded by those who use it.
@@ -103,7 +103,7 @@ async def open_postgresql(
 
 
 def _made_usable(url: str) -> None:
-    """A node that starts waits for nobody's fill, and begins none."""
+    """Migrate at start; a node neither waits for a backfill nor begins one."""
     try:
         schema.check(url)
     except schema.SchemaOlder:

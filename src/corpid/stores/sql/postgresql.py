@@ -56,7 +56,7 @@ _CLOSED: Final = ("connection is closed", "connection was closed", "pool is clos
 
 
 def is_stale(error: BaseException) -> bool:
-    """Whether this connection is of no more use: another may lead to a server that can do better, as after a
+    """Return whether this connection is of no more use: another may lead to a server that can do better, as after a
     failover, and one that did not answer in time must not give its late answer to somebody else."""
     return isinstance(error, OSError) or getattr(error, "sqlstate", None) in _STALE
 
@@ -157,7 +157,7 @@ class Connection(asyncpg.Connection):  # type: ignore[misc,unused-ignore]
     """A connection that leaves no state behind but a transaction, which the driver ends."""
 
     def get_reset_query(self) -> str:
-        """Nothing, since nothing was said that the server would have to forget."""
+        """Nothing: a connection has no session state to reset."""
         return ""
 
 
@@ -248,7 +248,7 @@ class PostgresDatabase:
             raise StoreUnavailable(f"{self.place}: a statement of this transaction had failed, so nothing was written")
 
     def check(self) -> None:
-        """Nothing that PostgreSQL tells only afterwards: a write that was answered was written."""
+        """Nothing to check: PostgreSQL confirms a write only after writing it."""
 
     async def outlive_writers(self, lock: int) -> None:
         await outlive(self, self.prepare(holders(lock)))
@@ -310,7 +310,7 @@ class PostgresDatabase:
             await self._pool.release(connection)
 
     async def _drop(self, connection: Any) -> None:  # noqa: ANN401
-        """Close it rather than give it back; the next one is made anew."""
+        """Close the connection instead of returning it; the pool opens another."""
         with suppress(asyncpg.InterfaceError):
             connection.terminate()
         await self._release(connection)

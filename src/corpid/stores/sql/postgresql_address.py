@@ -33,5 +33,5 @@ def address(url: str) -> Address:
 
 
 def application_name(version: str) -> str:
-    """How a connection of a version, named by its last migration, is known to the server; "" for one before 0003."""
+    """The application_name of a version, named by its last migration; "" before 0003."""
     return f"corpid {version}".rstrip()

@@ -67,7 +67,7 @@ class _Loop:
 
 
 class PostgresTarget:
-    """A places.Place."""
+    """A migration target."""
 
     def __init__(self, runner: _Loop, place: Address) -> None:
         self.shown: Final = place.shown
@@ -121,7 +121,7 @@ class PostgresTarget:
             )
 
     def _busy(self) -> DatabaseBusy:
-        """Who has a transaction open is not always who is in the way, but it is where to look."""
+        """Connections with open transactions: the likely, not certain, blockers."""
         found = self.read(lambda connection: connection.scalar(_OPEN_TRANSACTIONS))
         return DatabaseBusy(
             f"others have used a table of the database {self.shown} all the time, and this step gave way to them; nothing "
@@ -163,7 +163,7 @@ class _LockTaken(Exception):
 
 @contextmanager
 def _told(shown: str, done: str = "opened") -> Iterator[None]:
-    """What PostgreSQL refuses, in words."""
+    """A sentence on a refusal by PostgreSQL."""
     try:
         yield
     except (*DRIVER_ERRORS, sa.exc.DBAPIError, ValueError) as error:

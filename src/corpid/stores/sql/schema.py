@@ -76,7 +76,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What `corpid migrate` would do, and what it would leave to `corpid migrate --contract`."""
+    """Steps of `corpid migrate`, and those left to `corpid migrate --contract`."""
 
     database: str
     schema: str | None
@@ -87,7 +87,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """Where a database stands."""
+    """The migration state of a database."""
 
     revision: str | None
     serves_since: str | None
@@ -147,7 +147,7 @@ def check(database: Path | str) -> None:
 
 
 def plan(database: Path | str) -> Plan:
-    """What there is to do; nothing is changed. Raises SchemaError. docs/decisions/0009"""
+    """The pending steps; nothing is changed. Raises SchemaError. docs/decisions/0009"""
     every = steps()
     with _opened(database, create=False) as place:
         standing = place.read(_standing)
@@ -218,7 +218,7 @@ def _standing(connection: sa.Connection) -> _Standing:
 
 
 def _is_later(standing: _Standing, every: Sequence[Step], shown: str) -> bool:
-    """Whether a newer version has migrated the database, so that this one may still run. Raises SchemaNewer."""
+    """Return whether a newer version has migrated the database, so that this one may still run. Raises SchemaNewer."""
     known = {step.revision for step in every}
     if standing.revision is None or standing.revision in known:
         return False

@@ -16,7 +16,7 @@ class SchemaOlder(SchemaError):
 
 
 class ContractFirst(SchemaError):
-    """What has to be done cannot be done while servers of the version before run."""
+    """Contracting is refused while servers of the previous version run."""
 
 
 class MigrationStopped(SchemaError):
@@ -32,4 +32,4 @@ class DatabaseUnreachable(SchemaError):
 
 
 class DatabaseForgetful(SchemaError):
-    """The database is set up to lose what it said was written."""
+    """The database is configured to lose confirmed writes."""

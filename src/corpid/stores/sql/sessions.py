@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What a person has, and nobody else can end before this transaction does."""
+    """Sessions and links of a person, locked until this transaction ends."""
 
     sessions: frozenset[str]
     """identifiers; some may have expired"""
@@ -30,7 +30,7 @@ class Held:
 
 
 class SignOuts:
-    """One piece for all who sign a person out, each in a transaction of theirs."""
+    """Signing a person out, inside the caller's transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
@@ -52,26 +52,26 @@ class SignOuts:
         self._end_links: Final = database.prepare(sa.delete(links).where(_of_person(links)))
 
     async def hold_off(self, user_id: str) -> None:
-        """Let nobody change the factors of a person, or disable them, before this transaction ends.
+        """Lock a person's factors and account until this transaction ends.
 
         Whoever does so afterwards sees, and ends, the session that is written here; what was done before is read after it.
         """
         await self._database.rows(self._unchanged, {"user_id": user_id})
 
     async def hold(self, user_id: str) -> Held:
-        """Lock the sessions and links of a person, after the credentials where these are touched, too."""
+        """Lock a person's sessions and links; credentials, if touched, are locked first."""
         return Held(
             sessions=await self._keys(self._sessions, user_id),
             links=await self._keys(self._links, user_id),
         )
 
     async def end_sessions(self, user_id: str, *, but_session: str = "", but_browser: str = "") -> None:
-        """End the sessions of a person, which are held; but for this one, and those of this browser."""
+        """End a person's locked sessions, except this one and those of this browser."""
         values = {"user_id": user_id, "but_session": but_session, "but_browser": but_browser}
         await self._database.run(self._end_sessions, values)
 
     async def end_links(self, user_id: str) -> None:
-        """End the links of a person, which are held."""
+        """End a person's locked links."""
         await self._database.run(self._end_links, {"user_id": user_id})
 
     async def _keys(self, locked: Prepared, user_id: str) -> frozenset[str]:
@@ -123,7 +123,7 @@ class SqlSessions:
         self._sweep: Final = database.prepare(sa.delete(sessions).where(database.among(sessions, expired)))
 
     async def get(self, session_id: str, *, now: float) -> Session | None:
-        """Live while now < expires_at, by the engine's clock where it has one (D49)."""
+        """Live while now < expires_at, by the engine's clock if it has one (D49)."""
         row = await self._database.row(self._get, {"session_id": session_id, "now": milliseconds(now)})
         return None if row is None else _SESSIONS.decode(row)
 
@@ -132,7 +132,7 @@ class SqlSessions:
         return [_SESSIONS.decode(row) for row in rows]
 
     async def put(self, session: Session) -> None:
-        """Raises MissingReference for a user who is gone."""
+        """Raises MissingReference for a removed user."""
         async with self._database.transaction():
             await self._sign_outs.hold_off(session.user_id)
             await self._database.run(self._put, _SESSIONS.encode(session))

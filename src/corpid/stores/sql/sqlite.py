@@ -30,7 +30,7 @@ _PRIMARY_CODE: Final = 0xFF
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether another connection holds the database, so that a later try may succeed."""
+    """Return whether another connection holds the database, so that a later try may succeed."""
     return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _BUSY
 
 
@@ -64,7 +64,7 @@ _FRAME_BYTES: Final = 4096
 class Checkpoints:
     """Keeps the write-ahead log of a database file short.
 
-    A log of fewer than `pages` pages is left alone; one of more than `most_pages` is made to start anew.
+    A log of fewer than `pages` pages is left alone; one of more than `most_pages` is made to start again.
     """
 
     def __init__(self, path: Path, *, pages: int = _PAGES, most_pages: int = _MOST_PAGES) -> None:
@@ -266,7 +266,7 @@ class SqliteDatabase:
         self._connection.close()
 
     def _at_once(self, text: str, values: Row) -> sqlite3.Cursor | None:
-        """Execute a statement now; None where it has to wait, for a task of ours or for another process.
+        """Execute a statement now; None if it has to wait, for a task of ours or for another process.
 
         Hardly any has to, and whoever need not wait is spared the price of a coroutine.
         """

@@ -24,7 +24,7 @@ _LOCK_SECONDS: Final = 60
 
 
 class SqliteTarget:
-    """A places.Place. With `create` the file is made (mode 0600) when it is first written to."""
+    """A migration target. With `create` the file is made (mode 0600) when it is first written to."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.shown: Final = str(path)
@@ -49,7 +49,7 @@ class SqliteTarget:
             yield
 
     def refuse_served(self, _before: Sequence[str]) -> None:
-        """Whoever has the database open holds a lock beside it, and does not say its version."""
+        """Each process with the database open holds a lock file, which names no version."""
         try:
             with _locked(self._path.with_name(f"{self._path.name}.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
                 return
@@ -98,7 +98,7 @@ def _prepare_file(path: Path) -> None:
 
 @contextmanager
 def _locked(file: Path, kind: int) -> Iterator[None]:
-    """The lock ends with its process; the file stays. Raises BlockingIOError where `kind` says not to wait."""
+    """A file lock that ends with its process. Raises BlockingIOError if `kind` is not to wait."""
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:

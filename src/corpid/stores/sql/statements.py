@@ -34,7 +34,7 @@ class Prepared:
 
 
 class Database(Protocol):
-    """What the adapters of this package need from a database. All raise StoreUnavailable; writes
+    """The interface of a database for the stores of this package. All raise StoreUnavailable; writes
     raise Conflict for what a constraint refuses."""
 
     @property
@@ -44,20 +44,20 @@ class Database(Protocol):
 
     @property
     def has_clock(self) -> bool:
-        """Whether `now` is the engine's own."""
+        """True if `now` is the engine's own."""
         ...
 
     def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
-        """Whether a row of `table` is one of the few that `chosen` selects from it, without reading all the others."""
+        """Return whether a row of `table` is one of the few that `chosen` selects from it, without reading all the others."""
         ...
 
     @property
     def connections_in_use(self) -> int:
-        """Connections that are busy now; 0 where there is but one."""
+        """Connections that are busy now; 0 if there is but one."""
         ...
 
     async def outlive_writers(self, lock: int) -> None:
-        """Return when every transaction that has this advisory lock now has ended; at once where there is but one
+        """Return when every transaction that has this advisory lock now has ended; at once if there is only one
         writer, whose rows become visible in the order of their numbers."""
         ...
 

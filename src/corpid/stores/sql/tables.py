@@ -281,7 +281,7 @@ transient: Final = sa.Table(
     _integer("count"),
     _integer("expires_at"),
 )
-"""`count` is 0 but for counters, whose value is their number.
+"""`count` is 0 except for counters, whose value is their number.
 
 Keys are hashes, so a tree of whole rows would touch a page for each of them: here rows are appended, and
 only the small tree of keys is touched in a random place. For the same reason nothing indexes `expires_at`."""

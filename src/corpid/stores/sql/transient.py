@@ -1,4 +1,4 @@
-"""What lives for minutes, in one table. Each verb is one statement on the primary key.
+"""The transient store in one table; each verb is one statement.
 
 Expiry is part of every statement: a row is live while now < expires_at, and `now` is the database's own
 where it has a clock (D49). A row past that may still be there; `put`, `add` and `count` write over it, `get`
@@ -74,7 +74,7 @@ _NEXT: Final = sa.select(*_PLACES).where(_AFTER).order_by(*_PLACES).limit(sa.bin
 
 
 def _clear(database: Database) -> sa.Executable:
-    """What expired in the next stretch; rows that another process holds are left to the next round, so that
+    """Remove expired rows of the next range; rows that another process holds are left to the next round, so that
     nobody waits for a sweep, nor a sweep for anybody."""
     expired = sa.select(transient).where(database.among(transient, _NEXT), transient.c.expires_at <= database.now)
     return sa.delete(transient).where(database.among(transient, expired.with_for_update(skip_locked=True)))

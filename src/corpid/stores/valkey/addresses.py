@@ -1,4 +1,4 @@
-"""Where the nodes of Redis or Valkey are: what `transient_url` names, and what a node says of others."""
+"""Addresses of Redis or Valkey nodes, from `transient_url` and from nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAME_AS: Final = {"valkey": "redis", "valkeys": "rediss"}
 
 
 class Address:
-    """Where an engine is. Nothing that this class says contains the password."""
+    """The address of an engine; its text never contains the password."""
 
     def __init__(self, kind: type[AbstractConnection], options: Mapping[str, Any], *, engine: str) -> None:
         self._kind: Final = kind

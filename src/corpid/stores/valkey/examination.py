@@ -1,4 +1,4 @@
-"""A look at Redis or Valkey for whoever operates it. Nothing is changed."""
+"""Examination of Redis or Valkey for operators, without changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class ExaminedValkey(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen of an engine that can be used. Sizes in bytes."""
+    """The findings on a usable engine. Sizes in bytes."""
 
     place: str
     engine: str
@@ -42,7 +42,7 @@ class ExaminedValkey(msgspec.Struct, frozen=True, kw_only=True):
 async def examine(url: str) -> list[ExaminedValkey | StoreUnavailable]:
     """Look at the engine that `transient_url` names, or at every primary of its cluster: each, or why it cannot be used.
 
-    Raises StoreUnavailable where no address of the setting answers.
+    Raises StoreUnavailable if no address of the setting answers.
     """
     refusals = []
     for address in addresses(url):
@@ -64,7 +64,7 @@ async def _within(address: Address, look: Awaitable[T]) -> T | StoreUnavailable:
 
 
 async def _nodes(address: Address) -> list[Address]:
-    """The primaries of its cluster, as this node knows them; itself where there is none."""
+    """The primaries of its cluster, as this node knows them; itself if there is none."""
     link = await connect(address)
     try:
         return (link.engine.clustered and await primaries(link)) or [address]
@@ -92,7 +92,7 @@ async def _examined(address: Address) -> ExaminedValkey:
 
 
 async def _saves(link: Link) -> str:
-    """A user who may not read the configuration is told nothing, which is no fault."""
+    """Persistence of the engine; unknown, without a finding, if the configuration is unreadable."""
     with suppress(StoreUnavailable):
         [answer] = await link.ask(("CONFIG", "GET", "save"))
         return str(answer[1].decode()) if len(answer) > 1 else ""

@@ -162,7 +162,7 @@ def _content(answers: list[Answer] | BaseException) -> Answer | StoreUnavailable
 
 
 async def connect(address: Address) -> Link:
-    """Open a link and look who is there. Raises StoreUnavailable with a sentence for the operator."""
+    """Open a link and identify the engine. Raises StoreUnavailable with a sentence for the operator."""
     connection = address.connection()
     try:
         async with asyncio.timeout(ANSWER_SECONDS):

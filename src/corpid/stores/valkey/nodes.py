@@ -21,7 +21,7 @@ _UNKNOWN: Final = "?"
 
 
 async def owners(link: Link, keys: Iterable[bytes]) -> list[Address | None]:
-    """The node that serves each key, None for a slot that nobody serves. Raises StoreUnavailable."""
+    """The node that serves each key, None for an unassigned slot. Raises StoreUnavailable."""
     ranges = await _ranges(link)
     return [_owner(ranges, key_slot(key)) for key in keys]
 
@@ -52,14 +52,14 @@ PAUSE_SECONDS: Final = 0.25
 
 
 class Watcher(Protocol):
-    """Whoever wants to know what nodes hold."""
+    """An observer of what nodes hold."""
 
     changed: asyncio.Future[None]
     """done as soon as every node has to be looked at again"""
 
     @property
     def look_seconds(self) -> float:
-        """How long it may be until the next look."""
+        """The longest time until the next examination, in seconds."""
 
     async def examine(self, link: Link) -> None:
         """Look at the node. Raises StoreUnavailable if the link is of no use."""

@@ -1,4 +1,4 @@
-"""Which nodes there are, and which of them serves which part of the memory; one node, or a cluster."""
+"""Nodes and the slots they serve, alone or in a cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PARTS: Final = 64
 
 
 class Topology:
-    """Every node, by name, and what each says of all."""
+    """Every node by name, and its view of the cluster."""
 
     def __init__(self, seeds: Sequence[Address], watcher: Watcher) -> None:
         self.clustered = False
@@ -34,7 +34,7 @@ class Topology:
 
     @property
     def parts(self) -> int:
-        """How many there are; 0 as long as no node was met."""
+        """The number of parts; 0 before the first node."""
         return len(self._owners)
 
     def begin(self) -> None:
@@ -71,7 +71,7 @@ class Topology:
         return self._assign()
 
     def forget(self, address: Address) -> None:
-        """What the node said counts no more."""
+        """Discard what a node reported."""
         self._views.pop(address.name, None)
 
     def served_by(self, address: Address) -> list[int]:

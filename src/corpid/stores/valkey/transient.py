@@ -1,4 +1,4 @@
-"""What lives for minutes, on Redis or Valkey: one node, a primary with replicas behind one address, or a cluster.
+"""The transient store on Redis or Valkey: a node, a replicated primary or a cluster.
 
 Each verb is one command on one key. The engine's clock decides expiry (D49), so the `now` that comes in
 decides nothing here, and there is nothing to sweep. What was written is there for all at once: other

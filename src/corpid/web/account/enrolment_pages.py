@@ -132,7 +132,7 @@ def begin(context: WebContext, link: ports.Link, user: User, *, action: str, for
 
 
 def _ends_early(context: WebContext, purpose: Purpose) -> bool:
-    """Whether a passkey, which stands for both factors, can be made first."""
+    """Return whether a passkey, which stands for both factors, can be made first."""
     return passkeys.offered(context.provider) and chosen(purpose.steps, passkey_first=True) != purpose.steps
 
 

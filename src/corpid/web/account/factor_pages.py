@@ -161,7 +161,7 @@ def _app_link(turn: AccountContext, secret: str) -> str:
 
 
 async def remove_app(turn: AccountContext) -> View:
-    """Asks before the app goes (D45). Raises StaleStep where there is none."""
+    """Asks before the app goes (D45). Raises StaleStep if there is none."""
     factors = await _factors(turn)
     if not factors.app:
         raise StaleStep
@@ -196,7 +196,7 @@ async def codes(turn: AccountContext) -> View:
 
 
 async def remove_codes(turn: AccountContext) -> View:
-    """Asks before the recovery codes go (D45). Raises StaleStep where there is none."""
+    """Asks before the recovery codes go (D45). Raises StaleStep if there is none."""
     left = (await _factors(turn)).codes
     if not left:
         raise StaleStep

@@ -121,5 +121,5 @@ _PAGES: Final[Mapping[str, Page]] = {
 
 
 def page(path: str) -> Page | None:
-    """The page at a path after `/account/`; None where there is none."""
+    """The page at a path after `/account/`; None if there is none."""
     return _ONE_PASSKEY if _PASSKEY.fullmatch(path) else _PAGES.get(path)

@@ -1,4 +1,4 @@
-"""What the account's pages show; the rules are those of `web.views`."""
+"""What the account's pages show; the rules are those of `web.pages.views`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Passkeys(PageView):
 
     passkeys: tuple[PasskeyLine, ...]
     add: str
-    """the page that makes one; empty where none can be made"""
+    """the page that makes one; empty if none can be made"""
     full: Phrase | None = None
     """why not, where there are enough"""
     saved: bool = False

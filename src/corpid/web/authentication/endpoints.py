@@ -176,7 +176,7 @@ async def _get(request: Request, context: WebContext, who: Caller, visit: Visit,
 
 
 async def _may_leave(context: WebContext, who: Caller, looked_at: Interaction) -> bool:
-    """Whether a sign-in is over, so that its browser goes back with whatever the answer is (D15, D16)."""
+    """Return whether a sign-in is over, so that its browser goes back with whatever the answer is (D15, D16)."""
     if looked_at.outcome is not None or who.now >= looked_at.expires_at:
         return True
     completed = await completion.completed(context.provider, looked_at, now=who.now)

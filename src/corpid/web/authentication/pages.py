@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def _factors(visit: Visit) -> int:
-    """None where single sign-on knows the person, else a passkey, or a password and what goes with it."""
+    """None if single sign-on knows the person, else a passkey, or a password and what goes with it."""
     if visit.interaction.session_id:
         return 0
     return 1 if visit.interaction.amr == acr.PASSKEY else 2
@@ -45,7 +45,7 @@ def _steps(visit: Visit, *, chooses: bool) -> int:
 
 
 async def _chooses(context: WebContext, caller: Caller, visit: Visit) -> bool:
-    """Whether an entity has to be chosen; of somebody who has not shown every factor yet, whether that may be."""
+    """Return whether an entity has to be chosen; of somebody who has not shown every factor yet, whether that may be."""
     interaction = visit.interaction
     if not interaction.signed_in or not sign_in.asks_entity(visit):
         return sign_in.asks_entity(visit)

@@ -51,7 +51,7 @@ class ClientAddresses:
         return self._nearest(_hops(value), peer) if value else peer
 
     def trusts(self, peer: str) -> bool:
-        """Whether the connection's other end is a declared proxy (D47)."""
+        """Return whether the connection's other end is a declared proxy (D47)."""
         return bool(self._networks) and self._is_trusted(peer)
 
     def _nearest(self, hops: Iterable[str], peer: str) -> str:
@@ -82,7 +82,7 @@ class Hosts:
         self._is_allowed = lru_cache(REMEMBERED)(self._lies_in_names)
 
     def allows(self, host: bytes) -> bool:
-        """Whether this Host header names base_url's host or an allowed one (D35)."""
+        """Return whether this Host header names base_url's host or an allowed one (D35)."""
         return len(host) <= HOST_CHARACTERS and self._is_allowed(host)
 
     def _lies_in_names(self, host: bytes) -> bool:
@@ -105,7 +105,7 @@ class OwnHosts:
         self._named = Hosts(f"http://{_bracketed(host)}:{port}", allowed_hosts) if address else None
 
     def allows(self, host: bytes, reached: tuple[str, int | None] | None) -> bool:
-        """Whether a Host header names the configured address, the one connected to, or an allowed host (D35)."""
+        """Return whether a Host header names the configured address, the one connected to, or an allowed host (D35)."""
         if self._named is not None and self._named.allows(host):
             return True
         return reached is not None and host.decode("latin-1").lower() in _written(*reached)

@@ -98,7 +98,7 @@ class Connection(RequestReader):
 
     @property
     def is_made(self) -> bool:
-        """Whether it can be asked."""
+        """True if it can be asked."""
         return self.transport is not None
 
     def drop(self) -> None:

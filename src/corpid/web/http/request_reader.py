@@ -233,7 +233,7 @@ class RequestReader(HttpToolsProtocol):
         self.headers.append((b"host", host + port))
 
     def _ignores_body(self) -> bool:
-        """Whether a body is coming that nothing will be read of (Spec 4.4)."""
+        """Return whether a body is coming that nothing will be read of (Spec 4.4)."""
         announced = self._declared or self._chunked
         return bool(announced and self._bodiless) and path(self.url) in self._bodiless
 

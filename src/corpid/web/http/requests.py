@@ -115,7 +115,7 @@ def cookies(request: Request, name: str) -> list[str]:
 
 
 def may_complete(request: Request) -> bool:
-    """Whether a GET is a person's navigation, not a prefetch or an embedded fetch (D30)."""
+    """Return whether a GET is a person's navigation, not a prefetch or an embedded fetch (D30)."""
     if request.method != "GET" or headers(request, b"sec-purpose"):
         return False
     return headers(request, b"sec-fetch-dest") in ([], [b"document"])

@@ -1,4 +1,4 @@
-"""What surrounds every page: one record beside what the page itself shows; the rules are those of `web.views`."""
+"""What surrounds every page: one record beside what the page itself shows; the rules are those of `web.pages.views`."""
 
 from __future__ import annotations
 

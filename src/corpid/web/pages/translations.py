@@ -51,7 +51,7 @@ _HEADER_CHARACTERS: Final = 512
 
 
 def lookup(ranges: Iterable[str], offered: Sequence[Language]) -> Language | None:
-    """The first language that a list of ranges leads to, None where none does. Source: RFC 4647 §3.4"""
+    """The first language that a list of ranges leads to, None if none does. Source: RFC 4647 §3.4"""
     tags = {tag: each for each in offered for tag in (each.tag.lower(), *each.also)}
     for wanted in ranges:
         tag = wanted.lower()
@@ -188,7 +188,7 @@ class Translator:
         return f"\u2068{value}\u2069" if self._turns(str(value)) else value
 
     def _turns(self, name: str) -> bool:
-        """Whether a name would turn what stands beside it: it keeps its own direction, and lends it to nothing (D51)."""
+        """Return whether a name would turn what stands beside it: it keeps its own direction, and lends it to nothing (D51)."""
         return self.language.direction == "rtl" or any(bidirectional(each) in _RIGHT_TO_LEFT for each in name)
 
 

@@ -1,4 +1,4 @@
-"""What each page shows: one frozen record per page, rendered by `web.rendering`.
+"""What each page shows: one frozen record per page, rendered by `web.pages.rendering`.
 
 Rules of this file: a view holds text, paths and choices, never markup; every text is escaped by
 the template. What CorpID says is a `Phrase`, which the page says in its language; what others say is a str. A view names its template and the heading, which is the h1 and the page's title.
@@ -85,12 +85,12 @@ class ChooseEntity(FormView):
 
     @property
     def searchable(self) -> bool:
-        """Whether the search box is shown (DESIGN "Pages")."""
+        """True if the search box is shown (DESIGN "Pages")."""
         return bool(self.query) or self.total > CHOICES_WITHOUT_SEARCH
 
     @property
     def answerable(self) -> bool:
-        """Whether any rendered choice can be taken."""
+        """True if any rendered choice can be taken."""
         return any(choice.usable for choice in self.shown)
 
 

@@ -75,7 +75,7 @@ class Watched:
     pool: Callable[[], int] = _nothing
     """connections of the database's pool that are in use"""
     pool_limit: int = 0
-    """how many may be; 0 where the engine has no pool"""
+    """how many may be; 0 if the engine has no pool"""
 
 
 class Metrics:

@@ -28,7 +28,7 @@ _DISABLED: Final = "OTEL_SDK_DISABLED"
 
 
 def wanted(environment: Mapping[str, str]) -> bool:
-    """Whether this environment asks for traces: it names an endpoint or the exporter, and none of them is switched off."""
+    """Return whether this environment asks for traces: it names an endpoint or the exporter, and none of them is switched off."""
     if environment.get(_DISABLED, "").strip().lower() == "true":
         return False
     if environment.get(_EXPORTER, "").strip().lower() == "none":
@@ -38,7 +38,7 @@ def wanted(environment: Mapping[str, str]) -> bool:
 
 @asynccontextmanager
 async def opened(environment: Mapping[str, str] = os.environ) -> AsyncIterator[Spans | None]:
-    """What makes spans, and sends them from a thread of its own until the context ends; None where nobody asked.
+    """What makes spans, and sends them from a thread of its own until the context ends; None if nobody asked.
 
     To be entered in the process that serves. On leaving, what is left is sent, for at most FLUSH_SECONDS.
     """

@@ -1,4 +1,4 @@
-"""Counts of guesses at the codes beside a password."""
+"""Counts of guesses at second-factor codes."""
 
 from __future__ import annotations
 
