@@ -1,4 +1,4 @@
-"""What every endpoint has: provider, renderer, and the paths of pages."""
+"""The context of every endpoint: provider, renderer, paths of pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def interaction_path(context: WebContext, interaction_id: str, action: str = "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebContext:
-    """What an endpoint has at hand."""
+    """The dependencies of an endpoint."""
 
     provider: Provider
     renderer: Renderer

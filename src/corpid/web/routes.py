@@ -55,7 +55,7 @@ def _as_json_with_state(request: Request, error: Exception, context: WebContext)
 
 
 def _state(request: Request) -> str | None:
-    """What was sent as `state`, if a client can be told it (D4)."""
+    """The `state` that was sent, if it can be returned (D4)."""
     known = request.scope["state"]
     if "parameters" in known:
         return parameters.short(known["parameters"].get("state", ""), longest=STATE_CHARACTERS)

@@ -1,4 +1,4 @@
-"""How an authenticator app is given its key: as a link, as a picture, or typed (D45)."""
+"""The key of an authenticator app: as link, QR code or text (D45)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def link(context: WebContext, user: User, secret: str) -> str:
 
 
 def grouped(secret: str) -> str:
-    """A key (base32) as somebody types it."""
+    """A key (base32) in groups, for typing."""
     return " ".join(secret[start : start + _GROUP] for start in range(0, len(secret), _GROUP))
 
 

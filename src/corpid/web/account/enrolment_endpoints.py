@@ -43,7 +43,7 @@ _EXTEND: Final = "extend"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Action:
-    """What a form submits."""
+    """A form's submission, and the field of its errors."""
 
     submit: Submit | None
     """None: every step is done, and what they brought is to be written"""

@@ -47,7 +47,7 @@ class TypeLinkCode(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin(FormView):
-    """What a link is for, and for whom. The one button spends nothing yet."""
+    """The purpose and owner of a link. Its button spends nothing yet."""
 
     template: ClassVar[str] = "enrolment/begin.html"
 
@@ -118,7 +118,7 @@ def enrolment_path(context: WebContext, enrolment_id: str, action: str = "") -> 
 
 
 def begin(context: WebContext, link: ports.Link, user: User, *, action: str, form_token: str) -> View:
-    """What a link is for (D46)."""
+    """The page of an opened link (D46)."""
     purpose = PURPOSES[link.purpose]
     return Begin(
         frame=Frame(form_token=form_token, under_way=True),
@@ -137,7 +137,7 @@ def _ends_early(context: WebContext, purpose: Purpose) -> bool:
 
 
 def step_name(enrolment: Enrolment) -> str:
-    """What a form says of its page: more time leaves the forms that are shown as they are (D15, WCAG 2.2.1)."""
+    """The step that a form names; more time does not change it (D15, WCAG 2.2.1)."""
     return str(enrolment.serial - enrolment.extensions)
 
 
@@ -237,7 +237,7 @@ async def _mailed_code(
 
 
 def app_link(context: WebContext, visit: EnrolmentVisit) -> str:
-    """What the QR code says (D45)."""
+    """The content of the QR code (D45)."""
     secret = enrolments.app_secret(context.provider, visit.enrolment)
     return app_key.link(context, visit.user, secret)
 

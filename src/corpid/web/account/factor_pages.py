@@ -34,7 +34,7 @@ _REPLACED: Final = phrase("The app you have now stops working once the new one i
 
 
 def reference(passkey: Passkey) -> str:
-    """What stands for a passkey in the address of its page."""
+    """The identifier of a passkey in its page's address."""
     return sha256(passkey.credential_id.encode()).hexdigest()[:_REFERENCE_CHARACTERS]
 
 
@@ -72,7 +72,7 @@ def _up_to_passkeys(context: WebContext) -> Link:
 
 
 async def new_passkey(turn: AccountContext) -> View:
-    """Where a passkey is made (D46). Raises Gone where they do not work, StaleStep where there are enough."""
+    """The page that makes a passkey (D46). Raises Gone if unsupported here, StaleStep at the limit."""
     context = turn.context
     if not own_factors.offered(context.provider):
         raise Gone
@@ -89,7 +89,7 @@ async def new_passkey(turn: AccountContext) -> View:
 
 
 async def this_passkey(turn: AccountContext) -> Passkey:
-    """The passkey that the page is about. Raises Gone where it is not this person's, or not there (D46)."""
+    """The passkey of the page. Raises Gone if it is missing or another person's (D46)."""
     named = turn.page.partition("/")[2]
     found = next((each for each in (await _factors(turn)).passkeys if reference(each) == named), None)
     if found is None:
@@ -151,7 +151,7 @@ async def app(turn: AccountContext) -> View:
 
 
 async def app_link(turn: AccountContext) -> str:
-    """What the QR code says (D45)."""
+    """The content of the QR code (D45)."""
     shown = await own_factors.offer(turn.context.provider, turn.who, turn.visit, "app")
     return _app_link(turn, own_factors.app_secret(turn.context.provider, shown))
 

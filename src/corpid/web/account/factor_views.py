@@ -1,4 +1,4 @@
-"""What the pages show on which factors are set up; the rules are those of `web.pages.views`."""
+"""Views of the pages that set up factors, by the rules of `web.pages.views`."""
 
 from __future__ import annotations
 

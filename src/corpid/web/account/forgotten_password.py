@@ -1,4 +1,4 @@
-"""The page of a forgotten password: whoever asks is told the same (D47)."""
+"""The page of a forgotten password, with one answer for every name (D47)."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _question(context: WebContext, bound_to: str, *wrong: FieldError, typed: str
 
 
 async def opened(request: Request, context: WebContext) -> Response:
-    """What an opened link is for and for whom, and the button that begins with it (D34, D46)."""
+    """The page of an opened link: purpose, owner, and a button to begin (D34, D46)."""
     provider, who = context.provider, caller(request, context.provider)
     opened_id = str(request.path_params["rest"])
     await provider.rate_limits.address(rate_limits.SIGN_IN, who.address, who.now)
@@ -123,7 +123,7 @@ async def opened(request: Request, context: WebContext) -> Response:
 
 
 async def link_of_before(request: Request, context: WebContext) -> Response:
-    """An address with a secret in its path, as links had them once: it opens nothing, and what to do is said (D48).
+    """The page of a former link, with its secret in the path: opens nothing, and says what to do (D48).
 
     Nothing is looked up. Whatever stands behind the slash was seen by every log on the way.
     """

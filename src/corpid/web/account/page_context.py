@@ -32,7 +32,7 @@ _SIGNED_OUT: Final = phrase("You are signed out after that, and can sign in agai
 
 
 class Gone(Exception):
-    """What the page was about is not there, or not this person's."""
+    """The object of the page is missing, or another person's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class AccountContext:
 
     @property
     def notes(self) -> tuple[Phrase, ...]:
-        """What is said before anything else on a page that may ask for a sign-in."""
+        """The notes at the top of a page that may require a sign-in."""
         return (_AGAIN,) if self.again else ()
 
 

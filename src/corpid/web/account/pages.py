@@ -119,7 +119,7 @@ def _other_sections(turn: AccountContext, browsers: int) -> tuple[views.Section,
 
 
 async def browsers(turn: AccountContext) -> View:
-    """Where the person is signed in (D30)."""
+    """The list of the person's signed-in browsers (D30)."""
     context = turn.context
     return views.Browsers(
         frame=frame(turn),

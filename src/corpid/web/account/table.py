@@ -1,4 +1,4 @@
-"""Every page of the account: what it shows, what its form submits, and where that leads. The table of contents."""
+"""The table of the account's pages: view, form submission and next page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PASSKEY: Final = re.compile(r"passkey/[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a page shows, what its form submits, and where that leads."""
+    """A page: its view, its form's submission, and the next page."""
 
     view: Callable[[AccountContext], Awaitable[View | Response]]
     submit: Callable[[AccountContext], Awaitable[None]] | None = None

@@ -1,4 +1,4 @@
-"""What the account's pages show; the rules are those of `web.pages.views`."""
+"""Views of the account's pages, by the rules of `web.pages.views`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview(PageView):
-    """Where everything is, and for whom."""
+    """The overview of a person's account."""
 
     template: ClassVar[str] = "account/overview.html"
     heading: ClassVar[Phrase] = phrase("Your account")
@@ -91,7 +91,7 @@ class Passkey(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remove(FormView):
-    """Asks before something is removed that people sign in with; `told` says what that brings. Fields: none of its own."""
+    """A confirmation before a factor is removed; `told` states the consequence. Fields: none of its own."""
 
     template: ClassVar[str] = "account/remove.html"
 
@@ -116,7 +116,7 @@ class BrowserLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Browsers(FormView):
-    """Where the person is signed in. Field: browser; or decision=others."""
+    """The person's signed-in browsers. Field: browser; or decision=others."""
 
     template: ClassVar[str] = "account/browsers.html"
     heading: ClassVar[Phrase] = phrase("Where you are signed in")
@@ -127,7 +127,7 @@ class Browsers(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInLine:
-    """A sign-in of the past; an empty client is the account itself. A name is a phrase where it is no longer known."""
+    """A past sign-in; an empty client is the account. A name no longer known is a phrase."""
 
     at: datetime
     client: str

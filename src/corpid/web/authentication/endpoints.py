@@ -116,7 +116,7 @@ async def _answer(request: Request, context: WebContext, interaction_id: str, ac
 
 
 async def _at(request: Request, context: WebContext, who: Caller, visit: Visit, action: str) -> Response:
-    """What a browser gets at its own sign-in; an error is told within it."""
+    """Answer a browser at its own sign-in; errors are shown within it."""
     try:
         await context.provider.registry_cache.refuse_maintenance(who.now)
         if request.method == "POST":

@@ -1,4 +1,4 @@
-"""A sign-in that its browser held arrives here; and what goes wrong where its page can be looked at again (D15, D34)."""
+"""Arrival of a sign-in that its browser held, and its errors (D15, D34)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What surrounds the pages of a sign-in: who asks, for whom, how far it is, how long, and the ways out (DESIGN "Pages")."""
+"""The frame of a sign-in's pages: client, step, time limit, ways out (DESIGN "Pages")."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_MORE_TIME: Final = phrase("This sign-in cannot be extended any more.")
 
 
 def step_name(interaction: Interaction) -> str:
-    """What a form says of its page: more time leaves the forms that are shown as they are (D15, WCAG 2.2.1)."""
+    """The step that a form names; more time does not change it (D15, WCAG 2.2.1)."""
     return str(interaction.serial - interaction.extensions)
 
 
@@ -66,7 +66,7 @@ async def final_frame(context: WebContext, caller: Caller, client: Client, inter
 
 
 def client_frame(context: WebContext, client: Client, interaction: Interaction) -> Frame:
-    """The same where the directory may not answer (D12)."""
+    """The frame without the directory, which may be unavailable (D12)."""
     request = interaction.request
     return Frame(
         client_name=client.name,

@@ -1,4 +1,4 @@
-"""From what a flow says is current to the page that shows it (DESIGN "Pages")."""
+"""Pages of a sign-in, from the flow's current page (DESIGN "Pages")."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _factors(visit: Visit) -> int:
 
 
 def _steps(visit: Visit, *, chooses: bool) -> int:
-    """The factors, the choice where there is one, and consent where it is asked."""
+    """The number of steps: factors, and choice and consent if asked for."""
     return _factors(visit) + chooses + sign_in.asks_consent(visit)
 
 
@@ -69,7 +69,7 @@ def _shown(choice: Choice, preselected: str) -> views.Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """What a page shows again: what was wrong, the user name that was typed, what was searched for."""
+    """Content of a page shown again: errors, typed user name, search text."""
 
     errors: tuple[FieldError, ...] = ()
     typed: str = ""
@@ -78,7 +78,7 @@ class Again:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """What a page is made from, beside what the flow says of its step."""
+    """Inputs of a page, in addition to the flow's step."""
 
     context: WebContext
     caller: Caller
@@ -91,7 +91,7 @@ class _Look:
         return interaction_path(self.context, self.visit.interaction.interaction_id, action)
 
     def frame(self, step: int | None) -> Frame:
-        """What surrounds the page; `step` counts from one."""
+        """The frame of the page; `step` counts from one."""
         # What can be chosen changes meanwhile, and with it how many steps there are.
         return frame(self.context, self.caller, self.visit, step=(step, max(step, self.steps)) if step else None)
 
@@ -192,7 +192,7 @@ _VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
 
 
 def _told(request: AuthorizationRequest) -> tuple[Phrase, ...]:
-    """What the client receives; a packed subject tells everything of both, whatever was asked for (D29, R-12.2)."""
+    """The data that the client receives; a packed subject contains all of it (D29, R-12.2)."""
     generation = GENERATIONS[request.generation]
     parties = IDENTITY_SCOPES if generation.packed_subject else ()
     return consent_items((*request.scopes, *generation.unasked_scopes, *parties))

@@ -48,7 +48,7 @@ async def sign_out(request: Request, context: WebContext) -> Response:
 
 
 async def _question(context: WebContext, browser: Browser, held: list[Session]) -> View:
-    """Who is signed in here, and a way to stay: to their account, if this browser has it open."""
+    """The question before signing out, with a link back to an open account."""
     found = [await context.provider.registry.directory.user(each.user_id) for each in held]
     open_here = any(each.purpose == "account" for each in held)
     return views.SignOut(

@@ -1,4 +1,4 @@
-"""The POSTs of the sign-in: what each submits, and where its errors stand (D15)."""
+"""The POSTs of the sign-in: submission, and field of errors (D15)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_ENTITY: Final = "none of the organisations that the person acts for can be u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A POST of the sign-in: what it submits, and the field that its errors stand beside."""
+    """A POST of the sign-in: its submission, and the field of its errors."""
 
     submit: Callable[[WebContext, Caller, Visit, Mapping[str, str]], Awaitable[Visit]]
     """returns the visit as it is now"""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Ending(Enum):
-    """Why nothing is asked any more."""
+    """The reason for the end of a sign-in."""
 
     EXPIRED = "expired"
     """the ten minutes are over (D15)"""
@@ -93,7 +93,7 @@ _TOLD: Final[Mapping[Ending, _Told]] = {
 
 
 def page(ending: Ending, name: str, frame: Frame, back: Link | None) -> views.Problem:
-    """What is said of an ending; `name` is that of who asked."""
+    """The page of an ending; `name` is the client's."""
     told = _TOLD[ending]
     return views.Problem(frame=frame, heading=told.heading, paragraphs=(told.said, told.advice(name)), back=back)
 

@@ -1,4 +1,4 @@
-"""Where a request came from (D47), and whom it was meant for (D35)."""
+"""The caller's address (D47) and the requested host (D35)."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class OwnHosts:
 
 
 def _written(address: str, port: int | None) -> set[str]:
-    """How callers may write the address that they are connected to."""
+    """The accepted spellings of the address that callers connect to."""
     names = {_bracketed(address)}
     if _is_loopback(address):
         names.add("localhost")

@@ -109,7 +109,7 @@ class Connection(RequestReader):
             self.opening.cancel()
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """A caller that has said all may still read: what it asked for is answered, then the connection ends."""
+        """Answer a half-closed caller's requests, then end the connection."""
         if not self._answering() or self.scheme == "https":
             return False
         self.cycle.keep_alive = False

@@ -1,4 +1,4 @@
-"""What a connection may use, and the answers of one that used more (D47)."""
+"""Limits of a connection, and the answers beyond them (D47)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CROWDED: Final = "crowded"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a connection may use; sizes in bytes, times in seconds (D47)."""
+    """Limits of a connection; sizes in bytes, times in seconds (D47)."""
 
     head_bytes: int = law.HEAD_BYTES
     """request line and headers"""
@@ -52,7 +52,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Room:
-    """How many requests a process is answering, without those that it refuses because they are too many."""
+    """A count of the requests in progress, without those refused as too many."""
 
     taken: int = 0
 

@@ -1,4 +1,4 @@
-"""How many connections a process holds, and which of them makes room for a newcomer (D47)."""
+"""The registry of connections, and eviction for new ones (D47)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ConnectionRegistry:
         return len(self._all)
 
     def admit(self, guest: Guest) -> bool:
-        """Take a newcomer in, and end another one if there is no room; False: nobody can be ended. D47"""
+        """Admit a connection, evicting another if full; False if none can be evicted. D47"""
         if len(self._all) >= self.limit and not self._make_room():
             return False
         self._all.add(guest)

@@ -1,4 +1,4 @@
-"""The outermost layer: what every request gets, whatever answers it.
+"""The outermost layer, around every request.
 
 A request id, the host check (D35), the caller's address (D47), security headers (D36), an answer where an
 exception was left over, and one line in the log (D48). Plain ASGI: it runs for every request.
@@ -87,7 +87,7 @@ class Middleware:
         self._draining = True
 
     def observe(self, told: Observe) -> None:
-        """From now on tell of every answer: endpoint, status, code of its error, seconds."""
+        """Report every answer: endpoint, status, code of its error, seconds."""
         self._observe = told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -183,7 +183,7 @@ class _Exchange:
         await self._send(message)
 
     def _secured(self, headers: Any) -> RawHeaders:  # noqa: ANN401
-        """What an endpoint has set itself stays, such as the policy of a page with an exception of its own (D37)."""
+        """Add security headers, except those that the endpoint set itself (D37)."""
         secured: RawHeaders = list(headers)
         wanted, own = self._machine, []
         for name, value in secured:
@@ -238,6 +238,6 @@ def _route_path(scope: Scope) -> str:
 
 
 def _first_segment(path: str) -> str:
-    """What a line shows of a path that met no route: enough to see where it was aimed."""
+    """The part of an unrouted path for the log: its first segment."""
     start = path.find("/", 1)
     return path if start < 0 else f"{path[: start + 1]}..."

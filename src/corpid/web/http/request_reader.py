@@ -41,7 +41,7 @@ def path(target: bytes) -> str:
 
 
 class Reading(Enum):
-    """What the connection expects from its caller."""
+    """The part of a request that the connection expects next."""
 
     NOTHING = auto()
     """a next request, whenever it likes"""
@@ -139,7 +139,7 @@ class RequestReader(HttpToolsProtocol):
         self.deadline = self._first_byte + self.limits.head_seconds
 
     def _check_raw(self) -> None:
-        """What no callback reports: an unfinished header, chunk extensions, unfinished trailers."""
+        """Check what no callback reports: an unfinished header, chunk extensions, unfinished trailers."""
         if self._reading is Reading.HEAD and self._raw > self.limits.head_bytes:
             self._refuse_head()
         elif self._reading is Reading.BODY and self._raw > self.limits.wire_bytes:
@@ -280,7 +280,7 @@ class RequestReader(HttpToolsProtocol):
         self._deaf = not cycle.keep_alive
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Room is taken where a task begins: what waits in an event loop are tasks that have not run yet."""
+        """Start the request's task, counted at once, since it may not run for a while."""
         if self._room.taken < self.limits.concurrent_requests:
             self._room.taken += 1
             super()._start_asgi_task(cycle, self._in_room)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What endpoints read from a request: caller, form, cookie, request id (D14, D28, D34, D47)."""
+"""Caller, form, cookie and request id of a request (D14, D28, D34, D47)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _COOKIES: Final = 1000
 
 
 def caller(request: Request, provider: Provider) -> Caller:
-    """Who sent this request, with what they say they use, and the one reading of the clock (D49, RFC 9110 §10.1.5)."""
+    """The request's caller and device, with one reading of the clock (D49, RFC 9110 §10.1.5)."""
     state, said = request.scope["state"], headers(request, b"user-agent")
     return Caller(
         request_id=state["request_id"],
@@ -65,7 +65,7 @@ def headers(request: Request, name: bytes) -> list[bytes]:
 
 
 async def form_bytes(request: Request) -> bytes:
-    """The body of a form, kept for whoever renders an error. Raises InvalidRequest for another Content-Type (Spec 4.1, D14)."""
+    """The body of a form, kept for error rendering. Raises InvalidRequest for another Content-Type (Spec 4.1, D14)."""
     if "form" in request.scope["state"]:
         return bytes(request.scope["state"]["form"])
     types = headers(request, b"content-type")
@@ -84,7 +84,7 @@ async def form_bytes(request: Request) -> bytes:
 
 
 def cookie_name(provider: Provider) -> str:
-    """`__Host-corpid`, and `corpid` on plain http, where browsers refuse that prefix (D34)."""
+    """`__Host-corpid`, or `corpid` on plain http, for which browsers refuse that prefix (D34)."""
     return "__Host-corpid" if provider.policy.base_url.startswith("https:") else "corpid"
 
 

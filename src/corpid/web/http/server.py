@@ -59,7 +59,7 @@ class Listener:
         self._listen()
 
     def close(self) -> None:
-        """Take in nobody else."""
+        """Accept no further connections."""
         if self._pause is not None:
             self._pause.cancel()
         self._loop.remove_reader(self._listening)

@@ -64,7 +64,7 @@ class Credentials:
         self.context.sni_callback = self._offer
 
     def look(self) -> None:
-        """Take over files that have changed; those that cannot be used are told, and the pair from before stays."""
+        """Reload changed files; unusable ones are logged, and the previous pair stays."""
         stamps = self._stamps()
         if stamps == self._seen:
             return

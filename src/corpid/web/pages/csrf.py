@@ -1,4 +1,4 @@
-"""Whether a POST to a page comes from our own pages (D35)."""
+"""Protection against cross-site request forgery (D35)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place where an error becomes a response: as JSON, as a challenge, or as a page (DESIGN, D5, D24, D28)."""
+"""Error responses: as JSON, challenge or page (DESIGN, D5, D24, D28)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _RESOURCE_STATUS: Final = {UseDPoPNonce.code: 401}
 
 
 def as_oauth_error(error: Exception) -> OAuthError:
-    """What a caller may know of any exception: unknown ones are server_error, an absent store is 503.
+    """The public OAuth error of an exception: server_error if unknown, 503 without a store.
 
     Of an unknown one the log tells type and place; its message may hold what a caller sent (D48).
     """
@@ -72,7 +72,7 @@ def as_oauth_error(error: Exception) -> OAuthError:
 
 
 def record(request: Request, error: OAuthError) -> str:
-    """Note an error for the access log; returns the reference that the caller is told (D28, D48)."""
+    """Note an error for the access log; returns the caller's reference (D28, D48)."""
     state = request.scope["state"]
     state["log"]["error"] = error.code
     state["log"]["detail"] = error.detail or error.description
@@ -97,7 +97,7 @@ def as_json(request: Request, raised: Exception, generation: Generation, state: 
 
 
 def _challenge_of_endpoint(request: Request, error: OAuthError, description: str, status: int) -> str:
-    """RFC 6749 §5.2 wants a challenge only where the caller used Authorization; RFC 9449 names the proof (D5)."""
+    """A challenge if the caller used Authorization (RFC 6749 §5.2), or for the proof (RFC 9449, D5)."""
     if isinstance(error, InvalidDPoPProof) and status == InvalidDPoPProof.status:
         return f'DPoP error="{error.code}", error_description="{description}"'
     authorization = headers(request, b"authorization")
@@ -142,7 +142,7 @@ def _challenge(generation: Generation, issuer: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorContext:
-    """Where an error met somebody: what is known of who asked, and the way on; `goes_on`: in a sign-in that is not over."""
+    """The context of an error page: frame and way on; `goes_on`: the sign-in continues."""
 
     frame: Frame = BARE
     back: Link | None = None
@@ -164,7 +164,7 @@ def as_page(request: Request, raised: Exception, renderer: Renderer, met: ErrorC
 
 
 def problem(error: OAuthError, met: ErrorContext, reference: str) -> Problem:
-    """What a person reads of an error, and what they can do (D16, D28)."""
+    """The page of an error, with what the reader can do (D16, D28)."""
     busy = isinstance(error, TemporarilyUnavailable)
     said = next((words for kind, words in _FOR_PEOPLE.items() if isinstance(error, kind)), _NOT_AS_EXPECTED)
     return Problem(
@@ -178,7 +178,7 @@ def problem(error: OAuthError, met: ErrorContext, reference: str) -> Problem:
 
 
 def _met_by(error: OAuthError) -> ErrorContext:
-    """Where the sign-in could not begin, but who asked for it is known."""
+    """The context of a sign-in that could not begin, with a known client."""
     if error.asker is None:
         return ErrorContext()
     client = error.asker.client

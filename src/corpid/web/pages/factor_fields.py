@@ -1,4 +1,4 @@
-"""What the pages of the factors ask for: a passkey, a code, and the ways beside it (D45, D46)."""
+"""Fields of factor pages: passkey, code, and other ways (D45, D46)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CODE: Final = phrase("Code")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskPasskey:
-    """A form that a script shows and fills where the browser knows passkeys. Field: passkey. Error id: passkey."""
+    """A form that a script shows and fills if the browser supports passkeys. Field: passkey. Error id: passkey."""
 
     action: str
     options: str
@@ -28,7 +28,7 @@ class AskPasskey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A way of showing a second factor, and the buttons beside it, which send decision to `ways_action`."""
+    """A way of showing a second factor; its other buttons send decision to `ways_action`."""
 
     hint: Phrase
     label: Phrase | None = _CODE
@@ -91,6 +91,6 @@ def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
 
 
 def masked(address: str) -> str:
-    """An e-mail address that its owner knows again and nobody else learns: `m•••@example.com` (DESIGN "Pages")."""
+    """A masked e-mail address: `m•••@example.com` (DESIGN "Pages")."""
     name, _, host = address.rpartition("@")
     return f"{name[:1]}•••@{host}"

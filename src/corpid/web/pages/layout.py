@@ -1,4 +1,4 @@
-"""What surrounds every page: one record beside what the page itself shows; the rules are those of `web.pages.views`."""
+"""The frame of every page, by the rules of `web.pages.views`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """Where a form of one button posts to. Fields: form_token, step."""
+    """The target of a form of one button. Fields: form_token, step."""
 
     action: str
 
@@ -33,7 +33,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimit:
-    """When a page ends, and what can be done about it (D15, WCAG 2.2.1)."""
+    """The time limit of a page, and its extension (D15, WCAG 2.2.1)."""
 
     at: datetime
     """in the time zone of the deployment"""
@@ -50,7 +50,7 @@ class TimeLimit:
 def time_limit(
     at: float, *, now: float, zone: tzinfo, more: Form | None, at_end: Phrase, of_session: bool = False
 ) -> TimeLimit:
-    """The limit of a page that ends at `at`, in epoch seconds; `at_end` is said where there is no `more` (D15)."""
+    """The limit of a page that ends at `at`, in epoch seconds; `at_end` is shown without `more` (D15)."""
     return TimeLimit(
         at=datetime.fromtimestamp(at, zone),
         seconds=max(0, int(at - now)),
@@ -62,7 +62,7 @@ def time_limit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """What surrounds a page: who asks, who answers, how long, and the way out (D12, D15, D17)."""
+    """The frame of a page: client, provider, time limit, way out (D12, D15, D17)."""
 
     client_name: str | None = None
     message: str | None = None
@@ -103,7 +103,7 @@ FieldError = tuple[str, "Phrase"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageView:
-    """What every view has: what surrounds it, and what is wrong on it."""
+    """The members of every view: frame and errors."""
 
     frame: Frame
     errors: tuple[FieldError, ...] = ()
@@ -111,13 +111,13 @@ class PageView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormView(PageView):
-    """A page with one form that it is about, and where that posts to."""
+    """A page with one main form and its target."""
 
     action: str
 
 
 def client_site(client: Client, redirect_uri: str = "") -> Link | None:
-    """The way to who asked, where no answer can be given: the site of a redirect URI that is registered (D16).
+    """A link to the client's site, from a registered redirect URI (D16).
 
     That of `redirect_uri`, if it is one; None for a client that has none.
     """

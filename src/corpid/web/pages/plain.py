@@ -32,7 +32,7 @@ _OPENED_ALONE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
 async def home(request: Request, context: WebContext) -> Response:
-    """What this server is, for people who open its address."""
+    """The home page, for people who open the server's address."""
     base_url = context.provider.policy.base_url
     view = views.Home(discovery=base_url + discovery.DISCOVERY_PATH, keys=base_url + discovery.JWKS_PATH)
     return page_response(request, context.renderer, view)

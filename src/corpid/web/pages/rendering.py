@@ -175,7 +175,7 @@ class _CompiledOnce(BytecodeCache):
         self._tag = tag
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """What was kept, if it was."""
+        """Load stored bytecode, if any."""
         kept = _COMPILED.get((self._tag, bucket.key + bucket.checksum))
         if kept is not None:
             bucket.bytecode_from_string(kept)

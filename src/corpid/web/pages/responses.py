@@ -39,7 +39,7 @@ _WHERE: Final = re.compile(r"[A-Za-z0-9_-]{0,8}")
 
 
 def where_of(path: str) -> str:
-    """Which sign-in a page belongs to: the beginning of its identifier, empty for a page of none."""
+    """The beginning of the identifier of the page's sign-in; empty for none."""
     found = _WHERE.match(path.partition(SIGN_IN_PATH)[2])
     return found[0] if found else ""
 
@@ -79,7 +79,7 @@ def see_other(where: str) -> Response:
 
 
 def throttled(page: Response, slowed: Throttled) -> Response:
-    """A page that says that somebody has to wait, with the seconds for machines (RFC 6585 §4, D47)."""
+    """A page that asks its reader to wait, with Retry-After for machines (RFC 6585 §4, D47)."""
     page.status_code = 429
     page.headers["Retry-After"] = str(slowed.seconds)
     return page

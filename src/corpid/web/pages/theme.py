@@ -60,7 +60,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def faint(palette: Mapping[str, str]) -> Iterator[str]:
-    """A sentence about each pair of colours that is not told apart well enough. Source: WCAG 2.2, 1.4.3, 1.4.11"""
+    """A warning for each pair of colours with too little contrast. Source: WCAG 2.2, 1.4.3, 1.4.11"""
     for pairs, least in ((TEXTS, TEXT_RATIO), (EDGES, EDGE_RATIO)):
         for ink, ground in pairs:
             found = contrast(palette[ink], palette[ground])
@@ -92,7 +92,7 @@ class ThemeError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Help:
-    """What stands at the foot of every page for those who need help."""
+    """The help at the foot of every page."""
 
     help: str = ""
     link: str = ""
@@ -101,7 +101,7 @@ class Help:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
-    """What was read. `files` are static files by name; the pictures are names of such files, or empty."""
+    """A theme as read. `files` are static files by name; the pictures are names of such files, or empty."""
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     logo: str = ""

@@ -64,7 +64,7 @@ def lookup(ranges: Iterable[str], offered: Sequence[Language]) -> Language | Non
 
 @lru_cache(maxsize=256)
 def accepted(header: str, offered: tuple[Language, ...]) -> Language | None:
-    """What an Accept-Language header leads to; what cannot be read in it is passed over. Source: RFC 9110 §12.5.4"""
+    """The language for an Accept-Language header; malformed parts are ignored. Source: RFC 9110 §12.5.4"""
     found = (_RANGE.fullmatch(part.strip()) for part in header[:_HEADER_CHARACTERS].split(","))
     weighed = [(float(match[2] or 1), match[1]) for match in found if match is not None]
     # The sort is stable: what weighs the same stays as it was sent.
@@ -74,14 +74,14 @@ def accepted(header: str, offered: tuple[Language, ...]) -> Language | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
-    """What a person picked: a tag, and the sign-in on whose page they did, if it was one."""
+    """A picked language: its tag, and the sign-in it was picked in, if any."""
 
     tag: str
     where: str = ""
 
     @classmethod
     def read(cls, cookie: str) -> Pick:
-        """Of a cookie's value, whatever it holds."""
+        """Parse a cookie's value, whatever it holds."""
         tag, _, where = cookie.partition(".")
         return cls(tag=tag, where=where)
 

@@ -1,4 +1,4 @@
-"""What each page shows: one frozen record per page, rendered by `web.pages.rendering`.
+"""Views: one frozen record per page, rendered by `web.pages.rendering`.
 
 Rules of this file: a view holds text, paths and choices, never markup; every text is escaped by
 the template. What CorpID says is a `Phrase`, which the page says in its language; what others say is a str. A view names its template and the heading, which is the h1 and the page's title.
@@ -39,7 +39,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn(FormView):
-    """Step one. Fields: user_name, password; of the form beside it: passkey. Error ids: these."""
+    """Step one. Fields: user_name, password; of the second form: passkey. Error ids: these."""
 
     template: ClassVar[str] = "sign_in.html"
     heading: ClassVar[Phrase] = phrase("Sign in")
@@ -96,7 +96,7 @@ class ChooseEntity(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent(FormView):
-    """What the RP would receive (D29). The button sends decision=agree; with `other_account` a second one sends
+    """Consent to the data that the RP would receive (D29). The button sends decision=agree; with `other_account` a second one sends
     decision=other_account; to refuse is Cancel (D17)."""
 
     template: ClassVar[str] = "consent.html"
@@ -238,7 +238,7 @@ class Home(PageView):
 
 
 class View(Protocol):
-    """What the renderer can show: a record of this file, or of one that stands with its pages."""
+    """A renderable view: a record of this file, or of one next to its pages."""
 
     @property
     def template(self) -> str: ...

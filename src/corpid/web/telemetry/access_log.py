@@ -45,7 +45,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class LogFields(TypedDict, total=False):
-    """What an endpoint may add to its request's line; `detail` is the private reason of a refusal (D48)."""
+    """Fields that an endpoint may add to its request's log line; `detail` is the private reason of a refusal (D48)."""
 
     client_id: str
     error: str
@@ -172,7 +172,7 @@ _request_lines: Final = _RequestLines(_through_structlog)
 
 
 def exception_place(error: BaseException) -> str:
-    """The type of an exception and where it arose, without its message (D48)."""
+    """The type and place of an exception, without its message (D48)."""
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     places = [f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
     return " < ".join([type(error).__name__, *reversed(places)])

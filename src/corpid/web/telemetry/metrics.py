@@ -1,4 +1,4 @@
-"""What Prometheus may ask, on an address of its own.
+"""Metrics for Prometheus, on a separate address.
 
 Labels are names that this program gives: the route, the class of the status, the code of the error. None holds
 a client, a person or an entity, so their number is bounded and a scrape tells of nobody.
@@ -64,7 +64,7 @@ def _nothing() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What is looked at when somebody asks; each function costs next to nothing."""
+    """Gauges that are read on each scrape; each function is cheap."""
 
     clock: Callable[[], float]
     signing_keys: SigningKeys
@@ -79,7 +79,7 @@ class Watched:
 
 
 class Metrics:
-    """Every metric of one process. `shared` is the folder of DIRECTORY_VARIABLE where several answer as one."""
+    """Every metric of one process. `shared`: the folder of DIRECTORY_VARIABLE, shared by several processes."""
 
     def __init__(self, shared: str | None = None) -> None:
         self.watched: Watched | None = None
@@ -188,7 +188,7 @@ class Metrics:
             self._keys.labels("next").set(min(ahead, default=0))
 
     async def text(self) -> bytes:
-        """Everything, in Prometheus's text format; of all processes where several share a folder."""
+        """All metrics, in Prometheus's text format; of all processes that share a folder."""
         await self.look()
         registry = self.registry
         if self.shared is not None:
@@ -233,7 +233,7 @@ async def served(metrics: Metrics, sockets: Iterable[socket.socket]) -> AsyncIte
 
 
 def worker_ended(process: int, shared: str) -> None:
-    """Where several processes answer as one: what a process that is gone had in use is in use no longer.
+    """Drop the gauges of an ended process, if several processes answer as one.
 
     Its counts stay, in files that all who are gone have together: each file costs every scrape.
     """

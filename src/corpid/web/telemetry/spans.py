@@ -72,7 +72,7 @@ def exporting() -> tuple[Spans, Callable[[], None]]:
 
 
 class Spans:
-    """Wraps what takes time, so that it is told of; where nothing is wrapped nothing is paid."""
+    """Wrappers that make spans; without them tracing costs nothing."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer: Final = tracer
@@ -95,7 +95,7 @@ class Spans:
         return cast("TransientStore", _TracedTransient(self, store, "transient", {"db.system.name": system}))
 
     def passwords(self, passwords: Passwords) -> Passwords:
-        """Password hashing that is told of, with the time that a hash waited for its turn."""
+        """Traced password hashing, with the time spent in the queue."""
         return cast("Passwords", _Traced(self, passwords, "passwords", {}, SpanKind.INTERNAL))
 
     def fetch(self, fetch: Fetch) -> Fetch:
@@ -111,7 +111,7 @@ class Spans:
 
     @contextmanager
     def child(self, name: str, attributes: Attributes, kind: SpanKind = SpanKind.CLIENT) -> Iterator[None]:
-        """A span below the current one; an exception that is no refusal is told by its type."""
+        """A child of the current span; an exception other than a refusal is recorded by type."""
         with self._tracer.start_as_current_span(name, kind=kind, attributes=attributes, **_SILENT) as span:  # type: ignore[arg-type]
             try:
                 yield
@@ -122,7 +122,7 @@ class Spans:
 
 
 class _Traced:
-    """What a port has; its coroutines are spans wherever a traced request calls them."""
+    """A traced port: its coroutines are spans within a traced request."""
 
     def __init__(
         self, spans: Spans, inner: object, name: str, attributes: Attributes, kind: SpanKind = SpanKind.CLIENT

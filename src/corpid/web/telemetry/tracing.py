@@ -1,4 +1,4 @@
-"""Whether traces are told to an OpenTelemetry collector: OTEL_* of the environment decide, as OpenTelemetry names them.
+"""Export of traces to an OpenTelemetry collector, configured by OTEL_* variables.
 
 The libraries are an extra, and are loaded by those who ask for traces alone. What goes wrong here is a line in
 the log; it never keeps the provider from answering.
@@ -38,7 +38,7 @@ def wanted(environment: Mapping[str, str]) -> bool:
 
 @asynccontextmanager
 async def opened(environment: Mapping[str, str] = os.environ) -> AsyncIterator[Spans | None]:
-    """What makes spans, and sends them from a thread of its own until the context ends; None if nobody asked.
+    """The maker of spans, which exports them from its own thread until the context ends; None if off.
 
     To be entered in the process that serves. On leaving, what is left is sent, for at most FLUSH_SECONDS.
     """
