@@ -58,7 +58,7 @@ OWN_ALGORITHM: Final = "ES256"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """What a command needs: stores, password hashing, and the clock."""
+    """Dependencies of a command: stores, password hashing, and the clock."""
 
     registry: Registry
     transient: TransientStore

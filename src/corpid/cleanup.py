@@ -1,4 +1,4 @@
-"""What a process does by itself beside answering requests: it removes what expired, and writes what it counted.
+"""Periodic tasks of a process: removing expired entries, writing usage counts.
 
 A part that fails is told to the log and tried again in the next round; the others go on.
 """

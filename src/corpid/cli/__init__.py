@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _printable_refusals() -> Iterator[None]:
-    """What typer says of arguments that it cannot read repeats them."""
+    """Make typer's refusals printable, since they repeat the arguments."""
     try:
         yield
     except typer.TyperException as error:

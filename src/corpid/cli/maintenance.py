@@ -58,7 +58,7 @@ def prune(
 
 
 async def _prune(audit_days: int | None, sign_in_days: int | None) -> int | None:
-    """How many entries went; None where all are to be kept."""
+    """The number of removed entries; None if all are kept."""
     authorise(OPERATOR, "write", Object(kind="deployment"))
     chosen = settings.load()
     audit_days = chosen.audit_days if audit_days is None else audit_days

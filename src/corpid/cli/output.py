@@ -1,4 +1,4 @@
-"""How commands speak: tables and differences for people, JSON for machines, one clear sentence for an error.
+"""Output of commands: tables and differences, JSON, one sentence for an error.
 
 The only module of this floor that prints. Whatever it is given goes through `printable`: much of it was said by relying
 parties, by people, or by whoever named a file.
@@ -139,7 +139,7 @@ def members(title: str, values: Mapping[str, Lines]) -> None:
 
 
 def differences(found: Sequence[Difference], *, done: bool) -> None:
-    """What changed or would change, and a count at the end."""
+    """Print changes, made or planned, with a count at the end."""
     for one in found:
         line((f"{one.sign} {one.subject}", _COLOURS[one.sign]))
         for member in one.members:

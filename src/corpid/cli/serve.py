@@ -63,7 +63,7 @@ def serve(
 
 
 def _keep_nothing(_process: int) -> None:
-    """Of a worker that has ended, where nobody counts."""
+    """Forget an ended worker, without metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def _bind_metrics(address: str) -> Sequence[socket]:
 
 
 def _work(chosen: Settings, listening: _Listening, served: Callable[[], None]) -> int:
-    """Serve until told to stop; the exit status. `served` is called when the first request can come."""
+    """Serve until a signal to stop; the exit status. `served` is called when ready."""
     try:
         server.run(_serve(chosen, listening, served))
     except REFUSALS as error:
@@ -105,7 +105,7 @@ def _limits(chosen: Settings) -> Limits:
 
 
 def _spare_the_collector() -> None:
-    """What exists now stays; requests leave no cycles behind, so looking for some is rarely worth its time."""
+    """Freeze present objects and collect garbage rarely, since requests leave no cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT)

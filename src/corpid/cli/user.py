@@ -66,7 +66,7 @@ _MINUTE: Final = 60
 
 
 class Purpose(StrEnum):
-    """What a link renews."""
+    """The purpose of a link."""
 
     PASSWORD = "password"
     SECOND_FACTOR = "second-factor"
@@ -117,7 +117,7 @@ async def give(user_name: str, purpose: Purpose, *, only_print: bool) -> tuple[G
 
 
 def tell(done: str, given: Given, *, sent: bool) -> None:
-    """Show a link, its code, how long it works, and where it went."""
+    """Show a link with its code, lifetime and recipient."""
     seconds = PURPOSES[given.purpose].seconds
     lasts = f"{seconds // _HOUR} hours" if seconds >= _HOUR else f"{seconds // _MINUTE} minutes"
     where = f"The link is on its way to {given.user.email}. It" if sent else "Give them this link. It"

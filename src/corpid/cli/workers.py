@@ -81,7 +81,7 @@ _PROCESS: Final = struct.Struct("=q")
 
 
 def supervise(work: Work, count: int, *, on_ended: Callable[[int], None] = lambda _: None) -> int:
-    """Run `work` in so many processes until told to stop (SIGTERM, SIGINT, SIGHUP); returns this one's exit status.
+    """Run `work` in several processes until SIGTERM, SIGINT or SIGHUP; returns the exit status.
 
     `work` is given what to call once it serves, and returns its process's exit status. A worker that dies is
     replaced; one of the first that ends with REFUSED before it has served ends all, since none can start. Signals

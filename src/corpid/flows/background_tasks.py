@@ -1,4 +1,4 @@
-"""Work that belongs to no request: it begins some seconds later, so that nobody can tell from outside whether there was any (D47)."""
+"""Background tasks, delayed so that a response's time does not reveal them (D47)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DRAIN_SECONDS: Final = 5.0
 
 
 class BackgroundTasks:
-    """To be used in a running loop, and settled at the end. `tell` writes an event and its detail to the log."""
+    """Tasks of a running event loop, to be settled at the end. `tell` writes an event and its detail to the log."""
 
     def __init__(self, tell: Callable[[str, str], None]) -> None:
         self._tell: Final = tell
@@ -31,7 +31,7 @@ class BackgroundTasks:
         self._hurry = asyncio.Event()
 
     def later(self, work: Callable[[], Awaitable[None]], *, place: str) -> None:
-        """Do this after a random pause; `place` says where it comes from. Never waits, never raises.
+        """Do this after a random pause; `place` is its source. Never waits, never raises.
 
         A full bag drops the newest of the place that has most in it, which the log says: who fills it keeps nobody
         out who comes from elsewhere. Source: D47

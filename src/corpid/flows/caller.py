@@ -1,4 +1,4 @@
-"""Who sent a request, and when: read once at the edge and passed down."""
+"""The caller of a request and its time, read once at the edge."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         outcome: Literal["ok", "refused"] = "ok",
         **detail: str,
     ) -> AuditEvent:
-        """What the audit is told of something that this request did to `subject`: with where it came from.
+        """An audit event for this request's action on `subject`, with address and device.
 
         Of the detail what is empty is left out. Source: DESIGN, Security
         """

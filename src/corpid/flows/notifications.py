@@ -25,7 +25,7 @@ _MINUTE: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What happened, in the line that a mailbox shows and in a sentence."""
+    """A notification: subject line and sentence."""
 
     subject: Phrase
     told: Phrase
@@ -92,7 +92,7 @@ WRONG_CODES: Final = Notice(
 
 
 def codes_paused(misses: int, *, duration: Phrase, known: bool, recover: str) -> Notice:
-    """After so many wrong codes, and what to do; `recover` is where a new password is asked for (D45).
+    """Codes paused after wrong ones, and what to do; `recover` is a URL (D45).
 
     `known`: they were typed in a browser in which the person has signed in before.
     """

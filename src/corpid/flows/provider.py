@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What an operator decides for the deployment; `base_url` has no trailing slash and is the issuer."""
+    """The deployment's policy, set by the operator; `base_url` has no trailing slash and is the issuer."""
 
     base_url: str
     name: str

@@ -87,7 +87,7 @@ class RegistryCache:
         )
 
     async def usable(self, user_id: str, accepted: frozenset[Form], now: float) -> list[str]:
-        """At most two of the entities that a person can use where these types and statuses are accepted."""
+        """At most two of a person's usable entities of these types and statuses."""
         return await self._usable.get(
             (user_id, accepted), now, lambda: self._registry.directory.usable(user_id, accepted)
         )
@@ -109,7 +109,7 @@ class RegistryCache:
     async def third_party_rows(
         self, user_id: str, entity_id: str, service_ids: tuple[str, ...], now: float
     ) -> list[ThirdPartyRow]:
-        """What a person may do for other entities at these services."""
+        """A person's third-party rows at these services."""
         return await self._third_parties.get(
             (user_id, entity_id, service_ids),
             now,

@@ -131,7 +131,7 @@ def _checked(about: str, check: Check, there: Deployment) -> list[Finding]:
 
 
 def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) -> list[Finding]:
-    """What a look found. Raises NoAnswer; every other failure is a finding of its own."""
+    """The findings of a check. Raises NoAnswer; every other failure is a finding."""
     try:
         said = look()
     except NoResponse:

@@ -1,4 +1,4 @@
-"""What `corpid doctor` found, in words: what was seen, and what to change."""
+"""Findings of `corpid doctor`: observation, and what to change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLOURS: Final = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was looked at. `about` names it and is unique in a report; `change` is empty where all is well,
+    """The result of one check. `about` names it and is unique in a report; `change` is empty if all is well,
     and where `seen` says what to do."""
 
     about: str
@@ -40,17 +40,17 @@ def warning(about: str, seen: str, change: str) -> Finding:
 
 
 def problem(about: str, seen: str, change: str = "") -> Finding:
-    """Something does not work, or is not safe. `change` is empty where what was seen says what to do."""
+    """Something does not work, or is not safe. `change` is empty if the observation says what to do."""
     return Finding(about=about, verdict="problem", seen=plain(seen), change=plain(change))
 
 
 def plain(text: str) -> str:
-    """One line of bounded length that does nothing to a terminal: much of it was said by whoever answered."""
+    """One printable line of bounded length, since much of it comes from others."""
     return printable(text if len(text) <= _MOST else f"{text[:_MOST]}...")
 
 
 def sentence(error: object) -> str:
-    """What an error says, as a sentence: names of settings and addresses stay as they are."""
+    """The text of an error as a sentence; settings and addresses stay as they are."""
     text = str(error).rstrip(".")
     first, space, rest = text.partition(" ")
     begun = f"{first.capitalize() if first.isalpha() and first.islower() else first}{space}{rest}"

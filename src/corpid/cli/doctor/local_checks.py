@@ -93,7 +93,7 @@ _OLDEST_RUN: Final = 15
 
 
 def look(settings: Settings) -> Iterator[Finding]:
-    """Everything that can be told without asking the nodes."""
+    """The checks that need no request to the nodes."""
     yield from _chosen(settings)
     yield _key_encryption_key(settings)
     yield from _database(settings)
@@ -192,7 +192,7 @@ def _keys(keys: list[tuple[str, int, int | None]]) -> Finding:
 
 
 def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Finding]:
-    """Who may leave PKCE out today, in a generation that is served and allows it."""
+    """Clients that may omit PKCE today, in a served generation that allows it."""
     today = datetime.now(settings.timezone).date().isoformat()
     allowing = [generation for name in settings.generations if (generation := GENERATIONS[name]).pkce_optional]
     found = [one.client_id for one in registered if any(pkce_optional(one, each, today) for each in allowing)]

@@ -43,7 +43,7 @@ class NoResponse(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawResponse:
-    """An answer, whoever gave it."""
+    """An answer, from CorpID or a proxy."""
 
     status: int
     """0: the connection was closed without one"""
@@ -60,7 +60,7 @@ class RawResponse:
 
     @property
     def json(self) -> dict[str, Any]:
-        """The members of the JSON object in its body; empty where there is none."""
+        """The members of the JSON object in its body; empty without one."""
         try:
             content = msgspec.json.decode(self.body)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -69,13 +69,13 @@ class RawResponse:
 
     @property
     def description(self) -> str:
-        """What CorpID says is wrong; empty where it says nothing."""
+        """CorpID's error_description; empty without one."""
         told = self.json.get("error_description", "")
         return told if isinstance(told, str) else ""
 
     @property
     def reference(self) -> str:
-        """CorpID's own id of the request, by which its log line is found (D28); empty where it tells none."""
+        """CorpID's request id, which finds its log line (D28); empty without one."""
         found = _REFERENCE.search(self.description)
         return found[1] if found else ""
 
@@ -94,7 +94,7 @@ class RawResponse:
 
 
 class Origin:
-    """Where requests go: scheme, host and port of one URL. `trusting` None: http, or TLS unchecked."""
+    """The target of requests: scheme, host and port of one URL. `trusting` None: http, or TLS unchecked."""
 
     def __init__(self, url: str, trusting: ssl.SSLContext | None = None) -> None:
         """Raises ValueError for what is no http or https URL with a host."""
@@ -121,7 +121,7 @@ class Origin:
         return made
 
     def offer(self, path: str, fields: Fields, body: bytes = b"x=y") -> RawResponse:
-        """`ask`, for a POST that may be too large for whoever gets it: they may hang up and say nothing."""
+        """`ask`, for a POST that may be too large for its receiver, which may hang up."""
         try:
             return self.ask("POST", path, (FORM, *fields), body)
         except NoResponse:
@@ -157,7 +157,7 @@ class _BoundedResponse(http.client.HTTPResponse):
 
 
 class _Bounded(io.RawIOBase):
-    """What a socket receives. Reading raises HTTPException once it was too much."""
+    """A socket's input. Reading raises HTTPException beyond the limit."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
         self._raw = raw
@@ -180,7 +180,7 @@ class _Bounded(io.RawIOBase):
 
 @contextmanager
 def _in_time(connected: socket.socket) -> Iterator[None]:
-    """Hang up after ANSWER_SECONDS in all: a socket's own timeout begins anew with each byte. Raises TimeoutError."""
+    """Hang up after ANSWER_SECONDS in all: a socket's own timeout restarts with each byte. Raises TimeoutError."""
     late = threading.Event()
 
     def hang_up() -> None:
@@ -199,7 +199,7 @@ def _in_time(connected: socket.socket) -> Iterator[None]:
 
 
 def _send(connection: http.client.HTTPConnection, body: bytes) -> None:
-    """Whoever refuses early may no longer read; what it answered is there all the same."""
+    """Send a request; a server that refuses early may not read it all."""
     try:
         connection.endheaders(body or None)
     except (BrokenPipeError, ConnectionResetError, ssl.SSLError):

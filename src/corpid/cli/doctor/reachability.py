@@ -1,4 +1,4 @@
-"""Whether a deployment is there at all, and whether it is the one that it says it is."""
+"""Checks that a deployment is reachable, and the one that it claims to be."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class Deployment:
 
     @property
     def issuer(self) -> str:
-        """The base_url of whoever answered."""
+        """The base_url of the deployment that answered."""
         return str(self.document["issuer"])
 
     def path(self, member: str) -> str | None:
-        """The path of an endpoint, under base_url; None where the document does not name it."""
+        """The path of an endpoint, under base_url; None if the document does not name it."""
         url = self.document.get(member)
         return url.removeprefix(self.issuer) if isinstance(url, str) and url.startswith(self.issuer + "/") else None
 
     @property
     def pushing(self) -> str | None:
-        """The path of PAR; None where requests are not pushed."""
+        """The path of PAR; None if requests are not pushed."""
         return self.path(_PAR)
 
     @property
@@ -49,7 +49,7 @@ class Deployment:
 
 
 def reach(origin: Origin) -> tuple[Finding, Deployment | None]:
-    """Fetch the discovery document; None where there is none, and then nothing else can be looked at (Spec 4.6)."""
+    """Fetch the discovery document; None without one, which ends the checks (Spec 4.6)."""
     about = "reachable"
     try:
         answer = origin.ask("GET", discovery.DISCOVERY_PATH, [("Accept", "application/json")])

@@ -1,4 +1,4 @@
-"""What reaches CorpID of a request, and what a proxy changes on its way: paths, headers, sizes.
+"""Checks of requests that pass a proxy: paths, headers, sizes.
 
 No request here can succeed: none is authenticated, none is signed. What CorpID says is wrong with it tells what
 of it arrived (D28); its own limits tell what else did (D47).
@@ -34,7 +34,7 @@ _USUAL_FIELD: Final = 3 * _KIB
 
 
 def expired_assertion(reached: Deployment, now: float) -> bytes:
-    """A form with an assertion that nobody signed and that expired EXPIRED_SECONDS before `now`."""
+    """A form with an unsigned assertion that expired EXPIRED_SECONDS before `now`."""
     named = reached.document.get("token_endpoint_auth_signing_alg_values_supported")
     algorithm = named[0] if isinstance(named, list) and named else "ES256"
     claims = {

@@ -1,4 +1,4 @@
-"""What comes back of an answer: cache headers, compression, keys, the clock, readiness."""
+"""Checks of responses: cache headers, compression, keys, the clock, readiness."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _READY, _OK, _NOT_READY = "/readyz", 200, 503
 
 
 def caching(reached: Deployment) -> Finding:
-    """Return whether cache headers come back, and answers are made anew (D31)."""
+    """Return whether cache headers come back, and answers are not cached (D31)."""
     about, path = "caching", reached.pushing or reached.token
     refused = [reached.origin.ask("POST", path, [FORM], b"x=y") for _ in range(2)]
     if refused[0].reference and refused[0].reference == refused[1].reference:
@@ -38,7 +38,7 @@ def caching(reached: Deployment) -> Finding:
 
 
 def compression(reached: Deployment) -> Finding:
-    """Pages hold form tokens beside text that a caller chooses: compressed, they could be guessed by length."""
+    """Check that pages are not compressed, since their form tokens could be guessed by length."""
     answer = reached.origin.ask("GET", "/", [_COMPRESSING, ("Accept", "text/html")])
     encoding = answer.header("content-encoding")
     if encoding in {"", "identity"}:
@@ -88,7 +88,7 @@ def _distance(description: str, date: str, before: float, after: float) -> Findi
 
 
 def ready(reached: Deployment) -> Finding:
-    """What /readyz says; it lies beside base_url's path, and a proxy may keep it to itself (D49)."""
+    """Check /readyz; it lies outside base_url's path, and a proxy may not forward it (D49)."""
     if reached.origin.path:
         return ok("readiness", "Not asked: base_url has a path, and /readyz is outside of it.")
     answer = reached.origin.ask("GET", _READY)

@@ -1,4 +1,4 @@
-"""TLS as callers meet it, and what plain HTTP does beside it (D52)."""
+"""Checks of TLS as callers see it, and of plain HTTP (D52)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def trusting(authority: Path | None) -> ssl.SSLContext:
 
 
 def unchecked() -> ssl.SSLContext:
-    """Believes everybody: to go on looking where a certificate is wrong. Nothing that is sent is a secret."""
+    """A TLS context that trusts everyone, to continue after a wrong certificate; no secret is sent."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -122,7 +122,7 @@ def hsts(reached: Deployment) -> Finding | None:
 
 
 def plain(reached: Deployment) -> Finding | None:
-    """What port 80 of the same host does; None unless the URL is https on its usual port."""
+    """The finding on port 80 of the host; None unless the URL is https on 443."""
     origin = reached.origin
     if not origin.secure or origin.port != DEFAULT_PORTS["https"]:
         return None

@@ -43,12 +43,12 @@ class AccountVisit:
 
     @property
     def form(self) -> str:
-        """What a form of these pages is bound to beside the browser (D35)."""
+        """The binding of these pages' forms, in addition to the browser (D35)."""
         return f"account {self.session.session_id}"
 
 
 async def visit(provider: Provider, caller: Caller, browser: Browser | None) -> AccountVisit | None:
-    """Who sits at this browser, None if nobody is signed in to the account, or was idle for too long.
+    """The person signed in to the account here; None without a session, or after idling.
 
     Notes the use of the session, at most every two minutes. Source: D30, D34
     """
@@ -68,7 +68,7 @@ async def visit(provider: Provider, caller: Caller, browser: Browser | None) -> 
 
 
 async def use(provider: Provider, caller: Caller, visit: AccountVisit) -> AccountVisit:
-    """Note that the account is used; the same person, who has as long again (D30, WCAG 2.2.1)."""
+    """Note use of the account, which restarts its idle time (D30, WCAG 2.2.1)."""
     return replace(visit, session=await sessions.use(provider, visit.session, now=caller.now))
 
 
@@ -79,7 +79,7 @@ def require_fresh(visit: AccountVisit, *, now: float) -> None:
 
 
 def event(caller: Caller, visit: AccountVisit, action: str) -> AuditEvent:
-    """What the audit is told of something that a person did in their account. Source: DESIGN, Security"""
+    """The audit event of a person's action in their account. Source: DESIGN, Security"""
     user_id = visit.user.user_id
     return caller.event(Person(user_id=user_id), action, subject=user_id)
 
@@ -119,7 +119,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 async def opened(provider: Provider, caller: Caller, visit: AccountVisit, page: str) -> AccountVisit:
-    """The person at a page that stands open, or is opened now. Raises TooOld where it takes a new sign-in (D45)."""
+    """The person at an open page, or one opened now. Raises TooOld if a new sign-in is needed (D45)."""
     found = await _standing(provider, caller, visit, page)
     if found is None or await _is_closed(provider, caller, found):
         require_fresh(visit, now=caller.now)
@@ -157,7 +157,7 @@ async def admit(provider: Provider, caller: Caller, visit: AccountVisit) -> Atte
 
 
 def ends_at(provider: Provider, visit: AccountVisit) -> float:
-    """When the page closes that the person is at, in epoch seconds; one that needs no opening does so with the session (D30)."""
+    """The closing time of the person's page, or of the session, in epoch seconds (D30)."""
     if visit.opening is not None:
         return visit.opening.ends_at
     return browsers.ends_at(provider, visit.session)
@@ -170,7 +170,7 @@ def extendable(provider: Provider, visit: AccountVisit) -> bool:
 
 
 async def extend(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
-    """Keep the page open for as long again. Raises Rejected, and StaleStep where that was done already, or the page was closed.
+    """Extend the open page. Raises Rejected, and StaleStep if extended before or closed.
 
     Source: D15, WCAG 2.2.1
     """
@@ -225,6 +225,6 @@ def _key(provider: Provider, visit: AccountVisit, page: str) -> bytes:
 
 
 def _closed(provider: Provider, opening: Opening) -> tuple[str, bytes]:
-    """Where it stands that what a page was opened for was done."""
+    """The key of the note that an opened page has served its purpose."""
     kind = namespaces.CLOSED_ACCOUNT_PAGE
     return kind.name, namespaces.key(kind, provider.policy.base_url, opening.opening_id)

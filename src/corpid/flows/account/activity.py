@@ -1,4 +1,4 @@
-"""Where a person is signed in, where they were, and in which language they are written to."""
+"""Signed-in browsers, past sign-ins, and language of a person."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def _sessions(provider: Provider, caller: Caller, visit: AccountVisit) -> 
 
 
 async def end(provider: Provider, caller: Caller, visit: AccountVisit, *, name: str) -> None:
-    """Sign out of one other browser; one of nobody's, or of another person's, is passed over (D30)."""
+    """Sign out of one other browser; unknown or other people's are ignored (D30)."""
     for session in await _sessions(provider, caller, visit):
         if _name(session.browser_id) == name and session.browser_id != visit.browser.browser_id:
             await sessions.end(provider, caller, session)

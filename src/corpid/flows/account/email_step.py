@@ -1,4 +1,4 @@
-"""Codes by e-mail as the second factor: whoever chooses them shows by a first one that they arrive (D45)."""
+"""Choosing codes by e-mail as the second factor, confirmed by a first code (D45)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _more(enrolment: Enrolment) -> bool:
 
 
 def asked(caller: Caller, visit: EnrolmentVisit) -> AskSecondFactor:
-    """What the page of the code asks for (D45)."""
+    """The request of the code's page (D45)."""
     at = visit.enrolment
     sent = second_factor_methods.under_way(at, now=caller.now)
     return AskSecondFactor(way=Way.EMAIL, email=visit.user.email, under_way=sent, more=_more(at))

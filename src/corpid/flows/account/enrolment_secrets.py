@@ -1,4 +1,4 @@
-"""What is offered to a person who sets up a second factor: derived, and kept nowhere before it is confirmed (D45).
+"""Secrets offered at enrolment: derived, and not stored before confirmation (D45).
 
 `purpose` and `subject` say for what and for whom; the same ones give the same offer. Without the server secret
 nobody can compute it: `signing_keys.ring` was awaited before.

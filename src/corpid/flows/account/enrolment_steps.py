@@ -1,4 +1,4 @@
-"""Which steps an enrolment has, as data: what a link is for leads to a path (`links.PURPOSES`), and what is done to its next step."""
+"""Steps of an enrolment, as data: a link's purpose leads to its path (`links.PURPOSES`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BY_EMAIL: Final[Mapping[Step, Step]] = {Step.SECOND_FACTOR: Step.MAILED_CODE}
 
 
 def chosen(steps: tuple[Step, ...], *, passkey_first: bool = False, by_email: bool = False) -> tuple[Step, ...]:
-    """What is left of the steps of a link, and what takes the place of one, by what a person chooses.
+    """The remaining steps of a link, with the person's choice in place.
 
     Who begins with a passkey needs nothing else: a recovery code stands beside a password only. `by_email`: codes by
     e-mail as the second factor. Source: D45, D46

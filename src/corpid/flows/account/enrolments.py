@@ -46,7 +46,7 @@ class Stopped(Exception):
 
 
 class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What one browser has done of it; moments in epoch seconds."""
+    """An enrolment's progress in one browser; moments in epoch seconds."""
 
     enrolment_id: str
     browser_id: str
@@ -83,7 +83,7 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     @property
     def step(self) -> Step | None:
-        """Where it is; None when everything was done."""
+        """The current step; None when everything was done."""
         return following(self.steps, set(self.done))
 
 
@@ -154,7 +154,7 @@ async def _open(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -
 
 
 def _claim(provider: Provider, enrolment: Enrolment) -> tuple[bytes, bytes]:
-    """Where it stands which browser has a link, and what stands there for this enrolment."""
+    """The key and value of a browser's claim of a link."""
     claim = namespaces.key(namespaces.LINK_CLAIM, provider.policy.base_url, enrolment.link_hash)
     return claim, f"{enrolment.browser_id} {enrolment.enrolment_id}".encode()
 
@@ -169,7 +169,7 @@ async def _note(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -
 
 
 async def under_way(provider: Provider, caller: Caller, user: User, purpose: LinkPurpose) -> str:
-    """The hash of the link with which somebody is setting this person's factors now; empty for none (D34)."""
+    """The hash of the link of this person's current enrolment; empty for none (D34)."""
     key = _under_way(provider, user.user_id, purpose)
     enrolment_id = await provider.transient.get(namespaces.UNDER_WAY.name, key, now=caller.now)
     enrolment = await _stored(provider, caller, (enrolment_id or b"").decode())
@@ -223,7 +223,7 @@ async def _claim_step(provider: Provider, unit: TransientUnit, enrolment: Enrolm
 
 
 async def move(provider: Provider, caller: Caller, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
-    """Claim a step, do it, and keep what it brought. Raises StaleStep, also where another one is the current one (D15)."""
+    """Claim a step, do it, and store its result. Raises StaleStep, also for a step that is not current (D15)."""
     return await turn(provider, caller, enrolment, step, done=(*enrolment.done, step), **changes)
 
 

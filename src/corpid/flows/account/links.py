@@ -38,7 +38,7 @@ _MINUTE: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purpose:
-    """What a link is for: how long it works, in seconds, what it leads through, and what people read of it."""
+    """A link's purpose: lifetime in seconds, steps, and texts for people."""
 
     seconds: int
     object_kind: ObjectKind
@@ -124,7 +124,7 @@ async def make(
     request_id: str = "",
     spared: str = "",
 ) -> NewLink:
-    """A new link for a person, who loses those before of the same purpose but the one with the hash `spared`.
+    """A new link for a person; it ends those of its purpose, except `spared` (a hash).
 
     Raises access.Forbidden and StoreUnavailable. Source: DESIGN, Security
     """

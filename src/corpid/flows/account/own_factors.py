@@ -49,7 +49,7 @@ def need_passkey(provider: Provider, visit: AccountVisit, factors: HeldFactors) 
 
 
 def app_used_at(factors: HeldFactors) -> int:
-    """When the code of the app was shown that was taken last, in epoch seconds; 0: never (RFC 6238 §4)."""
+    """The time of the app's last accepted code, in epoch seconds; 0: never (RFC 6238 §4)."""
     return factors.credentials.totp_last_step * STEP_SECONDS if factors.app else 0
 
 
@@ -69,7 +69,7 @@ async def change_password(provider: Provider, caller: Caller, visit: AccountVisi
 async def write(
     provider: Provider, caller: Caller, visit: AccountVisit, change: FactorChange, action: str, notice: Notice
 ) -> None:
-    """Write a change, close the page that it was made on, and tell the person. Raises Rejected and TooOld.
+    """Write a change, close its page, and notify the person. Raises Rejected and TooOld.
 
     A session that has ended since the page was sent writes nothing. Source: D30, D45
     """
@@ -155,7 +155,7 @@ _PURPOSE: Final = "account"
 
 
 async def offer(provider: Provider, caller: Caller, visit: AccountVisit, what: Offered) -> str:
-    """What stands for the app's key or the codes that this person is offered in this browser, for a day (D45)."""
+    """The identifier of the secrets offered in this browser, stable for a day (D45)."""
     credentials = await provider.registry.factors.credentials(visit.user.user_id)
     kind, key, made = namespaces.ACCOUNT_OFFER, _offer_key(provider, visit, credentials, what), provider.new_id()
     standing = await provider.transient.get(kind.name, key, now=caller.now)

@@ -133,6 +133,6 @@ def _at(visit: EnrolmentVisit, step: Step) -> Enrolment:
 def event(
     caller: Caller, user: User, factor: str, outcome: Literal["ok", "refused"], *, reason: str = ""
 ) -> AuditEvent:
-    """What the audit is told of a factor that is shown in an enrolment. Source: DESIGN, Security"""
+    """The audit event of a factor shown in an enrolment. Source: DESIGN, Security"""
     actor = Person(user_id=user.user_id)
     return caller.event(actor, f"enrolment.{factor}", subject=user.user_id, outcome=outcome, reason=reason)

@@ -1,4 +1,4 @@
-"""A forgotten password: a link by e-mail, for whoever still has their second factor (D44, D45, D47).
+"""Recovery of a forgotten password by a link, with the second factor (D44, D45, D47).
 
 Whoever asks is told the same, and nothing that depends on the account is done before they are answered.
 """

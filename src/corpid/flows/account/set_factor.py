@@ -1,4 +1,4 @@
-"""What a person sets in an enrolment, and writing it at once (D44, D45, D46)."""
+"""Setting factors in an enrolment, in one write (D44, D45, D46)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def passkeys_from_before(provider: Provider, visit: EnrolmentVisit) -> lis
 
 
 async def finish(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> None:
-    """Write everything, spend the link, end every session, and tell the person. Raises NotHere and StaleStep.
+    """Write everything, spend the link, end every session, and notify the person. Raises NotHere and StaleStep.
 
     Source: D44, D45, D46, D47, DESIGN, Security
     """

@@ -43,7 +43,7 @@ HASHED_AT_ONCE: Final = 4
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan, and user identifier → user name for whoever reads it."""
+    """A plan, and user identifier → user name for its readers."""
 
     plan: Plan
     user_names: dict[str, str]
@@ -194,7 +194,7 @@ def _refuse_guessable(document: Document, plain: Sequence[Entry], passwords: Pas
 
 
 async def _hashed(entry: Entry, known: msgspec.Struct | None, passwords: Passwords) -> Entry:
-    """The entry with a hash in place of its plain password, or with neither where nothing would change."""
+    """The entry with its plain password hashed, or removed if nothing would change."""
     fields = {member: value for member, value in entry.fields.items() if member != "password"}
     typed = str(entry.fields["password"])
     if isinstance(known, Credentials) and known.password_set_by != "directory":
@@ -206,7 +206,7 @@ async def _hashed(entry: Entry, known: msgspec.Struct | None, passwords: Passwor
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file changed, or would change: in words, in the order of writing."""
+    """Changes by a file, made or planned: in words, in the order of writing."""
 
     differences: tuple[Difference, ...]
     warnings: tuple[Problem, ...]

@@ -46,7 +46,7 @@ async def addition(
     new_user_id: Callable[[], str],
     rules: Rules = PLAIN_RULES,
 ) -> Addition[R]:
-    """What adding a record changes; `members` are keys of its section, None for those not given; `rules`
+    """The changes of adding a record; `members` are keys of its section, None for those not given; `rules`
     are those of clients.
 
     Raises writing.Refused when it exists already or breaks a rule. Source: docs/directory.md

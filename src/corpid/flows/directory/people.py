@@ -161,7 +161,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Office:
-    """What making a link needs. `now` is in epoch seconds, `base_url` without a trailing slash."""
+    """Dependencies of making a link. `now` is in epoch seconds, `base_url` without a trailing slash."""
 
     registry: Registry
     base_url: str
@@ -190,7 +190,7 @@ async def add_invited(
 
 
 async def invite(office: Office, user_name: str, *, anew: bool = False) -> Given:
-    """Invite a person to set up their sign-in. Who has factors is invited only `anew`, which removes them all first.
+    """Invite a person to set up their sign-in; with factors only `anew`, which removes them first.
 
     Raises writing.Refused, access.Forbidden, StoreUnavailable. D46
     """

@@ -55,7 +55,7 @@ def _object(change: Change) -> Object:
 
 
 def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
-    """Who loses a way in, or may no longer come in at all, begins again (D44, D45, D50)."""
+    """People to sign out: those who lose a factor or their access (D44, D45, D50)."""
     for change in changes:
         was, becomes = change.was, change.becomes
         if isinstance(was, Credentials) and isinstance(becomes, Credentials) and was.factors != becomes.factors:

@@ -1,4 +1,4 @@
-"""Who still uses a generation or an exception that ends, and what each has to change before it does."""
+"""Clients of an ending generation or exception, and the changes each needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DeprecatedUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What one client has to do with one generation that ends, or with its exception in one that does not."""
+    """One client's use of an ending generation, or of an ending exception."""
 
     client_id: str
     name: str

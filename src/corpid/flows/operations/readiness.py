@@ -1,4 +1,4 @@
-"""Whether this process can answer requests, and if not, what is missing (D49)."""
+"""Readiness of this process, and what is missing otherwise (D49)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Readiness:
 
 
 def _note(asked: asyncio.Task[None]) -> None:
-    """Whoever asked may have gone away meanwhile."""
+    """Retrieve a result whose caller may have gone."""
     if not asked.cancelled():
         asked.exception()
 

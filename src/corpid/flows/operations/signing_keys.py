@@ -150,7 +150,7 @@ async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool 
 
 
 async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> SealedKey | None:
-    """Stop publishing and accepting a key at once; returns the new key, where one had to be made.
+    """Stop publishing and accepting a key at once; returns a new key if one was made.
 
     A new key signs at once if no other does; else it waits, and the one that signs now is kept until then.
     Raises RotationRefused for an unknown kid. Source: D42
@@ -169,7 +169,7 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
 
 
 async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -> int:
-    """Seal every secret at rest with the present key-encryption key; returns how many were sealed with another.
+    """Encrypt every secret with the present key-encryption key; returns how many used another.
 
     Raises access.Forbidden; SecretUnreadable for a row that no configured key opens, then nothing is changed. D43
     """
@@ -200,7 +200,7 @@ def _event(actor: Actor, action: str, kid: str, detail: dict[str, str]) -> Audit
 
 
 async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject_name: str) -> str:
-    """A request, PEM, for a certificate of this key under this common name; the private key stays sealed.
+    """A PEM certificate request for this key and common name; the private key stays encrypted.
 
     Raises writing.Refused for a kid that names no usable key and a name that no certificate can hold,
     access.Forbidden, StoreUnavailable. Source: RFC 2986 §4
