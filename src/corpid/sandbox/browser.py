@@ -60,7 +60,7 @@ class Form:
         fitting[0].value = value
 
     def fields(self, button: Control | None) -> Iterator[tuple[str, str]]:
-        """What a browser sends when this button is pressed."""
+        """The fields that a browser sends for this button."""
         for control in self.controls:
             if control.name and control.chosen:
                 yield control.name, control.value
@@ -204,7 +204,7 @@ REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class StrandedError(Exception):
-    """The browser shows a page that leads no further the way it was told; the message quotes the page."""
+    """The browser is at a page without the expected way on; the message quotes it."""
 
 
 @dataclass(slots=True)
@@ -262,7 +262,7 @@ class Browser:
         return next((form for form in self.page.forms if _origin(urljoin(self.url, form.action)) != own), None)
 
     def lacks_second_factor(self, problem: str) -> StrandedError:
-        """The exception that tells which page the browser shows and what is wrong with it."""
+        """An exception that names the browser's page and its error."""
         status = self.response.status_code if self.response is not None else 0
         return StrandedError(f"{self.url} ({status}) {self.page.heading or self.page.title!r}: {problem}: "
                              f"{self.page.text[:300]}")  # fmt: skip

@@ -1,4 +1,4 @@
-"""The certificate beside a published key: that it is this key's, and that its thumbprints are right (Spec 2.9)."""
+"""Checks of a published key's certificate: key and thumbprints match (Spec 2.9)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEMBERS = frozenset({"x5c", "x5t", "x5t#S256"})
 
 
 def fault(entry: Mapping[str, Any], *, needed: bool) -> str:
-    """What is wrong with the certificate of a published JWK; empty if it is right, or neither there nor needed."""
+    """The fault of a published JWK's certificate; empty if right, or absent and not needed."""
     kid, present = entry.get("kid"), MEMBERS & entry.keys()
     if not present and not needed:
         return ""

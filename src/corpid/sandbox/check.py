@@ -29,7 +29,7 @@ FAILURES: Final = (CheckFailed, ProviderError, StrandedError, httpx.HTTPError, L
 
 
 async def published(inspector: Inspector, outcome: Outcome) -> None:
-    """The discovery document of a generation that is served alone, and what stands beside the keys (Spec 2.8, 2.9)."""
+    """Check discovery of a generation served alone, and certificates of keys (Spec 2.8, 2.9)."""
     checks, interface = outcome.checks, inspector.interface
     relying_party = inspector.relying_party(outcome)
     document = await relying_party.discover()
@@ -56,7 +56,7 @@ async def one_entity(inspector: Inspector, outcome: Outcome) -> None:
 
 
 async def several_entities(inspector: Inspector, outcome: Outcome) -> None:
-    """Whoever acts for the most entities chooses the last of them, through the search where it is not shown."""
+    """The person with most entities chooses the last, by search if it is not shown."""
     usable = inspector.demo.directory.usable
     most = max(inspector.unused(), key=lambda one: len(usable(one)))
     person = inspector.person(lambda one, _: one is most)
@@ -139,7 +139,7 @@ async def own_pages(inspector: Inspector, outcome: Outcome) -> None:
 
 
 def scenarios(interface: Interface) -> dict[str, Scenario]:
-    """What is checked in a generation, by name."""
+    """The scenarios of a generation, by name."""
     further = interface.response_modes[1:]
     return {
         "the discovery document": published,

@@ -82,7 +82,7 @@ STATUSES: Final = ("Registered", "De-Registered", "Withdrawn", "")
 
 
 def members(sub: str) -> dict[str, str]:
-    """What a packed subject says, unescaped. Raises ValueError if it is none."""
+    """The members of a packed subject, unescaped. Raises ValueError if it is none."""
     found = [MEMBER.fullmatch(part) for part in sub.split(",")]
     if None in found:
         raise ValueError(f"{sub!r} is not made of key=value")
@@ -132,7 +132,7 @@ ALWAYS = frozenset({"authinfo"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What every document must say, and the moment it is read at."""
+    """Expected claims of every document, and the moment of the check."""
 
     issuer: str
     client_id: str
@@ -204,7 +204,7 @@ def access_token(
 
 
 def envelope(checks: Checklist, what: str, claims: Mapping[str, Any], expected: Expected) -> None:
-    """What every signed answer of a resource says, whatever it is about (Spec 2.5, 2.6, D26). Raises CheckFailed."""
+    """Check the claims common to all signed answers of a resource (Spec 2.5, 2.6, D26). Raises CheckFailed."""
     checks.equal(f"{what}: iss", claims.get("iss"), expected.issuer)
     checks.equal(f"{what}: aud", claims.get("aud"), expected.client_id)
     times(checks, what, claims, now=expected.now)

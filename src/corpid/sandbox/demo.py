@@ -66,7 +66,7 @@ class Demo:
 
     @property
     def relying_party_url(self) -> str:
-        """Where to start."""
+        """The URL to start at."""
         return self.registration.url
 
 

@@ -1,4 +1,4 @@
-"""What a demo needs on a machine: a folder, free ports, caught mail."""
+"""The environment of a demo: folder, free ports, caught mail."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def default() -> Path:
 
 @contextmanager
 def locked(path: Path, *, fresh: bool) -> Iterator[Path]:
-    """The directory, made where it was missing and emptied where `fresh`, for this process alone.
+    """The locked directory, made if missing and emptied if `fresh`.
 
     Raises DemoError if another demo runs in it, or if it holds something that is not a demo's.
     """

@@ -54,7 +54,7 @@ class Attempt:
         return self.userinfo is not None
 
     async def begin(self) -> str | None:
-        """Make the request, and push it where that is how; the URL for the browser, None if it failed (then `problem` says why)."""
+        """Make the request, pushed if required; the URL for the browser, None if it failed (see `problem`)."""
         try:
             return await self.relying_party.begin()
         except (CheckFailed, ProviderError, httpx.HTTPError) as problem:
@@ -95,7 +95,7 @@ class Attempts:
         return attempt
 
     def with_state(self, state: str) -> Attempt:
-        """The attempt that sent this state, whoever began it. Raises KeyError."""
+        """The attempt that sent this state. Raises KeyError."""
         for attempt in reversed(self._kept.values()):
             if attempt.relying_party.sign_in.state == state:
                 return attempt
@@ -135,7 +135,7 @@ PROMPTS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What the demo RP knows of itself and the provider. URLs without a trailing slash."""
+    """The demo RP's registration and provider. URLs without a trailing slash."""
 
     issuer: str
     url: str
@@ -151,7 +151,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What a demo knows of its provider that no relying party knows."""
+    """A demo's private knowledge of its provider."""
 
     mail: CaughtMail
     invite: Callable[[str], Awaitable[str]]
@@ -168,7 +168,7 @@ class DemoRP:
         clock: Callable[[], float],
         provider: Beside | None = None,
     ) -> None:
-        """`provider` is what the demo knows of it beside its interface."""
+        """`provider` is the demo's knowledge of it in addition to its interface."""
         self.registration = registration
         self.http = http
         self.clock = clock
@@ -266,7 +266,7 @@ class DemoRP:
         return RedirectResponse(f"/sign-ins/{attempt.attempt_id}", status_code=303)
 
     async def show(self, request: Request) -> Response:
-        """What came of a sign-in."""
+        """Show the result of a sign-in."""
         try:
             attempt = self.attempts.of_browser(request.cookies.get(COOKIE, ""), request.path_params["attempt_id"])
         except KeyError:

@@ -87,7 +87,7 @@ class ExampleDirectory:
         }
 
     def packed_parties(self, person: Person, entity_id: str) -> dict[str, dict[str, str]]:
-        """userInfo, entityInfo and the unpacked subject that an ID token must carry where `sub` is packed (R-12.2)."""
+        """userInfo, entityInfo and the unpacked subject of an ID token with packed `sub` (R-12.2)."""
         user, entity = self.sections["users"][person.user_name], self.sections["entities"][entity_id]
         foreign, number = entity["type"] != "UEN", user.get("identity_number", "")
         status = {"Deregistered": "De-Registered"}.get(entity.get("status", ""), entity.get("status", ""))
@@ -113,7 +113,7 @@ class ExampleDirectory:
         return [entity_id for entity_id in person.entities if self._accepted(self.sections["entities"][entity_id])]
 
     def roles(self, person: Person, entity_id: str, today: date) -> list[Role]:
-        """What `auth_info` must list, in the order of these tuples (Spec 2.6, D23)."""
+        """The expected roles of `auth_info`, in the order of these tuples (Spec 2.6, D23)."""
         rows = (row for row in self._rows("assignments") if row["user"] == person.user_name)
         return sorted(
             self._role("", row, row.get("start_date", FIRST_DAY), row.get("end_date", NO_END))
@@ -122,7 +122,7 @@ class ExampleDirectory:
         )
 
     def third_party_roles(self, person: Person, entity_id: str, today: date) -> list[Role]:
-        """What `tp_auth_info` must list, each row within what its client entity grants (Spec 2.6, D23)."""
+        """The expected rows of `tp_auth_info`, each within its client entity's grant (Spec 2.6, D23)."""
         rows = [
             row
             for row in self._third_party("assignments")
@@ -183,7 +183,7 @@ class ExampleDirectory:
 
 
 def told(claims: Mapping[str, Any], *, own_block: str, others_block: str) -> tuple[list[Role], list[Role]]:
-    """What userinfo claims say in these blocks, as `roles` and `third_party_roles` say it."""
+    """The roles of these userinfo claims, in the form of `roles` and `third_party_roles`."""
     own = [
         role
         for service in _services(claims, own_block)

@@ -1,4 +1,4 @@
-"""What the scenarios of `corpid demo --check` are made of: people, browsers, relying parties, and comparisons.
+"""Parts of the scenarios of `corpid demo --check`: people, browsers, comparisons.
 
 Nothing the provider says is believed: tokens and resources are verified by the relying party in code, and
 compared with the directory file that was applied and with what the generation promises.
@@ -34,7 +34,7 @@ TIMEOUT_SECONDS: Final = 30.0
 
 @dataclass(slots=True)
 class Outcome:
-    """What one scenario came to; `problem` is empty if everything checked out."""
+    """The result of one scenario; `problem` is empty if every check passed."""
 
     scenario: str
     person: str = ""
@@ -105,7 +105,7 @@ class Inspector:
         return relying_party
 
     def person(self, fits: Callable[[Person, list[str]], object] = lambda _, usable: usable) -> Person:
-        """Somebody not used yet who fits, told with the entities they can choose. Raises LookupError."""
+        """An unused person who fits, with their selectable entities. Raises LookupError."""
         for person in self.unused():
             if fits(person, self.demo.directory.usable(person)):
                 self.used.append(person.user_name)
@@ -113,7 +113,7 @@ class Inspector:
         raise LookupError("the directory has no person left for this scenario")
 
     def unused(self) -> list[Person]:
-        """Everybody who has not been used yet."""
+        """The people not used yet."""
         return [person for person in self.demo.registration.persons if person.user_name not in self.used]
 
     def today(self) -> date:

@@ -1,4 +1,4 @@
-"""What an honest, strict relying party does and expects in each generation of the interface.
+"""Behaviour of a strict relying party in each generation of the interface.
 
 Written from the specification alone, apart from `corpid.rules.oauth.generations`: what checks the provider
 must not believe its records. One frozen record for each generation; what differs is a field.

@@ -111,7 +111,7 @@ async def cancel(browser: Browser) -> Callback:
 
 
 def step_of(browser: Browser) -> str:
-    """Which page the browser shows: sign_in, code, entity, decision, return or post. Raises StrandedError."""
+    """The browser's current page: sign_in, code, entity, decision, return or post. Raises StrandedError."""
     page = browser.page
     if browser.form_for_another_site() is not None:
         return "post"

@@ -1,4 +1,4 @@
-"""What the demo RP shows of a sign-in, in words and rows: no markup, no verification."""
+"""The demo RP's account of a sign-in: words and rows without markup."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RoleTable:
-    """The roles at one service, for one client entity where it is a third party's."""
+    """The roles at one service, for one client entity if of a third party."""
 
     service: str
     client_entity: str
@@ -106,14 +106,14 @@ class RoleTable:
 
 @dataclass(frozen=True, slots=True)
 class Parties:
-    """Who signed in, and for whom: names, or where none was told, identifiers."""
+    """The person and the entity of a sign-in: names, else identifiers."""
 
     person: str
     entity: str
 
 
 def parties(claims: Mapping[str, Any]) -> Parties:
-    """The two parties of an ID token, however its generation tells them (D2, R-12.2)."""
+    """The two parties of an ID token of any generation (D2, R-12.2)."""
     if "entityInfo" in claims:
         person, entity = claims["userInfo"], claims["entityInfo"]
         return Parties(person["CPUID_FullName"] or claims["sub"], entity["CPNonUEN_Name"] or entity["CPEntID"])
@@ -176,7 +176,7 @@ def path_of(exchange: Exchange) -> str:
 
 
 def advice(error: str) -> str:
-    """What an error code means here; nothing for an unknown one."""
+    """Advice on an error code; empty for an unknown one."""
     return ADVICE.get(error, "")
 
 

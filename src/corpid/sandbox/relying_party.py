@@ -51,7 +51,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 
 @dataclass(slots=True, kw_only=True)
 class SignIn:
-    """What the relying party keeps between the request and the last answer, each value used once."""
+    """The relying party's state of a sign-in, each value used once."""
 
     state: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     nonce: str = field(default_factory=lambda: secrets.token_urlsafe(24))
@@ -143,7 +143,7 @@ class Requests:
         return self.provider_keys
 
     def request_parameters(self) -> dict[str, Any]:
-        """What an honest authorization request carries, pushed or as a query (Spec 4.1, R-10.2)."""
+        """The parameters of a valid authorization request, pushed or as a query (Spec 4.1, R-10.2)."""
         mode = {} if self.response_mode is None else {"response_mode": self.response_mode}
         return {
             "response_type": "code",
@@ -216,7 +216,7 @@ class Requests:
         access_token: str | None = None,
         endpoint: str | None = None,
     ) -> httpx.Response:
-        """Ask a resource with the redeemed (or this) access token, and a fresh proof where one belongs to it.
+        """Ask a resource with the redeemed (or this) access token, and a proof if bound.
 
         `endpoint` is the metadata member with its URL, by default that of userinfo or authorization-info.
         """
@@ -267,7 +267,7 @@ class RelyingParty(Requests):
         self.sign_in, self.timeline, self.checks = SignIn(), Timeline(), Checklist()
 
     async def begin(self) -> str:
-        """The URL to send the browser to, after a push where there is one. Raises CheckFailed, ProviderError."""
+        """The URL to send the browser to, after a push if required. Raises CheckFailed, ProviderError."""
         await self.discover()
         if self.interface.pushed:
             self.sign_in.request_uri = verification.pushed(self.checks, await self.push())

@@ -1,4 +1,4 @@
-"""What went over the wire, in order, as the relying party saw it."""
+"""Requests and responses in order, as the relying party saw them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Exchange:
     milliseconds: float
 
     def tokens(self) -> list[tuple[str, dict[str, Any], dict[str, Any] | None]]:
-        """Every JWT in it: where it stood, its header, its payload (None: encrypted). Unverified, for display."""
+        """Every JWT in it: place, header, payload (None: encrypted). Unverified, for display."""
         places = [
             (name, value.split()[-1]) for name, value in self.request_headers if name in ("dpop", "authorization")
         ]

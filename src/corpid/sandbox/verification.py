@@ -1,4 +1,4 @@
-"""What a strict relying party checks before it believes a response."""
+"""Checks of a strict relying party on each response."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def resource(checks: Checklist, what: str, response: httpx.Response) -> str:
 
 
 def plain_resource(checks: Checklist, what: str, response: httpx.Response) -> dict[str, Any]:
-    """The JSON object that a resource answers with where nothing is to be signed (OpenID Connect Core §5.3.2)."""
+    """The JSON object of an unsigned resource answer (OpenID Connect Core §5.3.2)."""
     _resource(checks, what, response, "application/json")
     return json_object(checks, what, response.content)
 
@@ -264,7 +264,7 @@ class Checklist:
 
 
 def answer(checks: Checklist, what: str, response: httpx.Response, *, status: int, content_type: str) -> None:
-    """Status, content type and that nobody may keep it (Spec 4, D31)."""
+    """Check status, content type and no-store (Spec 4, D31)."""
     checks.equal(f"{what}: status", response.status_code, status)
     checks.equal(f"{what}: content type", response.headers.get("content-type", "").split(";")[0].strip(), content_type)
     checks.equal(f"{what}: not cached", response.headers.get("cache-control"), "no-store")
