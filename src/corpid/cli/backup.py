@@ -1,4 +1,4 @@
-"""`corpid backup`, `corpid restore`: the whole SQLite database in one file, and back."""
+"""`corpid backup`, `corpid restore`: the SQLite database as one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`corpid demo`: a complete provider and a relying party on this machine, in one command."""
+"""`corpid demo`: a provider and a relying party on this machine."""
 
 from __future__ import annotations
 

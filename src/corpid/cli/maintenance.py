@@ -1,4 +1,4 @@
-"""`corpid maintenance`: answer 503 on purpose (Spec 7), prune the audit, finish a pg_restore."""
+"""`corpid maintenance`: maintenance mode (Spec 7), audit pruning, the end of a pg_restore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`corpid migrate`: bring the database to this version, and say beforehand what that will do."""
+"""`corpid migrate`: migrate the database, or show the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`corpid user`: people, their links and factors, and how they get back in."""
+"""`corpid user`: people, their links and factors."""
 
 from __future__ import annotations
 

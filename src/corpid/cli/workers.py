@@ -1,4 +1,4 @@
-"""Several worker processes on the same sockets: started, watched, stopped, and counted together."""
+"""Worker processes that share sockets and metrics: start, supervision, stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The letters, all by e-mail: what happened to a person's account, codes, and links that they asked for or were given.
+"""E-mails to people: account events, codes and links.
 
 A notice is sent after the change it tells of was written. Where a person has no address, nothing is sent.
 """

@@ -1,4 +1,4 @@
-"""Live state: what could have changed since a request began, at most five seconds old (D50)."""
+"""A cache of registry records, at most five seconds old (D50)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates of the provider's own signing keys: made from the key itself, or an operator's chain.
+"""Certificates of the provider's signing keys: self-signed, or an operator's chain.
 
 A relying party of an older generation reads them in the key set (x5c, x5t, x5t#S256). The signature vouches
 for nothing more than the key does: who trusts the key set trusts the key.

@@ -1,4 +1,4 @@
-"""Compact JWE towards a client's key: ECDH-ES, alone or with key wrapping, and RSA-OAEP (RFC 7516, RFC 7518 §4.3, §4.6)."""
+"""Compact JWE to a client's key: ECDH-ES and RSA-OAEP (RFC 7516, RFC 7518 §4.3, §4.6)."""
 
 from __future__ import annotations
 

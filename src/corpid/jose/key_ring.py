@@ -1,4 +1,4 @@
-"""The provider's own signing keys and their calendar: published, in use, retired, revoked (D42)."""
+"""The provider's signing keys: published, in use, retired, revoked (D42)."""
 
 from __future__ import annotations
 

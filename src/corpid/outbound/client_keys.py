@@ -1,4 +1,4 @@
-"""Key sets of clients, inline or fetched from their jwks_uri, prepared and held ready (D27).
+"""Key sets of clients, inline or fetched from jwks_uri, cached (D27).
 
 What a request meets, in this order: the set in memory, looked at no longer than five seconds ago; the
 one that the registry holds, which tells of other processes and of an operator who dropped it; the

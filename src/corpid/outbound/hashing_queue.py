@@ -1,4 +1,4 @@
-"""Password hashing: a queue that is fair to networks and accounts, and its threads (D44, D47)."""
+"""Password hashing threads, with a fair queue (D44, D47)."""
 
 from __future__ import annotations
 

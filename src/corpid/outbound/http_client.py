@@ -1,4 +1,4 @@
-"""The outgoing HTTP client for URLs that relying parties registered: bounded in time and bytes (D27)."""
+"""The outgoing HTTP client, bounded in time and bytes (D27)."""
 
 from __future__ import annotations
 

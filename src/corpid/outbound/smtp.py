@@ -1,4 +1,4 @@
-"""Letters by SMTP: taken at once, sent by tasks of their own, tried again a few times (RFC 5321).
+"""Sending of mail by SMTP in the background, with retries (RFC 5321).
 
 The log never says to whom a letter went, nor anything of it (D48).
 """

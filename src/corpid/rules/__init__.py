@@ -1,1 +1,1 @@
-"""Rules: what is decided, pure and synchronous; time and identifiers come in as arguments."""
+"""Rules: pure, synchronous decisions; time and identifiers are arguments."""

@@ -1,4 +1,4 @@
-"""Every lifetime and size of the interface, in seconds and bytes or characters (Spec 8, D-rows).
+"""Lifetimes and sizes of the interface, in seconds and bytes or characters (Spec 8, D-rows).
 
 The size of a token and of a key set stand in `jose`, which knows no floor above it (D27, D33).
 """

@@ -1,4 +1,4 @@
-"""A small scripted browser and its HTML pages: cookies, redirects, real forms; no JavaScript."""
+"""A scripted browser without JavaScript: cookies, redirects, real forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`corpid demo --check`: people's sign-ins without people, through the real pages and over real sockets.
+"""`corpid demo --check`: scripted sign-ins through real pages and sockets.
 
 Each scenario is a sign-in of its own, and runs whether or not one before it failed.
 """

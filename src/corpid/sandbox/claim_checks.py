@@ -1,4 +1,4 @@
-"""The claims of the documents a relying party receives, checked one by one (Spec 2.5, 2.6, R-12.2)."""
+"""Checks of the claims that a relying party receives (Spec 2.5, 2.6, R-12.2)."""
 
 from __future__ import annotations
 

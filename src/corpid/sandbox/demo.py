@@ -1,4 +1,4 @@
-"""The demo: a provider and a relying party in one process, with the example directory applied."""
+"""The demo: provider, relying party and example directory in one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo relying party: a website that signs people in and shows what it received."""
+"""The demo relying party: a website that shows what it received."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example directory: whom it lists, and what userinfo must say of them.
+"""The example directory, and the userinfo expected for its people.
 
 It is read here a second time, apart from the provider's own reader and its own law, so that
 `corpid demo --check` compares what the provider answers with what the file says.

@@ -1,4 +1,4 @@
-"""An honest, strict relying party in code: its requests, each changeable in one place."""
+"""A strict relying party in code, with changeable requests."""
 
 from __future__ import annotations
 

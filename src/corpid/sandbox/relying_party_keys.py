@@ -1,4 +1,4 @@
-"""The keys that a relying party registers: one signs its assertions, one opens what is encrypted to it."""
+"""Keys of a relying party: one for signing, one for decryption."""
 
 from __future__ import annotations
 

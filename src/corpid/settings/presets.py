@@ -1,4 +1,4 @@
-"""Bundled presets, as data: settings that belong together, and what a new client gets.
+"""Bundled presets, as data: settings, and members of new clients.
 
 A preset is the lowest layer: whatever the environment, corpid.toml or an override says wins over it.
 """

@@ -1,6 +1,6 @@
-"""Secrets at rest: AES-256-GCM under a key-encryption key that is never in the database (D43).
+"""Encryption of stored secrets: AES-256-GCM under a key-encryption key (D43).
 
-A sealed text is `key id . base64url(nonce ‖ ciphertext)`. What it was sealed for (table, row, column)
+That key is never in the database. A sealed text is `key id . base64url(nonce ‖ ciphertext)`. What it was sealed for (table, row, column)
 and the key id are authenticated, so a sealed text copied to another row does not open there.
 """
 

@@ -1,4 +1,4 @@
-"""The route table: path, methods, endpoint, and how it fails. The table of contents."""
+"""The route table: path, methods, endpoint, error rendering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`corpid doctor`: look at a running deployment the way its callers meet it, and at a node from inside.
+"""`corpid doctor`: checks of a deployment from outside, and of a node.
 
 A few dozen requests, one after the other. None can succeed and none needs a secret; nothing is written but log lines.
 """

@@ -1,4 +1,4 @@
-"""Requests as they go over the wire: exact paths, repeated headers, sizes; and who it was that answered.
+"""Raw HTTP requests: exact paths, repeated headers, sizes; CorpID's answers recognised.
 
 Nothing but the origin that was named is connected to, one request a connection, and no redirect is followed.
 """

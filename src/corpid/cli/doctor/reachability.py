@@ -1,4 +1,4 @@
-"""Checks that a deployment is reachable, and the one that it claims to be."""
+"""Reachability and identity of a deployment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of the account: signed in for it, and re-authenticated for a change (D30, D34)."""
+"""Account sessions: sign-in, and re-authentication for changes (D30, D34)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing codes by e-mail as the second factor, confirmed by a first code (D45)."""
+"""Enrolment of codes by e-mail, confirmed by a first code (D45)."""
 
 from __future__ import annotations
 

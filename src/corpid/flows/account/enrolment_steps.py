@@ -1,4 +1,4 @@
-"""Steps of an enrolment, as data: a link's purpose leads to its path (`links.PURPOSES`)."""
+"""Steps of an enrolment, as data, by a link's purpose (`links.PURPOSES`)."""
 
 from __future__ import annotations
 

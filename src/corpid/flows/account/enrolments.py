@@ -1,4 +1,4 @@
-"""An enrolment under way: bound to one browser and one link, moved on by steps that are claimed once (D34).
+"""Enrolments in progress, each bound to one browser and one link (D34).
 
 What it is about to write is kept in it, and written at once after the last step; until then nothing of the
 person has changed. The secrets that a page shows (an app's key, recovery codes) are derived, and stored by

@@ -1,4 +1,4 @@
-"""Links that let a person set their factors: an invitation, a new password, a new second factor.
+"""Links for setting factors: invitation, new password, new second factor.
 
 The code of a link stands in the fragment of its address, which no request holds, and is kept by its hash. Looking at
 a link spends nothing, since mail programs look too; it is spent when what it leads to is written.

@@ -1,4 +1,4 @@
-"""Showing the factor that one still has, before the other one is set again (D44, D45, D46)."""
+"""Re-authentication with the remaining factor, before another is set (D44, D45, D46)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entities, and adding any one record: it passes the same rules as a file."""
+"""Entities, and single records added under the rules of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one way from changes to the store: each is authorised, and one audit event goes with them."""
+"""Writing of changes: each authorised, all with an audit event."""
 
 from __future__ import annotations
 

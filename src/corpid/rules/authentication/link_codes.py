@@ -1,4 +1,4 @@
-"""The code of a link: the link's fragment holds it, and a person may type it instead.
+"""Codes of links, carried in the fragment or typed.
 
 A fragment is never part of a request (RFC 9110 §4.2.5), so no log of a proxy or server holds the code.
 """

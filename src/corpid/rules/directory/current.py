@@ -1,4 +1,4 @@
-"""The directory as far as a file concerns it, and who the users of the file are."""
+"""The part of the directory that a file concerns, and its users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as people read it: what is added, changed (old → new) and removed. Secrets are never shown."""
+"""A plan as text: additions, changes (old → new) and removals, without secrets."""
 
 from __future__ import annotations
 

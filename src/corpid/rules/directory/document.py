@@ -1,4 +1,4 @@
-"""A directory file, read: what it says of each record, and in which line.
+"""A parsed directory file: an entry for each record, with its line.
 
 Nothing is decided here about what exists already; `plan` compares a document with the directory.
 """

@@ -1,4 +1,7 @@
-"""Records as the text of a directory file, without secrets; applying it to the same directory changes nothing."""
+"""Export of records as a directory file, without secrets.
+
+Applying it to the same directory changes nothing.
+"""
 
 from __future__ import annotations
 

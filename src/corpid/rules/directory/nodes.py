@@ -1,4 +1,4 @@
-"""YAML as a tree with line numbers, and problems of a directory file by line."""
+"""YAML nodes with line numbers, and problems by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a directory file: its checks, changes and removals. Pure: the same input gives the same plan."""
+"""The plan of a directory file: checks, changes and removals."""
 
 from __future__ import annotations
 

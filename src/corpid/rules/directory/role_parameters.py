@@ -1,4 +1,4 @@
-"""Parameters of roles: their definitions at a service, and their values in a row (R-14.1)."""
+"""Parameters of roles: definitions and values (R-14.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of a directory file: each function turns a node into what the record holds, or raises Malformed."""
+"""Values of a directory file: each function parses a node or raises Malformed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The URLs of a registration: exact, of one spelling, and safe to send a browser to or to fetch (D27, D38)."""
+"""Checks of a client's redirect URIs and jwks_uri (D27, D38)."""
 
 from __future__ import annotations
 

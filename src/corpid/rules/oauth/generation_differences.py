@@ -1,4 +1,4 @@
-"""docs/generations.md: the oldest generation in full, and each later one as its difference from the one before.
+"""docs/generations.md: the oldest generation, and each later one's differences.
 
 `python -m corpid.rules.oauth.generation_differences` prints the page.
 """

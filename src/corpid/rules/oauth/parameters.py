@@ -1,4 +1,4 @@
-"""Form bodies and query strings into parameters: still strings, but each known name at most once (D14)."""
+"""Parsing of forms and query strings, each known name at most once (D14)."""
 
 from __future__ import annotations
 

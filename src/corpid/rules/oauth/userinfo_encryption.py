@@ -1,4 +1,4 @@
-"""Encryption of userinfo: what a client can register with its generations and its keys (Spec 2.8, D22)."""
+"""Registration of userinfo encryption, by generation and keys (Spec 2.8, D22)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filling: rows brought up to date in small batches, each a short transaction, so that servers go on meanwhile.
+"""Backfills: rows updated in small batches while servers run.
 
 How far it came is kept in the database: who stops a fill, or loses it to a crash, goes on from there.
 """

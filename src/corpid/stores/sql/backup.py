@@ -1,4 +1,4 @@
-"""Copying a SQLite database while it is in use, and putting such a copy in its place.
+"""Backup of a SQLite database in use, and restore.
 
 A copy is read from one snapshot, which in WAL mode holds up neither readers nor writers, however long it
 takes. A copy that takes a database's place brings back the directory, clients, keys and audit of its

@@ -1,4 +1,4 @@
-"""Registered clients, their fetched key sets, and their counted use of a generation that ends."""
+"""Clients, their fetched key sets, and counts of deprecated usage."""
 
 from __future__ import annotations
 

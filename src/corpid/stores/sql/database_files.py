@@ -1,4 +1,4 @@
-"""Files of a database that take a place and a name: whose they are, and on file systems of every kind."""
+"""Naming, ownership and replacement of database files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The directory as a request reads it: one statement on an index for each question."""
+"""The directory for requests: one indexed statement for each question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passwords and apps, passkeys, recovery codes, and the links that lead to setting factors (D44, D45, D46)."""
+"""Credentials, passkeys, recovery codes and links (D44, D45, D46)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provider's own keys, encrypted at rest, and rewrapping every secret with a new key (D42, D43)."""
+"""The provider's encrypted keys, and re-encryption of every secret (D42, D43)."""
 
 from __future__ import annotations
 

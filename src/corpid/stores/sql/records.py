@@ -1,4 +1,4 @@
-"""Reading and writing directory records of any kind; which table they live in is data (`kinds`)."""
+"""Reading and writing of directory records of any kind (`mappers`)."""
 
 from __future__ import annotations
 

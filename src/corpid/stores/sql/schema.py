@@ -1,4 +1,4 @@
-"""The schema of a database: made and changed by Alembic migrations inside this package, checked at start.
+"""The database schema: migrated by Alembic, checked at start.
 
 A database is a SQLite file, given as its path, or PostgreSQL, given as its address. Everything here blocks.
 """

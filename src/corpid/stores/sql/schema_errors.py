@@ -1,4 +1,4 @@
-"""Why a database cannot be used; each message is one sentence for the operator."""
+"""Errors of unusable databases; each message is a sentence for operators."""
 
 from __future__ import annotations
 

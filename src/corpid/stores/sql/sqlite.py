@@ -1,4 +1,4 @@
-"""SQLite in the event loop, on one held connection; its errors, and its checkpoints."""
+"""SQLite in the event loop, on one connection, with checkpoints."""
 
 from __future__ import annotations
 

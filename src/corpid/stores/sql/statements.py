@@ -1,4 +1,4 @@
-"""Prepared statements and transactions, and the interface through which a database executes them."""
+"""Prepared statements, transactions, and the interface of databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection to one run of Redis or Valkey, shared by all requests of a process."""
+"""A connection to one run of Redis or Valkey, shared by all requests."""
 
 from __future__ import annotations
 

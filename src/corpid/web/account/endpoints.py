@@ -1,4 +1,4 @@
-"""The account in a browser: each page one path, its forms posted to the same (D34, D35).
+"""Endpoints of the account: one path for each page and its forms (D34, D35).
 
 Who is not signed in for the account, or not lately enough to open a page on which factors are changed, is led to a
 sign-in and back.

@@ -1,4 +1,4 @@
-"""Enrolment in a browser: one page for each step after the link, and the QR code (D34, D46).
+"""Endpoints of enrolment: a page for each step, and the QR code (D34, D46).
 
 A POST that claims its step moves on with 303; who comes too late is sent to the page that is current (D15).
 """

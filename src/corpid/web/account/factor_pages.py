@@ -1,4 +1,4 @@
-"""The pages of the account on which factors are looked at and changed (D44, D45, D46)."""
+"""Account pages that show and change factors (D44, D45, D46)."""
 
 from __future__ import annotations
 

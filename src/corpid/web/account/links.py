@@ -1,4 +1,4 @@
-"""Links in a browser: the page that takes a link's code, and the one that says what the link is for (D34, D35, D46).
+"""Pages of links: entering a code, and the opened link (D34, D35, D46).
 
 A link leads to the first page, whose script posts the code out of the fragment; without script it is typed. No code
 is ever part of an address that is asked for, so no log holds one. Looking at either page binds and spends nothing.

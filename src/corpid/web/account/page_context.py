@@ -1,4 +1,4 @@
-"""A person at a page of their account, and what surrounds that page (DESIGN "Pages")."""
+"""The person at an account page, and the page's frame (DESIGN "Pages")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what the flows say of an account to the pages that show it (DESIGN "Pages")."""
+"""Pages of the account, from results of the flows (DESIGN "Pages")."""
 
 from __future__ import annotations
 

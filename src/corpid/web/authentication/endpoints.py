@@ -1,4 +1,4 @@
-"""The sign-in in a browser: one page to look at, one POST for each step, two addresses to leave by.
+"""Endpoints of the sign-in: a page, a POST for each step, two ways out.
 
 A POST that claims its step moves on with 303; who comes too late, or with an old cookie or form, is sent
 to the page that is current (D15, D34, D35).

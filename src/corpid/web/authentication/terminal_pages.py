@@ -1,4 +1,4 @@
-"""The pages of a sign-in that cannot go on: what happened, and the way back (D15, D34, D45)."""
+"""Pages of a sign-in that cannot continue (D15, D34, D45)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection of a caller: how long it may take, and how it ends (D47).
+"""A caller's connection: its deadlines and its end (D47).
 
 A connection holds no timer. It holds a deadline, which `Server` compares with the clock twice a second.
 """

@@ -1,4 +1,4 @@
-"""Requests of one connection, read with a bounded number of bytes at any moment (D47)."""
+"""Reading of a connection's requests, with bounded memory (D47)."""
 
 from __future__ import annotations
 

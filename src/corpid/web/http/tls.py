@@ -1,4 +1,4 @@
-"""CorpID's own TLS (D52), with a certificate that may be renewed while it serves."""
+"""TLS with a certificate that may be renewed while serving (D52)."""
 
 from __future__ import annotations
 

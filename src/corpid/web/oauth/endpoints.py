@@ -1,4 +1,4 @@
-"""Machine endpoints, and the browser's arrival: request → flow → response, a few lines each."""
+"""OAuth endpoints: request → flow → response, a few lines each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that belong to no sign-in: the plain page at /, static files, what is not there."""
+"""Pages outside a sign-in: home, static files, not found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a view to the bytes of a page, and the static files that pages refer to.
+"""Rendering of views as pages, and the static files of pages.
 
 A static file's name carries a hash of its content, so that a browser may keep it for a year (D31).
 Everything comes out of the package and is read once, at start.

@@ -1,4 +1,4 @@
-"""Responses: a view becomes a page; redirects, cookies, and the hop to the relying party."""
+"""Responses: pages, redirects, cookies, and the return to the relying party."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log: one line of JSON per request and per event, with a closed list of fields (D48).
+"""The log: JSON lines of requests and events, with closed fields (D48).
 
 Nothing outside `FIELDS` is ever written. Text of a caller is escaped and cut. Of an unforeseen error a line
 shows where it arose, not its message, which may hold what a caller sent; developer mode shows all of it.

@@ -1,4 +1,4 @@
-"""Writers of the audit table say that they write, so that whoever follows its numbers misses none."""
+"""A lock of audit writers, so that readers by number miss none."""
 
 from __future__ import annotations
 
