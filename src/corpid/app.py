@@ -65,7 +65,7 @@ class Stores:
     passwords: Passwords
     clock: Callable[[], float]
     rewrap: Callable[[AuditEvent], Awaitable[int]]
-    """seals every secret at rest with the current key-encryption key; how many that were (D43)"""
+    """encrypts every secret with the current key-encryption key; returns how many (D43)"""
     prune: Callable[..., Awaitable[int]]
     """removes old audit entries (docs/decisions/0008); how many that were"""
 

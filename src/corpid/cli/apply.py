@@ -67,7 +67,7 @@ def _read(file: Path) -> tuple[bytes, str]:
         return _bounded(sys.stdin.buffer, "standard input"), "standard input"
     try:
         _refuse_another_kind(file, file.stat())  # a device may do something when it is opened
-        # Should it be another file by now: a FIFO without a writer would hold whoever opens it.
+        # It may be another file by now: opening a FIFO without a writer would block.
         with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
             _refuse_another_kind(file, os.fstat(opened.fileno()))
             return _bounded(opened, str(file)), str(file)

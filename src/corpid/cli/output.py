@@ -1,7 +1,7 @@
 """Output of commands: tables and differences, JSON, one sentence for an error.
 
 The only module of this floor that prints. Whatever it is given goes through `printable`: much of it was said by relying
-parties, by people, or by whoever named a file.
+parties, by people, or by the author of a file.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     now: float
     device: str = ""
-    """of a page's reader: browser and system, where they are known"""
+    """of a page's reader: browser and system, if known"""
 
     def event(
         self,

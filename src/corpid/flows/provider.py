@@ -37,7 +37,7 @@ class Policy:
     session_seconds: int
     """absolute lifetime of single sign-on; 0 turns it off (D30)"""
     email_codes: bool
-    """whether a code by e-mail is a second factor, where mail is sent (D45)"""
+    """whether a code by e-mail is a second factor, if mail is sent (D45)"""
     timezone: ZoneInfo
     acr_prefix: str
     """acr is this and the level, e.g. `urn:idp:authentication:loa:2` (D10)"""

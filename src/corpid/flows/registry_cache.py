@@ -67,7 +67,7 @@ class RegistryCache:
     async def client(self, client_id: str, now: float) -> Client | None:
         """An enabled client, None if it is unknown or disabled.
 
-        That a client is unknown is not kept: whoever invents client_ids would push the known ones out of the
+        Unknown clients are not cached: invented client_ids would push the known ones out of the
         cache, and reaches the registry all the same with each new one; a look there is one read on an index.
         """
         client = await self._clients.get(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SMALLEST_BITS: Final = 2048  # RFC 7518 §4.3
 LARGEST_BITS: Final = 8192
 _EXPONENT_BITS: Final = 32
-"""larger ones serve nobody, and cost whoever encrypts"""
+"""larger ones add no security, and make encryption slow"""
 
 
 def import_rsa_key(jwk: dict[str, object]) -> rsa.RSAPublicKey:

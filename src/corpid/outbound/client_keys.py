@@ -2,7 +2,7 @@
 
 What a request meets, in this order: the set in memory, looked at no longer than five seconds ago; the
 one that the registry holds, which tells of other processes and of an operator who dropped it; the
-relying party itself. Each of these happens once at a time per client, whoever waits for it.
+relying party itself. Each of these happens once at a time per client, for all that wait.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ class HashingThreads:
             return self._next()
         try:
             result = job.work()
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits the future
+        except BaseException as error:  # noqa: BLE001 - the future carries it to its awaiter
             following = self._next()
             job.future.set_exception(error)
         else:

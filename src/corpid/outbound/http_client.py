@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ANSWER_BYTES: Final = 65536
 """of HTTP: everything from the first status line to the end of the body"""
 WIRE_BYTES: Final = 2 * ANSWER_BYTES
-"""with TLS: a handshake and the frames of its records are allowed beside a full answer"""
+"""with TLS: allows a handshake and record frames in addition to a full answer"""
 INTERIM_ANSWERS: Final = 3
 READ_BYTES: Final = 16384
 

@@ -52,9 +52,9 @@ class Interface:
     """of the access token at resources, and the token_type"""
     proof_at_push: bool
     scopes: tuple[str, ...]
-    """what can be asked for beside openid"""
+    """the scopes in addition to openid"""
     parameters: Mapping[str, str] = field(default_factory=lambda: NOTHING)
-    """what every request must carry beside OAuth's and OpenID Connect's own parameters"""
+    """required parameters in addition to those of OAuth and OpenID Connect"""
     message: bool = True
     """whether a request may carry authentication_context_message"""
     response_modes: tuple[str, ...] = ("query",)
@@ -70,7 +70,7 @@ class Interface:
     lists: Mapping[str, str]
     """metadata member → a value that it must list, since the relying party uses it (Spec 2.8, D41)"""
     alone: Mapping[str, Any] = field(repr=False)
-    """what the metadata says exactly where no other generation is served beside it; None: the member is absent"""
+    """exact metadata if no other generation is served; None: the member is absent"""
 
     @property
     def bound(self) -> bool:

@@ -258,7 +258,7 @@ class RelyingParty(Requests):
     userinfo_enc: str | None = None
     """the content encryption of a userinfo answer that is nested in a JWE (D22)"""
     userinfo_signed: bool = False
-    """a signing algorithm was registered for userinfo; where the interface always signs, that changes nothing"""
+    """a signing algorithm was registered for userinfo; without effect if the interface always signs"""
     stringified_blocks: bool = False
     """the blocks of resources are texts that hold JSON (D22)"""
 

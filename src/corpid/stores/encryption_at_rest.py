@@ -1,7 +1,7 @@
 """Encryption of stored secrets: AES-256-GCM under a key-encryption key (D43).
 
-That key is never in the database. A sealed text is `key id . base64url(nonce ‖ ciphertext)`. What it was sealed for (table, row, column)
-and the key id are authenticated, so a sealed text copied to another row does not open there.
+That key is never in the database. A ciphertext is `key id . base64url(nonce ‖ ciphertext)`. Its place (table, row, column)
+and the key id are authenticated, so it cannot be decrypted in another row.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SecretCipher:
         for key in (current, *older):
             _checked_length(key, "a key-encryption key")
         self.current: Final = key_id(current)
-        """id of the key that seals"""
+        """id of the key that encrypts"""
         self._ciphers: Final = {key_id(key): AESGCM(key) for key in (*older, current)}
 
     def seal(self, table: str, row: str, column: str, secret: str) -> str:
@@ -75,7 +75,7 @@ class SecretCipher:
             ) from None
 
     def is_current(self, sealed: str) -> bool:
-        """Return whether a sealed text was made with the current key."""
+        """Return whether a ciphertext was made with the current key."""
         return sealed.partition(".")[0] == self.current
 
 

@@ -136,7 +136,7 @@ def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) 
         said = look()
     except NoResponse:
         raise
-    except Exception as error:  # noqa: BLE001 - whoever answered may have said anything
+    except Exception as error:  # noqa: BLE001 - the answer may be anything
         seen = f"What was answered cannot be understood ({type(error).__name__})."
         return [findings.problem(about, seen, "Change: let the proxy send every path of this host to CorpID.")]
     return said if isinstance(said, list) else [said] if said else []

@@ -39,7 +39,7 @@ class AccountVisit:
     browser: Browser
     session: Session
     opening: Opening | None = None
-    """the page they are at, where it is one on which factors are changed (`account.openings`)"""
+    """the page they are at, if factors are changed on it"""
 
     @property
     def form(self) -> str:
@@ -196,7 +196,7 @@ async def close(provider: Provider, caller: Caller, visit: AccountVisit) -> None
     It stays closed, also where another request gives it more time at this moment.
     """
     if visit.opening is not None:
-        # An entry of its own, since whoever writes the opening may have read it before it was closed.
+        # An entry of its own, since another request may write the opening that it read before this.
         async with provider.transient.unit(caller.now) as unit:
             await unit.add(*_closed(provider, visit.opening), namespaces.CLOSED_ACCOUNT_PAGE.seconds)
 

@@ -22,7 +22,7 @@ class Step(Enum):
     SECOND_FACTOR = "second_factor"
     """set up an app, make a passkey, or have codes sent by e-mail"""
     MAILED_CODE = "mailed_code"
-    """type a code that was sent by e-mail: whoever chose them does so in place of an app"""
+    """type a code that was sent by e-mail, for people who chose these in place of an app"""
     RECOVERY_CODES = "recovery_codes"
     """keep ten codes"""
 

@@ -49,7 +49,7 @@ class Purpose:
     begins: bool = False
     """whether the person has nothing to sign in with before"""
     drops_app: bool = False
-    """whether an app from before ends: whoever has the lost phone has it"""
+    """whether an earlier app ends, since the lost phone has it"""
     heading: Phrase
     """of the page that it opens, and the subject of its letter"""
     lead: Phrase

@@ -1,6 +1,6 @@
 """Recovery of a forgotten password by a link, with the second factor (D44, D45, D47).
 
-Whoever asks is told the same, and nothing that depends on the account is done before they are answered.
+Every request gets the same answer, and work that depends on the account is done after it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Browser and system from User-Agent, in words that the owner recognises.
 
-Nothing is decided by it: whoever wants to can send another User-Agent.
+Nothing is decided by it, since a User-Agent can be forged.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class HeldFactors:
 
     @property
     def second_factor(self) -> bool:
-        """True if there is anything beside a password."""
+        """True if there is a second factor."""
         return self.typed_code or bool(self.passkeys)
 
     @property

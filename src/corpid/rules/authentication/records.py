@@ -18,7 +18,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     password_source: str = ""
     """SHA-256 of what the directory file said, so that applying the file again changes nothing"""
     totp_secret: str | None = None
-    """base32; the adapter seals it at rest (D43)"""
+    """base32; the store encrypts it (D43)"""
     totp_set_by: SetBy = "directory"
     totp_last_step: int = 0
 

@@ -53,7 +53,7 @@ _TELLS: Final[Mapping[str, Phrase]] = MappingProxyType(
 
 _PACKED_STATUS: Final[Mapping[str, str]] = MappingProxyType({"Deregistered": "De-Registered"})
 _UNPACKED: Final = "!#$&'()*+/:;?@[]"
-"""what stands as it is in a packed subject, beside letters, digits and - . _ ~"""
+"""characters not escaped in a packed subject, in addition to letters, digits and - . _ ~"""
 
 IDENTITY_SCOPES: Final[tuple[str, ...]] = (*_ENTITY_MEMBERS, *_USER_MEMBERS)
 """the scopes that tell something of a person or an entity; consent concerns these (D29)"""

@@ -17,9 +17,9 @@ LEVELS: Final = (TWO_FACTORS,)
 PASSWORD_AND_CODE: Final = ("pwd", "otp", "mfa")
 """amr of a password and a code: of an app, by mail, or one kept for recovery"""
 PASSWORD_AND_PASSKEY: Final = ("pwd", "pop", "user", "mfa")
-"""amr of a password, and a passkey as the second factor beside it"""
+"""amr of a password, and a passkey as the second factor"""
 PASSKEY: Final = ("pop", "user", "mfa")
-"""amr of a passkey: a key was proved, its user present and verified; where the key lies is not known (RFC 8176)"""
+"""amr of a passkey: a key was proved, its user present and verified; the key's storage is unknown (RFC 8176)"""
 
 
 def urn(prefix: str, level: int) -> str:

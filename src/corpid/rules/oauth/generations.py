@@ -66,7 +66,7 @@ class Generation:
     pushed: bool
     """requests come by PAR, not as query parameters; a deployment serves at most one of each kind"""
     stands_alone: bool
-    """refuses to be served beside another one"""
+    """cannot be served with another one"""
     ends: bool
     """serves only the clients that name it, until the end date of each"""
     successor: str | None
@@ -107,7 +107,7 @@ class Generation:
     certificates: bool
     """published keys carry x5c, x5t and x5t#S256"""
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    """what its discovery document holds beside what the fields above say"""
+    """members of its discovery document in addition to those of the fields above"""
 
     @property
     def sender_constrained(self) -> bool:

@@ -85,7 +85,7 @@ SEALED: Final = (
     (credentials.c.user_id, credentials.c.totp_secret, credentials.c.totp_secret.is_not(None)),
     (deployment.c.name, deployment.c.value, deployment.c.name == _CHECK),
 )
-"""row, sealed column, which rows"""
+"""row key, encrypted column, condition of rows that have it"""
 
 
 async def check_cipher(database: Database, cipher: SecretCipher) -> None:

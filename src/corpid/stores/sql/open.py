@@ -78,7 +78,7 @@ async def open_postgresql(
     it; each process opens it for itself and holds at most `pool_size` connections.
 
     `migrate` and `clock` are as for `open_sqlite`. What lives for minutes expires by the server's clock. What
-    was written stays written when the server goes down; where another takes over, what it may lack is refused.
+    was written stays written when the server goes down; after a takeover, anything that may be missing is refused.
 
     Raises schema.SchemaError (older, newer, unreachable, forgetful), EncryptionError and StoreUnavailable,
     each with a sentence for the operator. D43, D49, DESIGN "What each engine promises".

@@ -69,7 +69,7 @@ class SqlRecords:
             started = time.monotonic()
             async with self._database.transaction():
                 await self._write(part)
-            # SQLite has no queue for writers: whoever wants to write in between needs a gap to find.
+            # SQLite has no queue for writers: others need a gap between two writes.
             await asyncio.sleep(time.monotonic() - started)
         async with self._database.transaction():
             await self._write(parts[-1] if parts else [])

@@ -268,7 +268,7 @@ class SqliteDatabase:
     def _at_once(self, text: str, values: Row) -> sqlite3.Cursor | None:
         """Execute a statement now; None if it has to wait, for a task of ours or for another process.
 
-        Hardly any has to, and whoever need not wait is spared the price of a coroutine.
+        Few have to wait; the others are spared the cost of a coroutine.
         """
         if self._owner is not None and self._owner is not current_task(self._loop):
             return None

@@ -1,5 +1,5 @@
 """The tables. Moments are epoch seconds (`transient.expires_at`: milliseconds), structured fields JSON
-text, secrets sealed (D43). A record's fields are columns of the same name.
+text, secrets encrypted (D43). A record's fields are columns of the same name.
 
 A migration repeats what changes here; a test compares the two.
 """

@@ -25,7 +25,7 @@ class Address:
     def __init__(self, kind: type[AbstractConnection], options: Mapping[str, Any], *, engine: str) -> None:
         self._kind: Final = kind
         self._engine: Final = engine
-        # one attempt: whoever connects decides when to try again
+        # one attempt: the caller decides when to try again
         self._options: Final = {
             **options,
             "socket_connect_timeout": ANSWER_SECONDS,

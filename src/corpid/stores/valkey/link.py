@@ -150,7 +150,7 @@ class Link:
             waiting.set_result(answer)
             return
         waiting.set_exception(StoreUnavailable(f"{self._name}: {answer}"))
-        waiting.exception()  # whoever waits may have been given up
+        waiting.exception()  # the waiting caller may have been cancelled
 
 
 def _content(answers: list[Answer] | BaseException) -> Answer | StoreUnavailable:

@@ -50,7 +50,7 @@ class _Action:
     takes: str = ""
     """the form's field, and the keyword for its value; empty: there is nothing to fill in"""
     beside: str | None = None
-    """the field that errors stand beside, empty for the page as a whole; None: the one that it takes"""
+    """the field of its errors, empty for the page as a whole; None: the one that it takes"""
 
     async def submitted(
         self, provider: Provider, who: Caller, visit: EnrolmentVisit, form: Mapping[str, str]

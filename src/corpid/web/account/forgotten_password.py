@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _NAME_CHARACTERS: Final = 400
 _FORM: Final = "forgotten password"
-"""what its form is bound to beside the browser (D35)"""
+"""binding of its form, in addition to the browser (D35)"""
 
 
 async def forgotten_password(request: Request, context: WebContext) -> Response:

@@ -37,7 +37,7 @@ class Page:
     submit: Callable[[AccountContext], Awaitable[None]] | None = None
     leads_to: str = ""
     says: str = ""
-    """the field that its errors stand beside; empty: the page as a whole"""
+    """the field of its errors; empty: the page as a whole"""
     fresh: bool = False
     """whether a sign-in of these minutes opens it (`account.openings`)"""
     part_of: str | None = None

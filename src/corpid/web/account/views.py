@@ -22,7 +22,7 @@ class Section:
     name: Phrase
     state: Phrase
     used: datetime | None = None
-    """when last, where that is known"""
+    """when last, if known"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Passkeys(PageView):
     add: str
     """the page that makes one; empty if none can be made"""
     full: Phrase | None = None
-    """why not, where there are enough"""
+    """why not, if there are enough"""
     saved: bool = False
 
 
@@ -99,7 +99,7 @@ class Remove(FormView):
     told: Phrase
     button: Phrase
     used: datetime | None = None
-    """when last, where that is known"""
+    """when last, if known"""
     notes: tuple[Phrase, ...] = ()
 
 

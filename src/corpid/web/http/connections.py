@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 OTHER_FILES: Final = 160
-"""that a process opens beside connections and the database's pool: engines, metrics, key sets, the log, libraries"""
+"""that a process opens in addition to connections and the database's pool: engines, metrics, key sets, the log, libraries"""
 LEAST: Final = 16
 _TELL_SECONDS: Final = 60.0
 

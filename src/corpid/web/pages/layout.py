@@ -85,13 +85,13 @@ class Frame:
     under_way: bool = False
     """whether something is unfinished here: then the page leads nowhere else"""
     reason: Phrase | None = None
-    """why the person has to sign in, where it does not go without saying"""
+    """why the person has to sign in, if that is not obvious"""
     up: Link | None = None
     """leads to the page above"""
     ui_locales: tuple[str, ...] = ()
     """the languages that the RP asks for, the best first (OpenID Connect Core §3.1.2.1)"""
     here: str = ""
-    """the address path of this page, where a pick of another language leads back to; empty: the browser says"""
+    """the address path of this page, to return to after another language is picked; empty: the browser says"""
 
 
 BARE: Final = Frame()

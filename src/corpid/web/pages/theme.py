@@ -107,7 +107,7 @@ class Theme:
     logo: str = ""
     logo_dark: str = ""
     logo_has_name: bool = False
-    """whether the provider's name need not stand beside the logo"""
+    """whether the logo contains the provider's name"""
     icon: str = ""
     texts: Mapping[str, Help] = field(default_factory=dict)
     """language → help"""

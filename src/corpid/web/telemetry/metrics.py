@@ -47,7 +47,7 @@ _FETCH_SECONDS: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 6.0)
 _LOOK_SECONDS: Final = 5.0
 _TURN: Final = "turn"
 _CONNECTIONS: Final = 32
-"""of whoever asks for metrics"""
+"""of metrics readers, at most"""
 _REASONS: Final = 64
 """reasons that are told apart; what a mistake of ours adds beyond them counts as one"""
 _FOUND: Final = 200
