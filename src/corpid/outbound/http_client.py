@@ -1,4 +1,13 @@
-"""The outgoing HTTP client, bounded in time and bytes (D27)."""
+"""The outgoing HTTP client, bounded in time and bytes (D27).
+
+HTTP clients bound the body at best. Here everything counts that arrives: interim answers, status lines, headers,
+chunk framing and trailers, and below them, the records of TLS.
+
+Whoever registers a URL chooses where this process connects to. So a name is looked up once, every
+address of it is judged, and the connection goes to an address that was judged. Nothing of the
+environment (proxies), of earlier answers (cookies, open connections) or of the answer itself
+(redirects, compression) has a say.
+"""
 
 from __future__ import annotations
 

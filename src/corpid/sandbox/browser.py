@@ -1,4 +1,8 @@
-"""A scripted browser without JavaScript: cookies, redirects, real forms."""
+"""A scripted browser without JavaScript: cookies, redirects, real forms.
+
+It walks the pages of the origins it was given. What leads elsewhere (a redirect or a form for a relying party)
+is not followed: it is kept in `left`. Cookies are taken for SameSite=Lax: a form of another site sends none.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The demo relying party: a website that shows what it received."""
+"""The demo relying party: a website that shows what it received.
+
+Secrets are shown on purpose: this is a place to learn and to debug, on one's own machine.
+"""
 
 from __future__ import annotations
 

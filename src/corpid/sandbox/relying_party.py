@@ -1,4 +1,13 @@
-"""A strict relying party in code, with changeable requests."""
+"""A strict relying party in code, with changeable requests.
+
+An override of None leaves a member out; a list repeats it. Answers are returned as they came; `relying_party`
+decides whether to believe them.
+
+It speaks one generation of the interface and believes nothing: every answer is verified before it is used,
+every exchange and every check is kept. Whole steps (`begin`, `redeem`, `userinfo`) are made of pieces
+(`assertion`, `proof`, `push`, `token`, `resource`) that take overrides, so that a test can be dishonest
+in exactly one place. An override of None leaves the member out; a list repeats it.
+"""
 
 from __future__ import annotations
 

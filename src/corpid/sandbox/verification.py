@@ -1,4 +1,11 @@
-"""Checks of a strict relying party on each response."""
+"""Checks of a strict relying party on each response.
+
+Each function checks the envelope of one answer and returns what is in it. An OAuth error in place of
+the answer raises ProviderError; an answer that is not as it should be, CheckFailed.
+
+Each check has a name and is kept, passed or failed, so that a page or a report can list them.
+The first one that fails raises CheckFailed. Times are epoch seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Checks of a node's own settings, engines and connections."""
+"""Checks of a node's own settings, engines and connections.
+
+Nothing that a stranger can ask tells that, so only a node can be asked, and only one of Linux.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Account sessions: sign-in, and re-authentication for changes (D30, D34)."""
+"""Account sessions: sign-in, and re-authentication for changes (D30, D34).
+
+This session is none of single sign-on's: no client is answered with it, and single sign-on does not open the account.
+
+So nobody who sets something up there is cut short by a limit that their page does not show. How long it stands open
+is kept beside the session, and ends with it.
+"""
 
 from __future__ import annotations
 

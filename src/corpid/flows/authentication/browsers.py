@@ -1,4 +1,8 @@
-"""Browsers: a cookie value maps to a browser id; that of a new browser proves itself (D34)."""
+"""Browsers: a cookie value maps to a browser id; that of a new browser proves itself (D34).
+
+The value is 32 bytes: when it was issued, 12 random ones, and a MAC over both. Anybody can be a new browser as often
+as they like, so only the end of such a value is stored, which takes a sign-in.
+"""
 
 from __future__ import annotations
 

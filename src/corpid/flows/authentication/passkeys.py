@@ -1,4 +1,7 @@
-"""Passkeys: challenges, registration and sign-in (D45, D46)."""
+"""Passkeys: challenges, registration and sign-in (D45, D46).
+
+A challenge is `nonce.mac`, where the mac covers what it was made for; so a page that is only looked at writes nothing.
+"""
 
 from __future__ import annotations
 

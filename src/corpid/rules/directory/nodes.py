@@ -1,4 +1,9 @@
-"""YAML nodes with line numbers, and problems by line."""
+"""YAML nodes with line numbers, and problems by line.
+
+Built from the parser's events rather than its loader: scalars stay text (`NO` is Norway, not
+false), a repeated key is an error, and aliases, tags and deep nesting, by which a small file
+becomes a large one, are refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The plan of a directory file: checks, changes and removals."""
+"""The plan of a directory file: checks, changes and removals.
+
+Additive: a member that the file does not name keeps its value, a record that it does not name
+stays; only `prune` removes, and only within the sections that the file has.
+"""
 
 from __future__ import annotations
 

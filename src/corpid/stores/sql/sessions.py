@@ -1,4 +1,8 @@
-"""Sessions, and ending those of a person together with their links (D30, D44, D46)."""
+"""Sessions, and ending those of a person together with their links (D30, D44, D46).
+
+A transaction that touches several of a person's rows takes them in one order, so that no two wait for each other: the
+person, the credentials, then the sessions, then the links, and of these two each by its key.
+"""
 
 from __future__ import annotations
 

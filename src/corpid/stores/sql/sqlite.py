@@ -1,4 +1,14 @@
-"""SQLite in the event loop, on one connection, with checkpoints."""
+"""SQLite in the event loop, on one connection, with checkpoints.
+
+A passive checkpoint disturbs nobody, but under steady writing it never quite catches up, and the log
+grows; past a size one checkpoint therefore asks writers to wait for a moment, which they do without
+stopping the loop.
+
+Rules of this module: a statement costs microseconds, so it runs in the loop and never in a thread. A
+transaction belongs to the task that began it; others wait for its end before they read or write.
+Whoever finds the file busy (another process) waits without stopping the loop, at most 2 s. Nothing here
+pays for a checkpoint (`checkpoints`).
+"""
 
 from __future__ import annotations
 

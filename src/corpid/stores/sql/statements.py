@@ -1,4 +1,9 @@
-"""Prepared statements, transactions, and the interface of databases."""
+"""Prepared statements, transactions, and the interface of databases.
+
+A statement is written in SQLAlchemy Core and compiled to text when an adapter is built; a request
+then costs the driver's own time only. `insert` is PostgreSQL's construct, which SQLite's compiler
+renders as well, so one statement serves both.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""A connection to one run of Redis or Valkey, shared by all requests."""
+"""A connection to one run of Redis or Valkey, shared by all requests.
+
+Of a cluster each node has such a link. What a node refuses, because it does not hold the key (any more), it has
+not executed; it is refused here too, and never sent on to another node.
+
+Commands of many requests are written as they come, and answers come back in the same order. So nothing
+waits for a free connection, a request that is given up leaves no answer behind for another, and when the
+engine hangs one question that stays without an answer shows it for all.
+
+A link never connects again. When it ends, every command without an answer fails, and nobody knows
+whether it was executed: it is never sent a second time.
+"""
 
 from __future__ import annotations
 

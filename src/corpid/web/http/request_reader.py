@@ -1,4 +1,9 @@
-"""Reading of a connection's requests, with bounded memory (D47)."""
+"""Reading of a connection's requests, with bounded memory (D47).
+
+uvicorn and httptools parse; neither bounds the size of a head or of a body. This class does, and it starts
+the application only once a request is complete, so that a slow or hostile caller costs one small
+buffer and never a task.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""An operator's own theme, and the contrast of its colours (WCAG 2.2, 1.4.3 and 1.4.11)."""
+"""An operator's own theme, and the contrast of its colours (WCAG 2.2, 1.4.3 and 1.4.11).
+
+A theme is a directory with theme.toml and the pictures that it names (docs/theming.md). It is read once, at start. Only
+known variables with values of their kind get into the style sheet, which is a static file like every other.
+"""
 
 from __future__ import annotations
 

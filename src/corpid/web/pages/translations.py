@@ -1,4 +1,10 @@
-"""Languages: which one a request gets, its catalogue, its numbers and times."""
+"""Languages: which one a request gets, its catalogue, its numbers and times.
+
+The relying party's wish comes first (`ui_locales`), unless the person has picked a language on a page of the same
+sign-in; then what they picked before, then what their browser asks for, then English.
+
+Catalogues are read from their sources once, at start, so that no compiled file has to be kept in step with them.
+"""
 
 from __future__ import annotations
 
