@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import asynccontextmanager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -115,4 +116,5 @@ def wait_for(process: subprocess.Popen[str], port: int) -> None:
             probe.settimeout(0.05)
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
+        time.sleep(0.02)  # a refusal comes at once: asking without pause takes the processor from the one that starts
     pytest.fail(f"it ended: {process.communicate()[1]}")
