@@ -8,85 +8,146 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+import msgspec
 
 from corpid.jose.encoding import tuple_bytes
 from corpid.rules import limits
+from corpid.rules.oauth.records import Grant, PushedRequest
+
+if TYPE_CHECKING:
+    from corpid.ports import TransientStore, TransientUnit
+
+T = TypeVar("T")
 
 DAY: Final = 86400
 
 
 @dataclass(frozen=True, slots=True)
-class Namespace:
-    """A namespace of the transient store; `seconds` is how long its entries live (0: the entry decides)."""
+class Namespace(Generic[T]):
+    """A namespace of the transient store; `seconds` is how long its entries live (0: the entry decides).
+
+    `type` is that of its values: bytes are stored as they are, records as MessagePack.
+    """
 
     name: str
     seconds: float
+    type: type[T]
+
+    def entry(self, issuer: str, *parts: str) -> Entry[T]:
+        """The entry of these parts; nothing is read or written yet."""
+        return Entry(self, key(self, issuer, *parts))
+
+    def encoded(self, value: T) -> bytes:
+        """What is stored of a value."""
+        return value if isinstance(value, bytes) else msgspec.msgpack.encode(value)
+
+    def decoded(self, stored: bytes) -> T:
+        """The value of what is stored. Raises msgspec.DecodeError for what this namespace never wrote."""
+        return cast("T", stored) if self.type is bytes else msgspec.msgpack.decode(stored, type=self.type)
 
 
-PUSHED_REQUEST: Final = Namespace("pushed_request", limits.PUSHED_REQUEST_KEPT_SECONDS)
-ARRIVAL: Final = Namespace("arrival", limits.COMPLETION_KEPT_SECONDS)
-INTERACTION_COUNT: Final = Namespace("interaction_count", limits.PUSHED_REQUEST_KEPT_SECONDS)
-INTERACTION: Final = Namespace("interaction", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[T]):
+    """One entry of a namespace, there or not; its methods are the verbs of ports.TransientUnit."""
+
+    namespace: Namespace[T]
+    key: bytes
+
+    async def look(self, store: TransientStore, *, now: float) -> T | None:
+        """One look outside a unit. Raises StoreUnavailable."""
+        return self._value(await store.get(self.namespace.name, self.key, now=now))
+
+    async def get(self, unit: TransientUnit) -> T | None:
+        """The value, if it is there. Raises StoreUnavailable."""
+        return self._value(await unit.get(self.namespace.name, self.key))
+
+    async def take(self, unit: TransientUnit) -> T | None:
+        """Get and delete, atomically. Raises StoreUnavailable."""
+        return self._value(await unit.take(self.namespace.name, self.key))
+
+    async def put(self, unit: TransientUnit, value: T) -> None:
+        """Write over what is there, for the namespace's lifetime. Raises StoreUnavailable."""
+        await unit.put(self.namespace.name, self.key, self.namespace.encoded(value), self.namespace.seconds)
+
+    async def add(self, unit: TransientUnit, value: T | None = None, *, seconds: float | None = None) -> bool:
+        """True for the first only, until it expires; `seconds` where the entry decides. Raises StoreUnavailable."""
+        stored = b"" if value is None else self.namespace.encoded(value)
+        lifetime = self.namespace.seconds if seconds is None else seconds
+        return await unit.add(self.namespace.name, self.key, lifetime, stored)
+
+    async def count(self, unit: TransientUnit) -> int:
+        """Raise a counter and return it; the first raise starts its lifetime. Raises StoreUnavailable."""
+        return await unit.count(self.namespace.name, self.key, self.namespace.seconds)
+
+    def _value(self, stored: bytes | None) -> T | None:
+        return None if stored is None else self.namespace.decoded(stored)
+
+
+PUSHED_REQUEST: Final = Namespace("pushed_request", limits.PUSHED_REQUEST_KEPT_SECONDS, PushedRequest)
+ARRIVAL: Final = Namespace("arrival", limits.COMPLETION_KEPT_SECONDS, bytes)
+INTERACTION_COUNT: Final = Namespace("interaction_count", limits.PUSHED_REQUEST_KEPT_SECONDS, bytes)
+INTERACTION: Final = Namespace("interaction", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 UNTOUCHED_SECONDS: Final = limits.PUSHED_REQUEST_KEPT_SECONDS
 """how long an interaction is kept in which nobody has shown anything: no longer than a request that was pushed"""
-UNFINISHED: Final = Namespace("unfinished", UNTOUCHED_SECONDS)
+UNFINISHED: Final = Namespace("unfinished", UNTOUCHED_SECONDS, bytes)
 """the sign-ins that a browser has begun without a pushed request"""
-CLAIM: Final = Namespace("claim", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
-COMPLETED: Final = Namespace("completed", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
-RATE: Final = Namespace("rate", 120)
+CLAIM: Final = Namespace("claim", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
+COMPLETED: Final = Namespace("completed", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
+RATE: Final = Namespace("rate", 120, bytes)
 """longer than the minute that it counts"""
-STEP: Final = Namespace("step", 60)
-CODE: Final = Namespace("code", limits.CODE_SECONDS)
-DENIED_TOKEN: Final = Namespace("denied_token", limits.DENY_ENTRY_SECONDS)
-PROOF: Final = Namespace("proof", 0)
-ASSERTION: Final = Namespace("assertion", 0)
-BROWSER: Final = Namespace("browser", 90 * DAY)
+STEP: Final = Namespace("step", 60, bytes)
+CODE: Final = Namespace("code", limits.CODE_SECONDS, Grant)
+DENIED_TOKEN: Final = Namespace("denied_token", limits.DENY_ENTRY_SECONDS, bytes)
+PROOF: Final = Namespace("proof", 0, bytes)
+ASSERTION: Final = Namespace("assertion", 0, bytes)
+BROWSER: Final = Namespace("browser", 90 * DAY, bytes)
 NEW_BROWSER_SECONDS: Final = DAY
 """how long a browser is known in which nobody has signed in yet; nothing is stored of it"""
-RETIRED_BROWSER: Final = Namespace("retired_browser", NEW_BROWSER_SECONDS + limits.SPENT_MARGIN_SECONDS)
+RETIRED_BROWSER: Final = Namespace("retired_browser", NEW_BROWSER_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 """outlives the cookie value that a sign-in has ended"""
-REPEATED_FORM: Final = Namespace("repeated_form", 60)
-REPEAT_MISSES: Final = Namespace("repeat_misses", 60)
+REPEATED_FORM: Final = Namespace("repeated_form", 60, bytes)
+REPEAT_MISSES: Final = Namespace("repeat_misses", 60, bytes)
 """other forms that came with a cookie value which a form has replaced; as long as that is remembered"""
-KNOWN_BROWSER: Final = Namespace("known_browser", 90 * DAY)
-ATTEMPTS: Final = Namespace("attempts", 900)
-ATTEMPTS_GIVEN_BACK: Final = Namespace("attempts_given_back", 900)
+KNOWN_BROWSER: Final = Namespace("known_browser", 90 * DAY, bytes)
+ATTEMPTS: Final = Namespace("attempts", 900, bytes)
+ATTEMPTS_GIVEN_BACK: Final = Namespace("attempts_given_back", 900, bytes)
 """attempts of the same window that were counted and never tried"""
-SIGN_INS: Final = Namespace("sign_ins", 900)
-UNLOCKS: Final = Namespace("unlocks", 1800)
+SIGN_INS: Final = Namespace("sign_ins", 900, bytes)
+UNLOCKS: Final = Namespace("unlocks", 1800, bytes)
 """outlives the attempts that an unlocking makes forgotten"""
-ATTEMPT_SLOT: Final = Namespace("attempt_slot", 0)
-SECOND_FACTOR_MISSES: Final = Namespace("second_factor_misses", limits.COMPLETION_KEPT_SECONDS)
-MISSES_OF_OWNER: Final = Namespace("misses_of_owner", DAY)
+ATTEMPT_SLOT: Final = Namespace("attempt_slot", 0, bytes)
+SECOND_FACTOR_MISSES: Final = Namespace("second_factor_misses", limits.COMPLETION_KEPT_SECONDS, bytes)
+MISSES_OF_OWNER: Final = Namespace("misses_of_owner", DAY, bytes)
 """wrong codes after the right password, of which a person is told once in that time"""
-CHALLENGE: Final = Namespace("challenge", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS)
+CHALLENGE: Final = Namespace("challenge", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 """outlives whatever a challenge can be for"""
-MAILED_CODES: Final = Namespace("mailed_codes", 3600)
-NEWCOMER: Final = Namespace("newcomer", 90 * DAY)
+MAILED_CODES: Final = Namespace("mailed_codes", 3600, bytes)
+NEWCOMER: Final = Namespace("newcomer", 90 * DAY, bytes)
 """a person who has set up their sign-in and has not used it yet"""
-RECOVERIES: Final = Namespace("recoveries", 3600)
+RECOVERIES: Final = Namespace("recoveries", 3600, bytes)
 """requests for a new password from one address"""
-RECOVERY_LETTERS: Final = Namespace("recovery_letters", limits.PASSWORD_LINK_SECONDS)
+RECOVERY_LETTERS: Final = Namespace("recovery_letters", limits.PASSWORD_LINK_SECONDS, bytes)
 """no longer than a link lasts: whoever gets no further letter has one that works"""
-ENROLMENT: Final = Namespace("enrolment", limits.ENROLMENT_SECONDS + limits.SPENT_MARGIN_SECONDS)
-OPENED_LINK: Final = Namespace("opened_link", DAY)
+ENROLMENT: Final = Namespace("enrolment", limits.ENROLMENT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
+OPENED_LINK: Final = Namespace("opened_link", DAY, bytes)
 """as long as a browser is known in which nobody has signed in"""
-LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS)
-ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS)
-CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SESSION_SECONDS)
+LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS, bytes)
+ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS, bytes)
+CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SESSION_SECONDS, bytes)
 """outlives the session that such a page is open for, and so every time that it is given"""
-ACCOUNT_OFFER: Final = Namespace("account_offer", DAY)
+ACCOUNT_OFFER: Final = Namespace("account_offer", DAY, bytes)
 """what is offered in the account, an app's key or recovery codes, stays the same for as long"""
-UNDER_WAY: Final = Namespace("under_way", limits.ENROLMENT_SECONDS)
+UNDER_WAY: Final = Namespace("under_way", limits.ENROLMENT_SECONDS, bytes)
 """the enrolment that a person has begun last, for each purpose"""
 
 
-def code_key(issuer: str, generation: str, client_id: str, code: str, challenge: str) -> bytes:
-    """The key of a code: found only by its client, with its verifier, under the generation it was issued in (D18)."""
-    return key(CODE, issuer, generation, client_id, code, challenge)
+def code_entry(issuer: str, generation: str, client_id: str, code: str, challenge: str) -> Entry[Grant]:
+    """The entry of a code: found only by its client, with its verifier, under the generation it was issued in (D18)."""
+    return CODE.entry(issuer, generation, client_id, code, challenge)
 
 
-def key(kind: Namespace, issuer: str, *parts: str) -> bytes:
+def key(kind: Namespace[Any], issuer: str, *parts: str) -> bytes:
     """The key of an entry: 32 bytes, a hash over kind, issuer and what names the entry (DESIGN, Security)."""
     return hashlib.sha256(tuple_bytes(kind.name, issuer, *parts)).digest()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +14,8 @@ from hypothesis import strategies as st
 from corpid.flows import namespaces
 from corpid.flows.namespaces import Namespace
 from corpid.rules import limits
+from corpid.rules.oauth.records import Grant
+from corpid.stores.memory import MemoryTransientStore
 from tests.unit.jose.signed import tuple_of
 
 EVERY = [one for one in vars(namespaces).values() if isinstance(one, Namespace)]
@@ -88,7 +93,7 @@ def test_nothing_of_one_kind_or_issuer_stands_for_anothers() -> None:
         (namespaces.COMPLETED, 7200 + 300),
     ],
 )
-def test_the_lifetimes_are_those_of_the_decisions(kind: Namespace, seconds: int) -> None:
+def test_the_lifetimes_are_those_of_the_decisions(kind: Namespace[Any], seconds: int) -> None:
     """D15, D18, D49: codes and pushed requests end exactly, what was spent outlives its end by 300 s."""
     assert kind.seconds == seconds
 
@@ -113,5 +118,38 @@ def test_names_lifetimes_and_keys_stay_as_running_versions_know_them() -> None:
         kind.name: (kind.seconds, namespaces.key(kind, "https://op.example", "one", "two").hex()[:16]) for kind in EVERY
     }
     assert now == STORED
-    code = namespaces.code_key("https://op.example", "current", "rp", "code", "challenge")
-    assert code.hex()[:16] == "7b283c0dbac4518e"
+    code = namespaces.code_entry("https://op.example", "current", "rp", "code", "challenge")
+    assert code.key.hex()[:16] == "7b283c0dbac4518e"
+
+
+def test_an_entry_has_its_namespaces_name_lifetime_and_codec_whatever_the_verb() -> None:
+    """D18: a code is one MessagePack record, taken once, and ends exactly."""
+    store = MemoryTransientStore()
+    grant = Grant(
+        client_id="rp", generation="current", redirect_uri="https://rp.example/cb", scopes=("openid",), nonce="n", jkt=None, user_id="u",
+        entity_id="e", auth_time=1, amr=("pwd",), acr="urn:acr", habits=(), sid="s",
+    )  # fmt: skip
+    code = namespaces.code_entry("https://op", "current", "rp", "code", "challenge")
+
+    async def story() -> None:
+        async with store.unit(0) as unit:
+            await code.put(unit, grant)
+            assert await unit.get("code", code.key) == msgspec.msgpack.encode(grant)
+            assert not await code.add(unit, grant)
+        assert await code.look(store, now=59.9) == grant
+        assert await code.look(store, now=60) is None
+        async with store.unit(1) as unit:
+            assert await code.get(unit) == grant
+            assert await code.take(unit) == grant
+            assert await code.take(unit) is None
+            proof = namespaces.PROOF.entry("https://op", "jkt", "jti")
+            assert await proof.add(unit, seconds=9)
+            assert not await proof.add(unit, seconds=9)
+            rate = namespaces.RATE.entry("https://op", "rp")
+            assert [await rate.count(unit), await rate.count(unit)] == [1, 2]
+        assert await proof.look(store, now=9.9) == b""
+        assert await proof.look(store, now=10) is None
+        assert await rate.look(store, now=120.9) == b"2"
+        assert await rate.look(store, now=121) is None
+
+    asyncio.run(story())

@@ -135,10 +135,10 @@ async def write_code(provider: Provider, unit: TransientUnit, caller: Caller, in
         habits=_habits(request),
         sid=_sid(provider, interaction),
     )
-    key = namespaces.code_key(
+    entry = namespaces.code_entry(
         provider.policy.base_url, request.generation, request.client_id, code, request.code_challenge
     )
-    await unit.put(namespaces.CODE.name, key, msgspec.msgpack.encode(grant), namespaces.CODE.seconds)
+    await entry.put(unit, grant)
     await provider.registry.audit.write(event(caller, interaction, "sign_in.complete"), now=caller.now)
     return code
 

@@ -131,7 +131,9 @@ def key(provider: Provider, interaction_id: str) -> bytes:
     return namespaces.key(namespaces.INTERACTION, provider.policy.base_url, interaction_id)
 
 
-def request_key(provider: Provider, kind: namespaces.Namespace, client_id: str, reference: str, *more: str) -> bytes:
+def request_key(
+    provider: Provider, kind: namespaces.Namespace[bytes], client_id: str, reference: str, *more: str
+) -> bytes:
     """Where something about a pushed request lives: its claim, its completion, an arrival (D15)."""
     return namespaces.key(kind, provider.policy.base_url, client_id, reference, *more)
 
@@ -177,7 +179,7 @@ def _step_key(provider: Provider, name: str, looked_at: HasSerial) -> bytes:
 
 
 async def claim_step_of(
-    provider: Provider, unit: TransientUnit, kind: namespaces.Namespace, name: str, looked_at: HasSerial
+    provider: Provider, unit: TransientUnit, kind: namespaces.Namespace[bytes], name: str, looked_at: HasSerial
 ) -> None:
     """Claim the next step of what is kept as `kind` under `name`, once: it must still be as it was looked at.
 

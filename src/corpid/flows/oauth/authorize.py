@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.oauth import arrival, query_request
@@ -19,7 +17,7 @@ from corpid.rules.limits import INTERACTIONS_PER_REQUEST, REQUEST_URI_SECONDS
 from corpid.rules.oauth import authorization_response, parameters
 from corpid.rules.oauth.errors import InvalidRequest, InvalidRequestURI, OAuthError
 from corpid.rules.oauth.parameters import required
-from corpid.rules.oauth.records import PushedRequest, RequestingClient
+from corpid.rules.oauth.records import RequestingClient
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -109,14 +107,13 @@ async def _with_reference(
         raise InvalidRequestURI(_NOT_FOUND)
     reference = request_uri.removeprefix(REQUEST_URI_PREFIX)
     browser = await browsers.recognise(provider, cookie, now=caller.now)
-    key = interactions.request_key(provider, namespaces.PUSHED_REQUEST, client.client_id, reference)
-    value = await provider.transient.get(namespaces.PUSHED_REQUEST.name, key, now=caller.now)
-    if value is None:
+    entry = namespaces.PUSHED_REQUEST.entry(provider.policy.base_url, client.client_id, reference)
+    pushed = await entry.look(provider.transient, now=caller.now)
+    if pushed is None:
         interaction = await arrival.before(provider, client.client_id, reference, browser, caller.now)
         if interaction is None:
             raise InvalidRequestURI(_NOT_FOUND)
         return Entered(interaction_id=interaction.interaction_id, cookie=None)
-    pushed = msgspec.msgpack.decode(value, type=PushedRequest)
     if pushed.request.redirect_uri not in client.redirect_uris:
         raise InvalidRequest("redirect_uri is no longer registered for this client")
     # The redirect URI is proven: from here on errors are the client's to know.

@@ -141,7 +141,7 @@ async def spend(provider: Provider, unit: TransientUnit, assertion: Assertion, *
         )
     if assertion.jti is None:
         return
-    key = namespaces.key(namespaces.ASSERTION, provider.policy.base_url, assertion.client_id, assertion.jti)
-    if not await unit.add(namespaces.ASSERTION.name, key, assertion.remember_seconds):
+    spent = namespaces.ASSERTION.entry(provider.policy.base_url, assertion.client_id, assertion.jti)
+    if not await spent.add(unit, seconds=assertion.remember_seconds):
         await replay_audit.record(provider, "assertion.replay", assertion.client_id, request_id=request_id, now=now)
         raise InvalidClient("client_assertion: its jti was used before; make a new assertion for each request")

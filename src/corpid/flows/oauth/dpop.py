@@ -64,7 +64,7 @@ async def spend(
     """Spend the jti of a client's proof. Raises InvalidDPoPProof if it was spent before (RFC 9449 §11.1, D7)."""
     if proof.issued_at < provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS:  # iat may lie ahead (D49)
         raise InvalidDPoPProof("DPoP proof: iat is before this provider's restart, or just after it; make a new one")
-    key = namespaces.key(namespaces.PROOF, provider.policy.base_url, proof.jkt, proof.jti)
-    if not await unit.add(namespaces.PROOF.name, key, proof.remember_seconds):
+    spent = namespaces.PROOF.entry(provider.policy.base_url, proof.jkt, proof.jti)
+    if not await spent.add(unit, seconds=proof.remember_seconds):
         await replay_audit.record(provider, "proof.replay", client_id, request_id=request_id, now=now)
         raise InvalidDPoPProof("DPoP proof: its jti was used before; make a new proof for each request")

@@ -93,10 +93,6 @@ async def _write(
         if proof is not None:
             await dpop.spend(provider, unit, proof, client_id=client_id, request_id=request_id, now=now)
         await client_authentication.spend(provider, unit, caller.assertion, request_id=request_id, now=now)
-        await unit.put(
-            namespaces.PUSHED_REQUEST.name,
-            namespaces.key(namespaces.PUSHED_REQUEST, provider.policy.base_url, client_id, reference),
-            msgspec.msgpack.encode(PushedRequest(request=request, pushed_at=now)),
-            namespaces.PUSHED_REQUEST.seconds,
-        )
+        entry = namespaces.PUSHED_REQUEST.entry(provider.policy.base_url, client_id, reference)
+        await entry.put(unit, PushedRequest(request=request, pushed_at=now))
     return ParResponse(request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client_id)

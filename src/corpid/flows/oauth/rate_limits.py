@@ -135,9 +135,9 @@ class RateLimits:
             )
 
     async def _told(self, who: tuple[str, ...], window: int, now: float) -> int:
-        key = namespaces.key(namespaces.RATE, self._issuer, *who, str(window))
+        counter = namespaces.RATE.entry(self._issuer, *who, str(window))
         async with self._transient.unit(now) as unit:
-            return await unit.count(namespaces.RATE.name, key, namespaces.RATE.seconds)
+            return await counter.count(unit)
 
 
 def _is_loopback(address: str) -> bool:

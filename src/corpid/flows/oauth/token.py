@@ -20,7 +20,6 @@ from corpid.rules.oauth.discovery import TOKEN_PATH
 from corpid.rules.oauth.dpop import Proof, Target
 from corpid.rules.oauth.errors import InvalidGrant, InvalidRequest, ServerError
 from corpid.rules.oauth.generations import GENERATIONS, Generation
-from corpid.rules.oauth.records import Grant
 from corpid.rules.oauth.token_request import TokenRequest
 from corpid.rules.oauth.tokens import Packed, Parties, registered_wrap
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.provider import Provider
     from corpid.jose.keys import ClientKeySet
-    from corpid.rules.oauth.records import Client
+    from corpid.rules.oauth.records import Client, Grant
 
 
 async def id_token_key(
@@ -177,14 +176,13 @@ async def _spend(provider: Provider, redemption: _Redemption, now: float) -> Gra
         if redemption.proof is not None:
             await dpop.spend(provider, unit, redemption.proof, client_id=client_id, request_id=request_id, now=now)
         await client_authentication.spend(provider, unit, redemption.caller.assertion, request_id=request_id, now=now)
-        code = namespaces.code_key(issuer, generation.name, client_id, request.code, request.challenge)
-        value = await unit.take(namespaces.CODE.name, code)
-        if value is None:
-            denied = namespaces.key(namespaces.DENIED_TOKEN, issuer, redemption.token_id)
-            await unit.put(namespaces.DENIED_TOKEN.name, denied, b"1", namespaces.DENIED_TOKEN.seconds)
+        code = namespaces.code_entry(issuer, generation.name, client_id, request.code, request.challenge)
+        grant = await code.take(unit)
+        if grant is None:
+            await namespaces.DENIED_TOKEN.entry(issuer, redemption.token_id).put(unit, b"1")
             await replay_audit.record(provider, "code.replay", client_id, request_id=request_id, now=now)
             raise InvalidGrant(grants.FAILED, detail="no such code of this client with this verifier")
-    return msgspec.msgpack.decode(value, type=Grant)
+    return grant
 
 
 async def _parties(provider: Provider, redemption: _Redemption, grant: Grant, now: float) -> Parties:

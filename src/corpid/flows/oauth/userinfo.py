@@ -97,13 +97,13 @@ async def _verify(
 
 
 async def _spend(provider: Provider, token: AccessToken, proof: Proof | None, *, request_id: str, now: float) -> None:
-    denied = namespaces.key(namespaces.DENIED_TOKEN, provider.policy.base_url, token.jti)
+    denied = namespaces.DENIED_TOKEN.entry(provider.policy.base_url, token.jti)
     async with provider.transient.unit(now) as unit:
         if token.issued_at < provider.transient.reject_issued_before:
             raise InvalidToken("access token: issued before this provider's restart")
         if proof is not None:
             await dpop.spend(provider, unit, proof, client_id=token.client_id, request_id=request_id, now=now)
-        if await unit.get(namespaces.DENIED_TOKEN.name, denied) is not None:
+        if await denied.get(unit) is not None:
             raise InvalidToken("access token: revoked, because its code was presented again")
 
 
