@@ -155,13 +155,13 @@ def test_the_process_can_end_while_a_name_server_hangs() -> None:
     program = textwrap.dedent(
         """
         import asyncio, time
-        from corpid.adapters.egress import Egress, EgressError
+        from corpid.outbound.http_client import HttpClient, HttpClientError
 
         async def fetch():
-            egress = Egress(own_url="https://id.example", resolve=lambda name, port: time.sleep(600), seconds=0.2)
+            egress = HttpClient(own_url="https://id.example", resolve=lambda name, port: time.sleep(600), seconds=0.2)
             try:
                 await egress.fetch("https://rp.example/")
-            except EgressError as error:
+            except HttpClientError as error:
                 print(error)
 
         asyncio.run(fetch())

@@ -150,7 +150,7 @@ def header_names(module: Module) -> Iterator[tuple[str, ast.Constant]]:
         "match generation.scheme:\n    case x: pass",
         "match x:\n    case 'legacy': pass",
         "if generation.name.startswith('leg'): pass",
-        "from corpid.protocol.generations import LEGACY",
+        "from corpid.rules.oauth.generations import LEGACY",
         "x = generations.FAPI2",
         "x = LEGACY",
     ],

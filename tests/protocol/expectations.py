@@ -1,6 +1,6 @@
 """What decisions.md says of each generation, where one test serves several of them and only a constant differs.
 
-Written from the table there, apart from `corpid.protocol.generations`, which these tests examine.
+Written from the table there, apart from `corpid.rules.oauth.generations`, which these tests examine.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def test_a_connection_that_says_nothing_has_the_time_of_a_head_and_not_that_of_a
 
 FILES = """
 import resource
-from corpid.web.crowd import OTHER_FILES, files_for
+from corpid.web.http.connections import OTHER_FILES, files_for
 resource.setrlimit(resource.RLIMIT_NOFILE, (300, 2000))
 print(files_for(500, 40) == 500, resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 540 + OTHER_FILES)
 print(files_for(4000, 40) == 1960 - OTHER_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 2000)

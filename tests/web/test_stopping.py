@@ -116,7 +116,7 @@ def test_a_port_that_is_taken_is_refused_with_a_sentence() -> None:
 
 PROGRAM = """
 import asyncio, sys
-from corpid.web.server import Server, bind, run, serve
+from corpid.web.http.server import Server, bind, run, serve
 from tests.web.served import Recorder
 app = Recorder()
 app.gate.set()

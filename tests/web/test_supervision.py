@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PROGRAM = """
 import os, signal, sys, time
 from corpid.cli.workers import supervise
-from corpid.web import access_log
+from corpid.web.telemetry import access_log
 
 def is_first():
     try:
