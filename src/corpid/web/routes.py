@@ -163,7 +163,7 @@ class Router:
     """The ASGI application below the shell: finds the route, calls its endpoint, and renders what it raised."""
 
     def __init__(self, context: WebContext) -> None:
-        self._desk = context
+        self._context = context
         routes = [(context.base_path + route.path, route) for route in table(context.provider.policy.served)]
         self._exact = dict(routes)
         self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
@@ -175,7 +175,7 @@ class Router:
         request = Request(scope, receive)
         route = None if _hides_a_slash(scope) else self._exact.get(scope["path"]) or self._longer(scope)
         if route is None:
-            answer = await plain.not_found(request, self._desk)
+            answer = await plain.not_found(request, self._context)
         else:
             scope["route"] = route
             answer = await self._answer(request, route)
@@ -201,7 +201,7 @@ class Router:
             if CROWDED in request.scope["state"]:
                 await _turn_away(request)
             if route.own_forms and method == "POST":
-                refuse_forged(request, self._desk)
-            return await route.endpoint(request, self._desk)
+                refuse_forged(request, self._context)
+            return await route.endpoint(request, self._context)
         except Exception as error:  # noqa: BLE001 - the one place where whatever a route raises is rendered
-            return route.fails(request, error, self._desk)
+            return route.fails(request, error, self._context)

@@ -49,7 +49,7 @@ async def addition(
     """The changes of adding a record; `members` are keys of its section, None for those not given; `rules`
     are those of clients.
 
-    Raises writing.Refused when it exists already or breaks a rule. Source: docs/directory.md
+    Raises Refused when it exists already or breaks a rule. Source: docs/directory.md
     """
     kind = SECTIONS[section].kind
     prepared = await prepared_entry(registry, passwords, section, key, members, new_user_id=new_user_id, rules=rules)
@@ -75,7 +75,7 @@ async def prepared_entry(
 ) -> Prepared:
     """What a file of this one entry would change; `members` are keys of its section, None for those not given.
 
-    Raises writing.Refused with every fault. Source: docs/directory.md
+    Raises Refused with every fault. Source: docs/directory.md
     """
     try:
         document = parse(one_entry(section, key, members), "")
@@ -89,7 +89,7 @@ async def add_entity(
 ) -> tuple[Entity, tuple[str, ...]]:
     """Add an entity; `members` as in a directory file. Returns it with remarks on its name.
 
-    Raises writing.Refused, access.Forbidden, StoreUnavailable. R-12.4
+    Raises Refused, access.Forbidden, StoreUnavailable. R-12.4
     """
     adding = await addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
     event = msgspec.structs.replace(audit_event(actor, "entity.add", entity_id), entity_id=entity_id)
@@ -100,7 +100,7 @@ async def add_entity(
 async def switch_entity(registry: Registry, entity_id: str, *, enabled: bool, actor: Actor) -> Entity:
     """Enable or disable an entity, and with it everybody who acts for it.
 
-    Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
+    Raises Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
     """
     key = (entity_id,)
     found = (await registry.directory.read(Entity, [key])).get(key)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import recovery
 from corpid.flows.authentication import account_client, browsers, interactions
-from corpid.flows.authentication.browsers import Browser
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import rate_limits
 from corpid.rules.networks import neighbourhood
