@@ -216,7 +216,7 @@ def test_of_two_first_starts_with_different_keys_one_is_refused(place: Place) ->
 
     async def scenario() -> None:
         started = await asyncio.gather(start(KEY), start(NEW_KEY), return_exceptions=True)
-        assert sorted(type(one).__name__ for one in started) == ["SealingError", "bytes"]
+        assert sorted(type(one).__name__ for one in started) == ["EncryptionError", "bytes"]
         (winner,) = (one for one in started if isinstance(one, bytes))
         assert await start(winner) == winner
 
