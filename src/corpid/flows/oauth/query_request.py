@@ -21,7 +21,6 @@ from corpid.rules.oauth import authorization_request, parameters
 from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.authorization_response import ReturnAddress
 from corpid.rules.oauth.errors import InvalidRequest
-from corpid.rules.oauth.parameters import required
 from corpid.rules.oauth.records import RequestingClient
 
 if TYPE_CHECKING:
@@ -47,9 +46,7 @@ async def arrive(
 
     `held` is the sign-in that the browser holds, if it holds one. Raises InvalidRequest, which becomes a page, until the redirect URI is proven. Source: R-10.2, D14, D16
     """
-    redirect_uri = required(parameters.parse(query, {"redirect_uri"}), "redirect_uri")
-    if redirect_uri not in client.redirect_uris:
-        raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
+    redirect_uri = authorization_request.registered_redirect_uri(parameters.parse(query, {"redirect_uri"}), client)
     # The redirect URI is proven: from here on errors are the client's to know.
     address = ReturnAddress(
         redirect_uri=redirect_uri,

@@ -57,7 +57,7 @@ def validate(
     response_mode = _response_mode(parameters, generation)
     _refuse_objects(parameters, generation)
     granted = scopes.validate(required(parameters, "scope"), client, generation.scopes)
-    redirect_uri = _redirect_uri(parameters, client)
+    redirect_uri = registered_redirect_uri(parameters, client)
     if required(parameters, "response_type") != "code":
         raise InvalidRequest("response_type must be code")
     challenge = token_request.challenge(parameters, optional=pkce_optional)
@@ -82,7 +82,8 @@ def validate(
     )
 
 
-def _redirect_uri(parameters: dict[str, str], client: Client) -> str:
+def registered_redirect_uri(parameters: dict[str, str], client: Client) -> str:
+    """Return the redirect URI, which the client registered character by character. Raises InvalidRequest (Spec 4.1, D38)."""
     value = required(parameters, "redirect_uri")
     if value not in client.redirect_uris:
         raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
