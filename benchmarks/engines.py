@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.provider import NotStarted
-from corpid.stores.engines import ENGINE_TYPES
 from tests.engines import POSTGRESQL, REDIS, PostgresServer, RedisServer
 from tests.machine import key_file
 
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SQLITE, POSTGRES = "sqlite", "postgresql"
-_TITLES = {each.telemetry_name: each.title for each in reversed(ENGINE_TYPES)}
-NAMES = {SQLITE: _TITLES[SQLITE], POSTGRES: f"{_TITLES[POSTGRES]} and {_TITLES['redis']}"}
+# Spelt here: a provider whose modules cannot be imported still makes the run fail with a report.
+NAMES = {SQLITE: "SQLite", POSTGRES: "PostgreSQL and Redis"}
 # What is written is written, as in earnest; nothing cleans up by itself in the midst of a measurement.
 _DURABLE = ("shared_buffers = 256MB", "full_page_writes = on", "max_wal_size = 4GB", "checkpoint_timeout = 1h")
 _WATCHED = ("shared_preload_libraries = 'pg_stat_statements'", "pg_stat_statements.track = top")

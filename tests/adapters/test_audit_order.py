@@ -47,7 +47,7 @@ def test_an_entry_that_becomes_visible_late_is_waited_for(postgresql: Place) -> 
 
 
 def test_a_writer_that_does_not_end_is_told_of(postgresql: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgresql, "_ATTEMPTS", 3)
+    monkeypatch.setattr("corpid.stores.sql.postgresql._LOCK_ATTEMPTS", 3)
 
     async def scenario(stores: SqlStores) -> None:
         written, end = asyncio.Event(), asyncio.Event()

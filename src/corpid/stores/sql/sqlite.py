@@ -152,7 +152,6 @@ _CACHED_STATEMENTS: Final = 512
 _COMMITS_PER_CHECKPOINT: Final = 512
 
 _PRAGMAS: Final = (
-    f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MILLISECONDS}",
     "PRAGMA synchronous = NORMAL",
     "PRAGMA foreign_keys = ON",
     "PRAGMA wal_autocheckpoint = 0",
@@ -328,11 +327,16 @@ class SqliteDatabase:
 
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, cached_statements=_CACHED_STATEMENTS
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        isolation_level=None,
+        cached_statements=_CACHED_STATEMENTS,
+        timeout=BUSY_SECONDS,  # the first process to open the file locks the others out while it reads the log
     )
     for pragma in _PRAGMAS:
         connection.execute(pragma)
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise StoreUnavailable(f"{path}: this file system does not support SQLite's WAL mode; use a local disk")
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MILLISECONDS}")
     return connection
