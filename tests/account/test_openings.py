@@ -11,7 +11,6 @@ import pytest
 from corpid.flows.account import account_sessions
 from corpid.flows.authentication import browsers
 from corpid.flows.authentication.interactions import StaleStep
-from corpid.flows.caller import Caller
 from corpid.rules.limits import (
     ACCOUNT_FRESH_SECONDS,
     ACCOUNT_IDLE_SECONDS,
@@ -21,6 +20,7 @@ from corpid.rules.limits import (
 )
 from tests.account.scene import account, at_account, go, hidden, send
 from tests.authenticator import Authenticator
+from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.sign_in.factors import ALICE, change, options_of, passkey
 from tests.sign_in.world import BASE, cookies_of, run
@@ -193,15 +193,15 @@ def test_more_time_that_is_asked_for_beside_a_change_opens_nothing_again() -> No
     """D45: the request for it had seen the page open, and comes after the change that closed it."""
 
     async def story(made: World) -> None:
-        provider, browser = made.provider, await at_account(made, "password")
-        who = Caller(request_id="r", address="127.0.0.1", now=made.clock())
-        known = await browsers.recognise(provider, cookies_of(browser)["corpid"], now=who.now)
-        here = await account_sessions.visit(provider, who, known)
+        browser = await at_account(made, "password")
+        request = await context(made.provider)
+        known = await browsers.recognise(request, cookies_of(browser)["corpid"])
+        here = await account_sessions.visit(request, known)
         assert here is not None
-        here = await account_sessions.still_open(provider, who, here, "password")
-        await account_sessions.close(provider, who, here)
+        here = await account_sessions.still_open(request, here, "password")
+        await account_sessions.close(request, here)
         with pytest.raises(StaleStep):
-            await account_sessions.extend(provider, who, here)
+            await account_sessions.extend(request, here)
         made.clock.pass_(ACCOUNT_FRESH_SECONDS)
         assert await go(made, browser, "password") == "Sign in"
 

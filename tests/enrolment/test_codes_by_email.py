@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.authentication import second_factors
-from corpid.flows.caller import Caller
 from corpid.rules.authentication import person_factors
 from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN, TOTP_MISSES
+from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NEW, NINA, SET_UP
 from tests.postbox import Postbox
@@ -199,10 +199,10 @@ def test_a_browser_that_has_signed_out_keeps_its_own_number_of_codes() -> None:
         await browser.open(f"{made.base}/sign-out")
         await browser.fill_and_submit("form_token")
         assert browser.page.heading == "You are signed out"
-        caller = Caller(request_id="r", address="192.0.2.9", now=made.clock())
+        request = await context(made.provider, address="192.0.2.9")
         user = await made.provider.registry.directory.user(NINA)
         for _ in range(MAILED_CODES_PER_HOUR):
-            await second_factors.count(made.provider, caller, user, "a stranger")
+            await second_factors.count(request, user, "a stranger")
         await newcomer.followed(browser, await newcomer.link(made, "second_factor"))
         await browser.submit(browser.page.forms[0])
         await newcomer.password(browser, PASSWORD)

@@ -15,6 +15,7 @@ from corpid.flows.authentication import browsers
 from corpid.rules.authentication import link_codes, totp
 from corpid.rules.limits import ENROLMENT_SECONDS, INVITATION_SECONDS, PASSWORD_LINK_SECONDS, TOTP_MISSES
 from corpid.web.telemetry import access_log
+from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NEW, NINA, SET_UP
 from tests.postbox import Postbox
@@ -62,7 +63,7 @@ def test_an_end_between_two_writes_of_its_beginning_costs_a_browser_nothing() ->
         browser = await made.browser()
         await newcomer.followed(browser, url)
         [cookie] = cookies_of(browser).values()
-        own = await browsers.recognise(provider, cookie, now=made.clock())
+        own = await browsers.recognise(await context(provider), cookie)
         assert own is not None
         claim = namespaces.key(namespaces.LINK_CLAIM, provider.policy.base_url, link_codes.hashed(url))
         mine = f"{own.browser_id} {provider.new_id()}".encode()

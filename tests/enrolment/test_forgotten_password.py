@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import throttle
 from corpid.flows.background_tasks import WAITING
-from corpid.flows.caller import Caller
 from corpid.rules import networks
 from corpid.rules.authentication import totp
 from corpid.rules.limits import PASSWORD_LINK_SECONDS, RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS, TOTP_MISSES
+from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.postbox import Postbox
@@ -257,10 +257,10 @@ def test_guesses_at_the_code_in_sign_ins_never_shut_the_proof_in_a_recovery() ->
 
     async def test(made: World) -> None:
         await made.person("nina", email=MAILBOX)
-        thief = Caller(request_id="r", address="198.51.100.7", now=made.clock())
+        thief = await context(made.provider, address="198.51.100.7")
         with pytest.raises(throttle.Throttled):  # noqa: PT012 - which of them is refused is another test's
             for number in range(TOTP_MISSES + 2):
-                await throttle.attempt_second_factor(made.provider, thief, "nina", f"b{number}")
+                await throttle.attempt_second_factor(thief, "nina", f"b{number}")
         await ask(made, "nina")
         browser = await newcomer.opened(made, newcomer.link_in(postbox))
         await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from corpid.flows.authentication import code_guesses
 from corpid.flows.authentication.code_guesses import LINK, Paused
-from corpid.flows.caller import Caller
 from corpid.rules.authentication import totp
 from corpid.rules.limits import CODE_GUESSES
+from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.sign_in import factors
@@ -79,9 +79,9 @@ def test_of_many_guesses_at_once_no_more_are_tried_than_are_allowed() -> None:
         known = await newcomer.credentials(made)
 
         async def tried(number: int) -> bool:
-            who = Caller(request_id="r", address=f"2001:db8:{number:x}::1", now=made.clock())
+            request = await context(made.provider, address=f"2001:db8:{number:x}::1")
             try:
-                await code_guesses.attempt_with_link(made.provider, who, known, f"link{number}")
+                await code_guesses.attempt_with_link(request, known, f"link{number}")
             except Paused:
                 return False
             return True

@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 import pytest
 
-from corpid.flows.caller import Caller
 from corpid.flows.oauth import authorize
 from corpid.flows.oauth.arrival import Answered
 from corpid.ports import AuditEvent
@@ -14,6 +13,7 @@ from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.sandbox import people
 from corpid.sandbox.browser import parse
 from corpid.sandbox.people import Person
+from tests.contexts import context
 from tests.protocol import directory
 from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World, Worlds, query
@@ -50,11 +50,11 @@ def test_under_maintenance_the_relying_party_is_told_once_its_redirect_uri_is_pr
     sent = query(world.run(world.rp.begin()))
     world.run(world.provider.registry.deployment.set_maintenance(True, AuditEvent(actor="operator", action="m")))
     world.provider.registry_cache.drop()
-    caller = Caller(request_id="r", address="127.0.0.1", now=world.clock())
+    request = world.run(context(world.provider))
 
     def arrive(parameters: dict[str, str]) -> object:
         text = urlencode(parameters).encode()
-        return world.run(authorize.arrive(world.provider, caller, text, cookie=None, may_complete=True))
+        return world.run(authorize.arrive(request, text, cookie=None, may_complete=True))
 
     answered = arrive(sent)
     assert isinstance(answered, Answered)

@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.authentication import completion, interactions, sign_in, visits
-from corpid.flows.caller import Caller
 from corpid.rules.limits import INTERACTIONS_PER_REQUEST
 from corpid.rules.oauth.errors import AccessDenied
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.people import cancel
 from tests import engines
+from tests.contexts import context
 from tests.sign_in.factors import change
 from tests.sign_in.world import BASE, SECRET, cookies_of, form_of, post, query_of, run, walk_to
 
@@ -155,11 +155,7 @@ def test_a_stranger_who_cancels_at_any_moment_of_the_persons_sign_in_stops_nothi
 async def visit(made: World, browser: Browser) -> Visit:
     """What a request of this browser starts from."""
     interaction_id, sent = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
-    return await visits.visit(made.provider, caller(made), interaction_id, sent)
-
-
-def caller(made: World) -> Caller:
-    return Caller(request_id="r", address="127.0.0.1", now=made.clock())
+    return await visits.visit(await context(made.provider), interaction_id, sent)
 
 
 @STORES
@@ -181,11 +177,11 @@ def test_of_a_strangers_cancel_and_the_persons_completion_both_come_true(
 
         async def give_up() -> None:
             with pytest.raises(completion.OtherBrowser):
-                await completion.refuse(made.provider, caller(made), leaving.interaction, AccessDenied("cancelled"))
+                await completion.refuse(await context(made.provider), leaving.interaction, AccessDenied("cancelled"))
 
         async def complete() -> None:
-            moved = await sign_in.submit_entity(made.provider, caller(made), chosen, **entity)
-            await sign_in.finish(made.provider, caller(made), moved)
+            moved = await sign_in.submit_entity(await context(made.provider), chosen, **entity)
+            await sign_in.finish(await context(made.provider), moved)
 
         for each in (give_up, complete) if quicker == "cancel" else (complete, give_up):
             await each()
@@ -210,11 +206,11 @@ def test_of_cancel_and_password_at_once_in_one_browser_one_is_taken(
         at, alice = await visit(made, browser), made.people["alice"]
 
         async def give_up() -> None:
-            await completion.refuse(made.provider, caller(made), at.interaction, AccessDenied("cancelled"))
+            await completion.refuse(await context(made.provider), at.interaction, AccessDenied("cancelled"))
 
         async def type_password() -> None:
             await sign_in.submit_password(
-                made.provider, caller(made), at, user_name=alice.user_name, password=alice.password
+                await context(made.provider), at, user_name=alice.user_name, password=alice.password
             )
 
         first, second = (give_up, type_password) if quicker == "cancel" else (type_password, give_up)

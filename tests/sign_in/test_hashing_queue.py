@@ -12,10 +12,10 @@ from argon2 import PasswordHasher
 
 from corpid.flows.authentication import password_checks
 from corpid.flows.authentication.throttle import Attempt
-from corpid.flows.caller import Caller
 from corpid.outbound.passwords import WAITING_PER_THREAD
 from corpid.rules.authentication.records import Credentials
 from tests.account.scene import at_account, hidden, send
+from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
 from tests.sign_in.hashing import full, held
@@ -195,10 +195,8 @@ def test_a_sign_in_with_the_right_password_does_not_fail_for_want_of_a_stronger_
         weaker = PasswordHasher.from_parameters(replace(CHEAP, time_cost=CHEAP.time_cost + 1)).hash(PASSWORD)
         stored = Credentials(user_id="id-alice", password_hash=weaker)
         await made.write(stored)
-        who = Caller(request_id="r", address="198.51.100.1", now=made.clock())
-        raised = partial(
-            password_checks.strengthened, made.provider, who, Attempt(counts=()), "alice", credentials=stored
-        )
+        request = await context(made.provider, address="198.51.100.1")
+        raised = partial(password_checks.strengthened, request, Attempt(counts=()), "alice", credentials=stored)
         with full(made):
             assert await raised(password=PASSWORD) == stored
         stronger = await raised(password=PASSWORD)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corpid.flows.authentication import interactions, throttle
-from corpid.flows.caller import Caller
 from corpid.jose.encoding import base64url
 from corpid.ports import AuditEvent, Delete
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import User
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator, client_data
+from tests.contexts import context
 from tests.sign_in.factors import ALICE, REFUSED, answer_of, at_sign_in, change, options_of, passkey, use
 from tests.sign_in.world import cookies_of, form_of, post, query_of, run
 
@@ -314,10 +314,10 @@ def test_a_level_that_was_not_reached_is_refused_and_never_lowered() -> None:
         browser = await at_sign_in(made)
         await use(made, browser, await passkey(made))
         interaction_id = browser.url.split("/sign-in/")[1].partition("/")[0]
-        interaction = await interactions.load(made.provider, interaction_id, now=made.clock())
+        interaction = await interactions.load(await context(made.provider), interaction_id)
         assert interaction is not None
         async with made.provider.transient.unit(made.clock()) as unit:
-            await interactions.save(made.provider, unit, replace(interaction, level=1))
+            await interactions.save(await context(made.provider), unit, replace(interaction, level=1))
         await browser.fill_and_submit(entity="200000001A")
         assert query_of(browser.left)["error"] == "access_denied"
 
@@ -412,9 +412,8 @@ def test_guesses_at_the_password_never_shut_the_way_of_a_passkey() -> None:
     async def story(made: World) -> None:
         key = await passkey(made)
         for number in range(7):
-            stranger = Caller(request_id="r", address="127.0.0.1", now=made.clock())
             with suppress(throttle.Throttled):
-                await throttle.attempt(made.provider, stranger, "alice", f"b{number}")
+                await throttle.attempt(await context(made.provider), "alice", f"b{number}")
         assert await use(made, await at_sign_in(made), key) == "Choose who you act for"
 
     run(story)

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import browsers, second_factors, session_start, visits
 from corpid.flows.authentication.interactions import StaleStep
-from corpid.flows.caller import Caller
 from corpid.jose.encoding import base64url
 from tests.account.scene import account, at_account, sessions
+from tests.contexts import context
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, change, passkey, recovery, use
 from tests.sign_in.world import cookies_of, form_of, post, query_of, run, walk_to, wear
@@ -104,19 +104,19 @@ def test_signing_out_makes_another_browser_of_it_and_only_one_that_is_known() ->
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code", "entity"))
         provider, cookie = made.provider, cookies_of(browser)["corpid"]
-        before = await browsers.recognise(provider, cookie, now=made.clock())
+        before = await browsers.recognise(await context(provider), cookie)
         assert before is not None
         async with provider.transient.unit(made.clock()) as unit:
-            successor = await browsers.sign_out(provider, unit, cookie, before)
-        after = await browsers.recognise(provider, successor, now=made.clock())
+            successor = await browsers.sign_out(await context(provider), unit, cookie, before)
+        after = await browsers.recognise(await context(provider), successor)
         assert after is not None
         assert after.browser_id != before.browser_id
         assert (after.session_id, after.account_id) == ("", "")
         assert after.browser_key == before.browser_key
         with pytest.raises(StaleStep):
             async with provider.transient.unit(made.clock()) as unit:
-                await browsers.sign_out(provider, unit, cookie, before)
-        assert await browsers.recognise(provider, cookie, now=made.clock()) is None
+                await browsers.sign_out(await context(provider), unit, cookie, before)
+        assert await browsers.recognise(await context(provider), cookie) is None
 
     run(story, session_seconds=HOUR)
 
@@ -242,12 +242,12 @@ def test_a_session_that_begins_while_its_person_is_signed_out_everywhere_ends_at
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password",))
         interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
-        caller = Caller(request_id="r", address="127.0.0.1", now=made.clock())
-        visit = await visits.visit(made.provider, caller, interaction_id, cookie)
+        request = await context(made.provider)
+        visit = await visits.visit(request, interaction_id, cookie)
         await event(made)
         code = made.people["alice"].fresh_code(made.clock())
-        after = await second_factors.submit_code(made.provider, caller, visit, code=code)
-        after = await session_start.as_the_person_is(made.provider, caller, after)
+        after = await second_factors.submit_code(request, visit, code=code)
+        after = await session_start.as_the_person_is(request, after)
         assert not after.interaction.user_id
         assert await sessions(made) == []
         wear(browser, {"corpid": after.cookie})

@@ -10,6 +10,7 @@ from corpid.flows import namespaces
 from corpid.flows.authentication import interactions
 from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
 from corpid.sandbox.people import cancel
+from tests.contexts import context
 from tests.sign_in.world import form_of, post, query_of, run, walk_to, way_back
 
 if TYPE_CHECKING:
@@ -166,9 +167,9 @@ def test_a_completion_whose_process_died_ends_after_sixty_seconds(time: str) -> 
         browser, rp = await made.browser(), await made.relying_party()
         await walk_to(made, browser, rp, ("password", "code"))
         transient, now = made.provider.transient, made.clock()
-        interaction = await interactions.load(made.provider, browser.url.rpartition("/")[2], now=now)
+        interaction = await interactions.load(await context(made.provider), browser.url.rpartition("/")[2])
         assert interaction is not None
-        key = interactions.request_key(made.provider, namespaces.COMPLETED, "rp1", interaction.reference)
+        key = interactions.request_key(await context(made.provider), namespaces.COMPLETED, "rp1", interaction.reference)
         winner = interaction.interaction_id + time.format(now=int(now))
         async with transient.unit(now) as unit:
             await unit.add(namespaces.COMPLETED.name, key, namespaces.COMPLETED.seconds, winner.encode())

@@ -9,9 +9,9 @@ import pytest
 
 from corpid.flows.authentication import browsers, second_factors, sessions, visits
 from corpid.flows.authentication.interactions import StaleStep
-from corpid.flows.caller import Caller
 from tests import engines
 from tests.account import scene
+from tests.contexts import context
 from tests.sign_in.world import cookies_of, query_of, run, walk_to, wear
 
 if TYPE_CHECKING:
@@ -36,22 +36,18 @@ def runs(story: Callable[[World], Awaitable[None]], memory: Callable[[], Abstrac
         run(later, session_seconds=HOUR, **({"transient_url": url} if url else {}))
 
 
-def caller(made: World) -> Caller:
-    return Caller(request_id="r", address="127.0.0.1", now=made.clock())
-
-
 async def at_code(made: World, browser: Browser, who: str) -> Visit:
     """What a request at a new tab's page of the code starts from."""
     await browser.open(await (await made.relying_party()).begin())
     await made.password(browser, made.people[who])
     assert browser.page.heading == CODE
     sent = cookies_of(browser)["corpid"]
-    return await visits.visit(made.provider, caller(made), browser.url.rsplit("/", 1)[1], sent)
+    return await visits.visit(await context(made.provider), browser.url.rsplit("/", 1)[1], sent)
 
 
 async def submit(made: World, visit: Visit, who: str) -> Visit:
     code = made.people[who].fresh_code(made.clock())
-    return await second_factors.submit_code(made.provider, caller(made), visit, code=code)
+    return await second_factors.submit_code(await context(made.provider), visit, code=code)
 
 
 @STORES
@@ -96,11 +92,11 @@ def test_of_a_sign_in_and_a_sign_out_at_once_one_is_told_that_it_was_too_late(
         await browser.open(await (await made.relying_party(prompt="login")).begin())
         await made.password(browser, made.people["alice"])
         sent = cookies_of(browser)["corpid"]
-        visit = await visits.visit(made.provider, caller(made), browser.url.rsplit("/", 1)[1], sent)
-        held = await sessions.held(made.provider, visit.browser, now=made.clock())
+        visit = await visits.visit(await context(made.provider), browser.url.rsplit("/", 1)[1], sent)
+        held = await sessions.held(await context(made.provider), visit.browser)
 
         async def sign_out() -> str:
-            return await sessions.sign_out(made.provider, caller(made), sent, visit.browser, held)
+            return await sessions.sign_out(await context(made.provider), sent, visit.browser, held)
 
         async def sign_in() -> str:
             return (await submit(made, visit, "alice")).cookie
@@ -109,8 +105,8 @@ def test_of_a_sign_in_and_a_sign_out_at_once_one_is_told_that_it_was_too_late(
         successor = await first()
         with pytest.raises(StaleStep):
             await second()
-        assert await browsers.recognise(made.provider, sent, now=made.clock()) is None
-        assert await browsers.recognise(made.provider, successor, now=made.clock()) is not None
+        assert await browsers.recognise(await context(made.provider), sent) is None
+        assert await browsers.recognise(await context(made.provider), successor) is not None
         assert len(await scene.sessions(made)) == {"sign-in": 2, "sign-out": 0}[quicker]
 
     runs(story, memory)

@@ -239,7 +239,7 @@ import asyncio, os, sys
 from corpid.web.telemetry.metrics import DIRECTORY_VARIABLE, Metrics, Watched, worker_ended
 
 class Keys:
-    async def ring(self, now):
+    async def at(self, now):
         raise ValueError("none")
 
 metrics = Metrics(os.environ[DIRECTORY_VARIABLE])
@@ -305,9 +305,9 @@ def test_a_request_that_belongs_to_a_trace_says_so_in_its_line(lines: io.BytesIO
 )
 def test_only_a_valid_traceparent_names_a_trace(value: str, expected: str | None) -> None:
     """W3C Trace Context §3.2.2."""
-    assert trace_id([(b"traceparent", value.encode())]) == expected
+    assert trace_id([value.encode()]) == expected
 
 
 def test_two_traceparents_name_no_trace() -> None:
     """W3C Trace Context §3.2: whoever sees more than one ignores them."""
-    assert trace_id([(b"traceparent", VALID.encode())] * 2) is None
+    assert trace_id([VALID.encode()] * 2) is None

@@ -14,7 +14,7 @@ from corpid.rules.limits import MAILED_CODE_SECONDS, TOTP_MISSES
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import Mail
     from corpid.rules.authentication.link_codes import NewLink
     from corpid.rules.directory.records import User
@@ -144,7 +144,7 @@ def code_used(left: int) -> Notice:
     )
 
 
-def notify(provider: Provider, user: User, notice: Notice) -> None:
+def notify(context: RequestContext, user: User, notice: Notice) -> None:
     """Tell a person what happened to their account. Source: DESIGN, Security"""
     text = phrase(
         "Hello {name},\n\n{told}\n\n"
@@ -152,11 +152,11 @@ def notify(provider: Provider, user: User, notice: Notice) -> None:
         "organisation at once, and look at how and where you sign in:\n\n{account}\n\nYour user name is {user_name}.",
         name=user.name,
         told=notice.told,
-        account=provider.policy.base_url + ACCOUNT_PATH,
-        provider=provider.policy.name,
+        account=context.provider.policy.base_url + ACCOUNT_PATH,
+        provider=context.provider.policy.name,
         user_name=user.user_name,
     )
-    _post(provider.mail, user, notice.subject, text)
+    _post(context.provider.mail, user, notice.subject, text)
 
 
 def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase, provider_name: str) -> None:
@@ -177,22 +177,22 @@ def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase
     _post(mail, user, heading, text)
 
 
-def mailed_code(provider: Provider, user: User, code: str, *, why: Phrase) -> None:
+def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase) -> None:
     """Send a person a code that they asked for; `why` says what for, and what to do if they did not (D45)."""
     # Not the code itself: mail servers log subjects, and locked telephones show them.
-    subject = phrase("Your code for {name}", name=provider.policy.name)
+    subject = phrase("Your code for {name}", name=context.provider.policy.name)
     text = phrase(
         "Your code is {code}. It works for {minutes} minutes, on the page on which you asked for it.\n\n{why}\n\n"
         "Nobody from {name} will ever ask you for this code.\n",
         code=code,
         minutes=MAILED_CODE_SECONDS // _MINUTE,
         why=why,
-        name=provider.policy.name,
+        name=context.provider.policy.name,
     )
-    _post(provider.mail, user, subject, text)
+    _post(context.provider.mail, user, subject, text)
 
 
-def no_link(provider: Provider, user: User) -> None:
+def no_link(context: RequestContext, user: User) -> None:
     """Tell a person who forgot their password that only an administrator can help them. Source: DESIGN, Security"""
     text = phrase(
         "Hello {name},\n\nSomebody, perhaps you, asked for a new password for your account {user_name}. It cannot "
@@ -200,9 +200,9 @@ def no_link(provider: Provider, user: User) -> None:
         "If you did not ask, there is nothing to do.",
         name=user.name,
         user_name=user.user_name,
-        provider=provider.policy.name,
+        provider=context.provider.policy.name,
     )
-    _post(provider.mail, user, phrase("A new password was asked for"), text)
+    _post(context.provider.mail, user, phrase("A new password was asked for"), text)
 
 
 def _post(mail: Mail, user: User, subject: Phrase, text: Phrase) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
-
-from corpid.rules.oauth import client_registration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +16,6 @@ if TYPE_CHECKING:
     from corpid.flows.registry_cache import RegistryCache
     from corpid.ports import ClientKeys, Mail, Passwords, Registry, TransientStore
     from corpid.rules.oauth.generations import Generation
-    from corpid.rules.oauth.records import Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +68,6 @@ class Policy:
     def serving(self, name: str) -> Generation | None:
         """The generation of this name, None if it is not served (any more)."""
         return next((each for each in self.served if each.name == name), None)
-
-    def serves(self, client: Client, generation: Generation, now: float) -> bool:
-        """Return whether a client may use a generation at this moment (decisions "Generations")."""
-        return client_registration.serves(client, generation, self.today(now))
-
-    def pkce_optional(self, client: Client, generation: Generation, now: float) -> bool:
-        """Return whether a client may leave PKCE out at this moment (decisions "LEGACY without PKCE")."""
-        return client_registration.pkce_optional(client, generation, self.today(now))
-
-    def today(self, now: float) -> str:
-        """The day in the deployment's time zone, YYYY-MM-DD (D23)."""
-        return datetime.fromtimestamp(now, self.timezone).date().isoformat()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,9 @@ ARRIVE: Final = "arrive"
 """the action, and the field, of a browser that brings the sign-in that it holds"""
 
 
-def interaction_path(context: WebContext, interaction_id: str, action: str = "") -> str:
+def interaction_path(web: WebContext, interaction_id: str, action: str = "") -> str:
     """The address path of a sign-in's page, or of one of its actions; the identifier may be a caller's text."""
-    path = f"{context.base_path}{SIGN_IN_PATH}{quote(interaction_id, safe='')}"
+    path = f"{web.base_path}{SIGN_IN_PATH}{quote(interaction_id, safe='')}"
     return f"{path}/{action}" if action else path
 
 

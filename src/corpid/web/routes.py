@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.JWKS_PATH)
 
 
-def _as_json(request: Request, error: Exception, context: WebContext) -> Response:
-    return errors.as_json(request, error, context.provider.policy.served[0])
+def _as_json(request: Request, error: Exception, web: WebContext) -> Response:
+    return errors.as_json(request, error, web.provider.policy.served[0])
 
 
-def _as_json_with_state(request: Request, error: Exception, context: WebContext) -> Response:
-    return errors.as_json(request, error, context.provider.policy.served[0], _state(request))
+def _as_json_with_state(request: Request, error: Exception, web: WebContext) -> Response:
+    return errors.as_json(request, error, web.provider.policy.served[0], _state(request))
 
 
 def _state(request: Request) -> str | None:
@@ -62,12 +62,12 @@ def _state(request: Request) -> str | None:
     return parameters.lone(known.get("form", b""), "state", longest=STATE_CHARACTERS)
 
 
-def _as_page(request: Request, error: Exception, context: WebContext) -> Response:
-    return errors.as_page(request, error, context.renderer)
+def _as_page(request: Request, error: Exception, web: WebContext) -> Response:
+    return errors.as_page(request, error, web.renderer)
 
 
-def _as_challenge(generation: Generation, request: Request, error: Exception, context: WebContext) -> Response:
-    return errors.as_challenge(request, error, generation, context.provider.policy.base_url)
+def _as_challenge(generation: Generation, request: Request, error: Exception, web: WebContext) -> Response:
+    return errors.as_challenge(request, error, generation, web.provider.policy.base_url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,13 +162,13 @@ def _hides_a_slash(scope: Scope) -> bool:
 class Router:
     """The ASGI application below the shell: finds the route, calls its endpoint, and renders what it raised."""
 
-    def __init__(self, context: WebContext) -> None:
-        self._context = context
-        routes = [(context.base_path + route.path, route) for route in table(context.provider.policy.served)]
+    def __init__(self, web: WebContext) -> None:
+        self._context = web
+        routes = [(web.base_path + route.path, route) for route in table(web.provider.policy.served)]
         self._exact = dict(routes)
         self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
-        if context.base_path:
-            self._exact[context.base_path] = self._exact[f"{context.base_path}/"]
+        if web.base_path:
+            self._exact[web.base_path] = self._exact[f"{web.base_path}/"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (Spec 2.1, D32)."""

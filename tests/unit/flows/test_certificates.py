@@ -49,7 +49,7 @@ async def chain_for(registry: Registry, *, seconds: int = 3600) -> tuple[x509.Ce
 
 
 async def jwk_of(signing_keys: SigningKeys, now: float) -> dict[str, Any]:
-    jwk: dict[str, Any] = json.loads((await signing_keys.ring(now)).public_key_set)["keys"][0]
+    jwk: dict[str, Any] = json.loads((await signing_keys.at(now)).ring.public_key_set)["keys"][0]
     return jwk
 
 
@@ -69,7 +69,7 @@ def test_keys_carry_certificates_only_where_a_served_generation_wants_them(tmp_p
 def test_the_default_is_the_same_for_every_process_and_after_a_restart(tmp_path: Path) -> None:
     async def published(registry: Registry) -> None:
         for _ in range(2):
-            seen.add((await SigningKeys(registry, certificates=True).ring(NOW + len(seen))).public_key_set)
+            seen.add((await SigningKeys(registry, certificates=True).at(NOW + len(seen))).ring.public_key_set)
 
     seen: set[bytes] = set()
     for _ in range(2):

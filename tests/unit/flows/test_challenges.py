@@ -10,6 +10,7 @@ from corpid.flows.authentication import passkeys
 from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.passkeys import ForeignChallenge
 from corpid.jose.encoding import from_base64url
+from tests.contexts import context
 from tests.unit.flows.opened import NOW, with_provider
 
 if TYPE_CHECKING:
@@ -19,15 +20,15 @@ if TYPE_CHECKING:
 
 
 async def redeem(provider: Provider, challenge: bytes, purpose: str = "sign-in", subject: str = "a") -> None:
-    await passkeys.redeem(provider, challenge, purpose, subject, now=NOW)
+    await passkeys.redeem(await context(provider, now=NOW), challenge, purpose, subject)
 
 
 def test_a_challenge_is_known_again_for_its_purpose_and_subject_only(tmp_path: Path) -> None:
     """What was made for a sign-in registers nothing, and the other way round; and nothing is spent by that."""
 
     async def story(provider: Provider) -> None:
-        await provider.signing_keys.ring(NOW)
-        challenge = passkeys.make(provider, "sign-in", "a")
+        request = await context(provider, now=NOW)
+        challenge = passkeys.make(request, "sign-in", "a")
         nonce, _, mac = challenge.partition(b".")
         for other in (b"", b".", b"x", challenge + b"x", b"x" + challenge, nonce, b"." + mac, nonce + b"\xff." + mac):
             with pytest.raises(ForeignChallenge):
@@ -45,8 +46,8 @@ def test_a_challenge_cannot_be_guessed(tmp_path: Path) -> None:
     """WebAuthn §13.4.3: at least 16 random bytes, D46; each page has its own."""
 
     async def story(provider: Provider) -> None:
-        await provider.signing_keys.ring(NOW)
-        made = {passkeys.make(provider, "sign-in", "a") for _ in range(20)}
+        request = await context(provider, now=NOW)
+        made = {passkeys.make(request, "sign-in", "a") for _ in range(20)}
         assert len(made) == 20
         assert all(len(from_base64url(each.partition(b".")[0])) == 32 for each in made)
 
@@ -57,8 +58,8 @@ def test_a_challenge_is_spent_once(tmp_path: Path) -> None:
     """D46: by itself alone."""
 
     async def story(provider: Provider) -> None:
-        await provider.signing_keys.ring(NOW)
-        one, other = (passkeys.make(provider, "sign-in", "a") for _ in range(2))
+        request = await context(provider, now=NOW)
+        one, other = (passkeys.make(request, "sign-in", "a") for _ in range(2))
         await redeem(provider, one)
         with pytest.raises(StaleStep) as again:
             await redeem(provider, one)

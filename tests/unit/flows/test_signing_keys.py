@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,7 +27,7 @@ KEPT = 600 + 3600
 
 
 async def published(provider: Provider, now: float) -> list[str]:
-    ring = await provider.signing_keys.ring(now)
+    ring = (await provider.signing_keys.at(now)).ring
     kids = [jwk["kid"] for jwk in json.loads(ring.public_key_set)["keys"]]
     assert kids[0] == ring.active.kid
     return kids
@@ -44,15 +46,15 @@ def test_the_first_keys_are_made_once(tmp_path: Path) -> None:
 def test_a_rotation_publishes_for_two_hours_then_signs_and_keeps_the_old_key(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         (old,) = await published(provider, NOW)
-        token = compact.parse((await provider.signing_keys.ring(NOW)).sign(b"{}", "JWT"))
+        token = compact.parse((await provider.signing_keys.at(NOW)).ring.sign(b"{}", "JWT"))
         new = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)).kid
         for age, kids in ((5, [old, new]), (TWO_HOURS - 1, [old, new]), (TWO_HOURS, [new, old])):
             assert await published(provider, NOW + age) == kids
         last = NOW + TWO_HOURS + KEPT
-        (await provider.signing_keys.ring(last - 1)).verify(token)
+        (await provider.signing_keys.at(last - 1)).ring.verify(token)
         assert await published(provider, last) == [new]
         with pytest.raises(BadSignature):
-            (await provider.signing_keys.ring(last)).verify(token)
+            (await provider.signing_keys.at(last)).ring.verify(token)
 
     with_provider(tmp_path, story)
 
@@ -73,7 +75,7 @@ def test_two_rotations_in_a_row_leave_no_moment_without_a_key(tmp_path: Path) ->
         second = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)).kid
         third = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW + 600)).kid
         signing = [
-            (await provider.signing_keys.ring(NOW + TWO_HOURS + age)).active.kid for age in (-1, 0, 599, 600, 10**6)
+            (await provider.signing_keys.at(NOW + TWO_HOURS + age)).ring.active.kid for age in (-1, 0, 599, 600, 10**6)
         ]
         assert signing == [first, second, second, third, third]
 
@@ -103,7 +105,9 @@ def test_revoking_the_next_key_leaves_the_present_one_until_another_takes_over(t
         assert made is not None
         assert made.active_from == NOW + 600 + TWO_HOURS
         assert await published(provider, NOW + 605) == [old, made.kid]
-        signing = [(await provider.signing_keys.ring(NOW + TWO_HOURS + age)).active.kid for age in (0, 599, 600, 10**6)]
+        signing = [
+            (await provider.signing_keys.at(NOW + TWO_HOURS + age)).ring.active.kid for age in (0, 599, 600, 10**6)
+        ]
         assert signing == [old, old, made.kid, made.kid]
 
     with_provider(tmp_path, story)
@@ -116,7 +120,7 @@ def test_revoking_the_middle_one_of_three_keys_leaves_no_gap(tmp_path: Path) -> 
         third = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW + 600)).kid
         assert await signing_keys.revoke(provider.registry, OPERATOR, second, now=NOW + 700) is None
         signing = [
-            (await provider.signing_keys.ring(NOW + TWO_HOURS + age)).active.kid for age in (-1, 0, 599, 600, 10**6)
+            (await provider.signing_keys.at(NOW + TWO_HOURS + age)).ring.active.kid for age in (-1, 0, 599, 600, 10**6)
         ]
         assert signing == [first, first, first, third, third]
 
@@ -129,7 +133,7 @@ def test_revoking_the_key_that_signs_while_the_next_one_waits_makes_one_at_once(
         await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)
         made = await signing_keys.revoke(provider.registry, OPERATOR, first, now=NOW + 10)
         assert made is not None
-        signing = [(await provider.signing_keys.ring(NOW + age)).active.kid for age in (15, TWO_HOURS, 10**7)]
+        signing = [(await provider.signing_keys.at(NOW + age)).ring.active.kid for age in (15, TWO_HOURS, 10**7)]
         assert signing == [made.kid] * 3
 
     with_provider(tmp_path, story)
@@ -159,8 +163,7 @@ def test_only_an_operator_touches_the_keys(tmp_path: Path) -> None:
 
 def test_the_servers_mac_is_the_same_for_the_same_parts_only(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
-        await provider.signing_keys.ring(NOW)
-        mac = provider.signing_keys.mac
+        mac = (await provider.signing_keys.at(NOW)).mac
         assert mac("code", "ab", "c") == mac("code", "ab", "c")
         assert len({mac("code", "ab", "c"), mac("code", "a", "bc"), mac("form", "ab", "c"), mac("code", "abc")}) == 4
         assert len(mac("code")) == 43
@@ -168,12 +171,14 @@ def test_the_servers_mac_is_the_same_for_the_same_parts_only(tmp_path: Path) -> 
     with_provider(tmp_path, story)
 
 
-def test_no_mac_is_made_before_the_secret_is_loaded(tmp_path: Path) -> None:
+def test_no_keys_are_given_out_without_the_server_secret(tmp_path: Path) -> None:
     """Fails closed: an HMAC without a secret is one that anybody can compute."""
 
     async def story(provider: Provider) -> None:
-        with pytest.raises(RuntimeError, match="secret is not loaded"):
-            SigningKeys(provider.registry).mac("code", "a")
+        with closing(sqlite3.connect(tmp_path / "corpid.sqlite")) as database, database:
+            database.execute("DELETE FROM keys WHERE use = 'mac'")
+        with pytest.raises(ValueError, match="the server secret is missing"):
+            await SigningKeys(provider.registry).at(NOW)
 
     with_provider(tmp_path, story)
 
@@ -182,8 +187,7 @@ def test_a_proofs_nonce_holds_for_its_step_of_two_minutes_and_the_next(tmp_path:
     """RFC 9449 §8."""
 
     async def story(provider: Provider) -> None:
-        await provider.signing_keys.ring(NOW)
-        keys, begin = provider.signing_keys, NOW // 120 * 120
+        keys, begin = await provider.signing_keys.at(NOW), NOW // 120 * 120
         nonce = keys.dpop_nonce(begin)
         assert keys.dpop_nonce(begin + 119.9) == nonce
         assert keys.is_dpop_nonce(nonce, begin)

@@ -8,7 +8,7 @@ import pytest
 
 from corpid.flows.authentication import throttle
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.caller import Caller
+from tests.contexts import context
 from tests.unit.flows.opened import NOW, with_provider
 
 if TYPE_CHECKING:
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from corpid.flows.provider import Provider
 
 
-def caller(now: float = NOW, address: str = "192.0.2.1") -> Caller:
-    return Caller(request_id="r1", address=address, now=now)
-
-
-async def delay(provider: Provider, who: Caller, user_name: str = "rina", browser: str = "b1") -> int:
+async def delay(
+    provider: Provider,
+    now: float = NOW,
+    *,
+    address: str = "192.0.2.1",
+    user_name: str = "rina",
+    browser: str = "b1",
+) -> int:
     """Seconds to wait; 0 where the attempt is admitted."""
     try:
-        await throttle.attempt(provider, who, user_name, browser)
+        await throttle.attempt(await context(provider, now=now, address=address), user_name, browser)
     except Throttled as refused:
         return refused.seconds
     return 0
@@ -33,12 +36,12 @@ async def delay(provider: Provider, who: Caller, user_name: str = "rina", browse
 def test_five_attempts_are_free_and_then_the_delay_doubles(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         for _ in range(5):
-            assert await delay(provider, caller()) == 0
+            assert await delay(provider) == 0
         now = NOW
         for seconds in (2, 4, 8, 16):
-            assert await delay(provider, caller(now)) == 0
-            assert 0 < await delay(provider, caller(now)) <= seconds
-            assert await delay(provider, caller(now + seconds - 1)) == 1
+            assert await delay(provider, now) == 0
+            assert 0 < await delay(provider, now) <= seconds
+            assert await delay(provider, now + seconds - 1) == 1
             now += seconds
 
     with_provider(tmp_path, story)
@@ -50,10 +53,10 @@ def test_no_delay_is_longer_than_five_minutes_and_a_quiet_quarter_of_an_hour_end
     async def story(provider: Provider) -> None:
         now, longest = NOW, 0
         while now < NOW + 890:
-            longest = max(longest, await delay(provider, caller(now)))
+            longest = max(longest, await delay(provider, now))
             now += 1
         assert 0 < longest <= 300
-        assert await delay(provider, caller(NOW + 900 + 300)) == 0
+        assert await delay(provider, NOW + 900 + 300) == 0
 
     with_provider(tmp_path, story)
 
@@ -61,9 +64,9 @@ def test_no_delay_is_longer_than_five_minutes_and_a_quiet_quarter_of_an_hour_end
 def test_an_account_is_delayed_whatever_the_browser_and_another_account_is_not(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         for number in range(6):
-            assert await delay(provider, caller(), browser=f"b{number}") == 0
-        assert await delay(provider, caller(), browser="new") > 0
-        assert await delay(provider, caller(), user_name="other") == 0
+            assert await delay(provider, browser=f"b{number}") == 0
+        assert await delay(provider, browser="new") > 0
+        assert await delay(provider, user_name="other") == 0
 
     with_provider(tmp_path, story)
 
@@ -73,8 +76,8 @@ def test_one_stranger_who_never_stops_slows_only_themselves(tmp_path: Path) -> N
 
     async def story(provider: Provider) -> None:
         for second in range(3600):
-            await delay(provider, caller(NOW + second, "198.51.100.1"), browser="stranger")
-        assert await delay(provider, caller(NOW + 3600, "192.0.2.7"), browser="own") == 0
+            await delay(provider, NOW + second, address="198.51.100.1", browser="stranger")
+        assert await delay(provider, NOW + 3600, address="192.0.2.7", browser="own") == 0
 
     with_provider(tmp_path, story)
 
@@ -84,13 +87,12 @@ def test_when_many_addresses_guess_neighbours_share_a_delay_of_a_minute_at_most(
     """D47: a hundred guesses at one account are free of it, and five more in each neighbourhood."""
 
     async def story(provider: Provider) -> None:
-        guesses = [caller(address=address.format(number)) for number in range(120)]
-        delays = [await delay(provider, who, browser="b") for who in guesses]
+        delays = [await delay(provider, address=address.format(number), browser="b") for number in range(120)]
         assert not any(delays[:106])
         assert all(0 < seconds <= 60 for seconds in delays[106:])
         for number in range(13):
-            await delay(provider, caller(NOW + 60 * number, address.format(number + 120)), browser="b")
-        assert 0 < await delay(provider, caller(NOW + 721, address.format(200))) <= 60
+            await delay(provider, NOW + 60 * number, address=address.format(number + 120), browser="b")
+        assert 0 < await delay(provider, NOW + 721, address=address.format(200)) <= 60
 
     with_provider(tmp_path, story)
 
@@ -100,11 +102,11 @@ def test_strangers_at_many_addresses_keep_nobody_out_of_a_new_browser_elsewhere(
 
     async def story(provider: Provider) -> None:
         for number in range(100):
-            await delay(provider, caller(address=f"2001:db8:0:{number:x}::1"), browser="stranger")
+            await delay(provider, address=f"2001:db8:0:{number:x}::1", browser="stranger")
         for second in range(300):
-            await delay(provider, caller(NOW + second, f"2001:db8:{second % 3:x}:{second:x}::1"), browser="stranger")
+            await delay(provider, NOW + second, address=f"2001:db8:{second % 3:x}:{second:x}::1", browser="stranger")
             if second % 70 == 69:
-                assert await delay(provider, caller(NOW + second, "198.51.100.7"), browser=f"own{second}") == 0
+                assert await delay(provider, NOW + second, address="198.51.100.7", browser=f"own{second}") == 0
 
     with_provider(tmp_path, story)
 
@@ -112,10 +114,10 @@ def test_strangers_at_many_addresses_keep_nobody_out_of_a_new_browser_elsewhere(
 def test_unlocking_ends_the_delay_of_a_neighbourhood_too(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         for number in range(120):
-            await delay(provider, caller(address=f"192.0.2.{number}"), browser="b")
+            await delay(provider, address=f"192.0.2.{number}", browser="b")
         async with provider.transient.unit(NOW) as unit:
             await throttle.unlock(unit, provider.policy.base_url, "rina")
-        again = [await delay(provider, caller(address=f"192.0.2.{number}"), browser="b") for number in range(106)]
+        again = [await delay(provider, address=f"192.0.2.{number}", browser="b") for number in range(106)]
         assert not any(again)
 
     with_provider(tmp_path, story)
@@ -125,12 +127,12 @@ def test_unlocking_ends_the_delay_at_every_address(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         for address in ("192.0.2.1", "198.51.100.1"):
             for _ in range(7):
-                await delay(provider, caller(address=address))
-            assert await delay(provider, caller(address=address)) > 0
+                await delay(provider, address=address)
+            assert await delay(provider, address=address) > 0
         async with provider.transient.unit(NOW) as unit:
             await throttle.unlock(unit, provider.policy.base_url, "rina")
         for address in ("192.0.2.1", "198.51.100.1"):
-            assert await delay(provider, caller(address=address)) == 0
+            assert await delay(provider, address=address) == 0
 
     with_provider(tmp_path, story)
 
@@ -140,14 +142,14 @@ def test_a_browser_that_signed_in_before_is_not_slowed_by_strangers(tmp_path: Pa
 
     async def story(provider: Provider) -> None:
         async with provider.transient.unit(NOW) as unit:
-            await throttle.succeeded(provider, unit, caller(), "rina", "known")
-            await throttle.remember(provider, unit, "rina", "known", None)
+            await throttle.succeeded(await context(provider, now=NOW, address="192.0.2.1"), unit, "rina", "known")
+            await throttle.remember(await context(provider, now=NOW), unit, "rina", "known", None)
         for _ in range(7):
-            await delay(provider, caller(), browser="stranger")
-        assert await delay(provider, caller(), browser="stranger") > 0
+            await delay(provider, browser="stranger")
+        assert await delay(provider, browser="stranger") > 0
         for _ in range(6):
-            assert await delay(provider, caller(), browser="known") == 0
-        assert await delay(provider, caller(), browser="known") > 0
+            assert await delay(provider, browser="known") == 0
+        assert await delay(provider, browser="known") > 0
 
     with_provider(tmp_path, story)
 
@@ -157,17 +159,17 @@ def test_an_account_of_ones_own_is_no_licence_to_try_others(tmp_path: Path) -> N
 
     async def signs_in(provider: Provider, number: int) -> None:
         for _ in range(2):
-            assert await delay(provider, caller(), user_name=f"own{number}", browser="b") == 0
+            assert await delay(provider, user_name=f"own{number}", browser="b") == 0
         async with provider.transient.unit(NOW) as unit:
-            await throttle.succeeded(provider, unit, caller(), f"own{number}", "b")
+            await throttle.succeeded(await context(provider, now=NOW, address="192.0.2.1"), unit, f"own{number}", "b")
 
     async def story(provider: Provider) -> None:
         for number in range(48):
-            assert await delay(provider, caller(), user_name=f"victim{number}") == 0
+            assert await delay(provider, user_name=f"victim{number}") == 0
             await signs_in(provider, number)
-        tried = [await delay(provider, caller(), user_name=f"another{number}") for number in range(4)]
+        tried = [await delay(provider, user_name=f"another{number}") for number in range(4)]
         assert [seconds > 0 for seconds in tried] == [False, False, False, True]
-        assert await delay(provider, caller(NOW + 900), user_name="victim52") == 0
+        assert await delay(provider, NOW + 900, user_name="victim52") == 0
 
     with_provider(tmp_path, story)
 
@@ -176,9 +178,11 @@ def test_an_office_behind_one_address_is_not_slowed_by_its_own_sign_ins(tmp_path
     async def story(provider: Provider) -> None:
         for number in range(100):
             for _ in range(2):
-                assert await delay(provider, caller(), user_name=f"person{number}", browser=f"b{number}") == 0
+                assert await delay(provider, user_name=f"person{number}", browser=f"b{number}") == 0
             async with provider.transient.unit(NOW) as unit:
-                await throttle.succeeded(provider, unit, caller(), f"person{number}", f"b{number}")
+                await throttle.succeeded(
+                    await context(provider, now=NOW, address="192.0.2.1"), unit, f"person{number}", f"b{number}"
+                )
 
     with_provider(tmp_path, story)
 
@@ -189,12 +193,12 @@ def test_an_address_has_fifty_free_attempts_over_all_accounts(tmp_path: Path) ->
     async def story(provider: Provider) -> None:
         for address in ("192.0.2.1", "2001:db8:1:2::{}"):
             admitted = [
-                await delay(provider, caller(address=address.format(number)), user_name=f"{address}{number}")
+                await delay(provider, address=address.format(number), user_name=f"{address}{number}")
                 for number in range(1, 53)
             ]
             assert admitted[:51] == [0] * 51
             assert admitted[51] > 0
-        assert await delay(provider, caller(address="2001:db8:1:3::1"), user_name="x") == 0
+        assert await delay(provider, address="2001:db8:1:3::1", user_name="x") == 0
 
     with_provider(tmp_path, story)
 
@@ -202,7 +206,7 @@ def test_an_address_has_fifty_free_attempts_over_all_accounts(tmp_path: Path) ->
 @pytest.mark.parametrize("address", ["", "unknown", "fe80::1%eth0", "::ffff:192.0.2.1"])
 def test_an_address_of_any_form_is_counted(tmp_path: Path, address: str) -> None:
     async def story(provider: Provider) -> None:
-        assert await delay(provider, caller(address=address)) == 0
+        assert await delay(provider, address=address) == 0
 
     with_provider(tmp_path, story)
 
@@ -211,14 +215,14 @@ def test_success_and_an_operator_end_the_delay(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         issuer = provider.policy.base_url
         for _ in range(7):
-            await delay(provider, caller())
-        assert await delay(provider, caller()) > 0
+            await delay(provider)
+        assert await delay(provider) > 0
         async with provider.transient.unit(NOW) as unit:
             await throttle.unlock(unit, issuer, "rina")
-        assert [await delay(provider, caller()) for _ in range(6)] == [0] * 6
-        assert await delay(provider, caller()) > 0
+        assert [await delay(provider) for _ in range(6)] == [0] * 6
+        assert await delay(provider) > 0
         async with provider.transient.unit(NOW) as unit:
-            await throttle.succeeded(provider, unit, caller(), "rina", "b1")
-        assert [await delay(provider, caller(), browser="b2") for _ in range(6)] == [0] * 6
+            await throttle.succeeded(await context(provider, now=NOW, address="192.0.2.1"), unit, "rina", "b1")
+        assert [await delay(provider, browser="b2") for _ in range(6)] == [0] * 6
 
     with_provider(tmp_path, story)

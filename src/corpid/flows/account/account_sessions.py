@@ -27,8 +27,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.authentication.throttle import Attempt
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent, Session, TransientUnit
     from corpid.rules.directory.records import User
 
@@ -53,29 +52,27 @@ class AccountVisit:
         return f"account {self.session.session_id}"
 
 
-async def visit(provider: Provider, caller: Caller, browser: Browser | None) -> AccountVisit | None:
+async def visit(context: RequestContext, browser: Browser | None) -> AccountVisit | None:
     """The person signed in to the account here; None without a session, or after idling.
 
     Notes the use of the session, at most every two minutes. Source: D30, D34
     """
     if browser is None or not browser.account_id:
         return None
-    session = await provider.registry.sessions.get(browser.account_id, now=caller.now)
+    session = await context.provider.registry.sessions.get(browser.account_id, now=context.now)
     if session is None or session.purpose != "account" or session.browser_id != browser.browser_id:
         return None
-    if caller.now >= browsers.ends_at(provider, session):
+    if context.now >= browsers.ends_at(context, session):
         return None
-    user = await provider.registry.directory.user(session.user_id)
+    user = await context.provider.registry.directory.user(session.user_id)
     if user is None or not user.enabled:
         return None
-    return AccountVisit(
-        user=user, browser=browser, session=await sessions.use_seldom(provider, session, now=caller.now)
-    )
+    return AccountVisit(user=user, browser=browser, session=await sessions.use_seldom(context, session))
 
 
-async def use(provider: Provider, caller: Caller, visit: AccountVisit) -> AccountVisit:
+async def use(context: RequestContext, visit: AccountVisit) -> AccountVisit:
     """Note use of the account, which restarts its idle time (D30, WCAG 2.2.1)."""
-    return replace(visit, session=await sessions.use(provider, visit.session, now=caller.now))
+    return replace(visit, session=await sessions.use(context, visit.session))
 
 
 def require_fresh(visit: AccountVisit, *, now: float) -> None:
@@ -84,34 +81,32 @@ def require_fresh(visit: AccountVisit, *, now: float) -> None:
         raise TooOld
 
 
-def event(caller: Caller, visit: AccountVisit, action: str) -> AuditEvent:
+def event(context: RequestContext, visit: AccountVisit, action: str) -> AuditEvent:
     """The audit event of a person's action in their account. Source: DESIGN, Security"""
     user_id = visit.user.user_id
-    return caller.event(Person(user_id=user_id), action, subject=user_id)
+    return context.event(Person(user_id=user_id), action, subject=user_id)
 
 
-async def enter(
-    provider: Provider, caller: Caller, browser: Browser | None, *, page: str, anew: bool = False
-) -> Entered:
+async def enter(context: RequestContext, browser: Browser | None, *, page: str, anew: bool = False) -> Entered:
     """Begin a sign-in that leads to a page of the account; a browser that is new gets a cookie, and holds the sign-in.
 
     `anew`: the person is signed in, but not lately enough for that page. Raises TooManyRequests. Source: D15, D34
     """
-    at, cookie = (browser, None) if browser else await browsers.issue_cookie(provider, now=caller.now)
+    at, cookie = (browser, None) if browser else await browsers.issue_cookie(context)
     begun = HeldArrival(
         interaction=Interaction(
-            interaction_id=provider.new_id(),
+            interaction_id=context.provider.new_id(),
             browser_id=at.browser_id,
-            reference=provider.new_id(),
-            request=account_client.request(provider, page, anew=anew),
-            expires_at=interactions.fresh_expiry(caller.now),
+            reference=context.provider.new_id(),
+            request=account_client.request(context, page, anew=anew),
+            expires_at=interactions.fresh_expiry(context.now),
         )
     )
     held = ""
     if browser is None:
-        held = held_arrivals.seal(provider, begun)
+        held = held_arrivals.seal(context, begun)
     else:
-        await held_arrivals.store(provider, caller, browser, begun)
+        await held_arrivals.store(context, browser, begun)
     return Entered(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
 
 
@@ -124,26 +119,26 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     extensions: int = 0
 
 
-async def opened(provider: Provider, caller: Caller, visit: AccountVisit, page: str) -> AccountVisit:
+async def opened(context: RequestContext, visit: AccountVisit, page: str) -> AccountVisit:
     """The person at an open page, or one opened now. Raises TooOld if a new sign-in is needed (D45)."""
-    found = await _standing(provider, caller, visit, page)
-    if found is None or await _is_closed(provider, caller, found):
-        require_fresh(visit, now=caller.now)
-        found = Opening(opening_id=provider.new_id(), page=page, ends_at=_from(caller, visit))
-        async with provider.transient.unit(caller.now) as unit:
-            await _keep(provider, unit, visit, found)
+    found = await _standing(context, visit, page)
+    if found is None or await _is_closed(context, found):
+        require_fresh(visit, now=context.now)
+        found = Opening(opening_id=context.provider.new_id(), page=page, ends_at=_from(context, visit))
+        async with context.provider.transient.unit(context.now) as unit:
+            await _keep(context, unit, visit, found)
     return replace(visit, opening=found)
 
 
-async def still_open(provider: Provider, caller: Caller, visit: AccountVisit, page: str) -> AccountVisit:
+async def still_open(context: RequestContext, visit: AccountVisit, page: str) -> AccountVisit:
     """The person at a page that they opened before.
 
     Raises TooOld where its time is over, StaleStep where it was made use of already. Source: D45
     """
-    found = await _standing(provider, caller, visit, page)
+    found = await _standing(context, visit, page)
     if found is None:
         raise TooOld
-    if await _is_closed(provider, caller, found):
+    if await _is_closed(context, found):
         raise StaleStep
     return replace(visit, opening=found)
 
@@ -154,83 +149,85 @@ def require(visit: AccountVisit, *, now: float) -> None:
         raise TooOld
 
 
-async def admit(provider: Provider, caller: Caller, visit: AccountVisit) -> Attempt:
+async def admit(context: RequestContext, visit: AccountVisit) -> Attempt:
     """Begin a change of factors, before anything is hashed or written. Raises TooOld as `require`, and Throttled (D45, D47)."""
-    require(visit, now=caller.now)
-    attempt = await throttle.change(provider, caller, visit.user.user_id)
+    require(visit, now=context.now)
+    attempt = await throttle.change(context, visit.user.user_id)
     # Its person has just signed in in this browser.
     return replace(attempt, known=True)
 
 
-def ends_at(provider: Provider, visit: AccountVisit) -> float:
+def ends_at(context: RequestContext, visit: AccountVisit) -> float:
     """The closing time of the person's page, or of the session, in epoch seconds (D30)."""
     if visit.opening is not None:
         return visit.opening.ends_at
-    return browsers.ends_at(provider, visit.session)
+    return browsers.ends_at(context, visit.session)
 
 
-def extendable(provider: Provider, visit: AccountVisit) -> bool:
+def extendable(context: RequestContext, visit: AccountVisit) -> bool:
     """Return whether there is more time for the page: a few times, and never past the end of the session (D15)."""
     extensions = visit.opening.extensions if visit.opening is not None else 0
-    return extensions < ACCOUNT_PAGE_EXTENSIONS and ends_at(provider, visit) < visit.session.expires_at
+    return extensions < ACCOUNT_PAGE_EXTENSIONS and ends_at(context, visit) < visit.session.expires_at
 
 
-async def extend(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
+async def extend(context: RequestContext, visit: AccountVisit) -> None:
     """Extend the open page. Raises Rejected, and StaleStep if extended before or closed.
 
     Source: D15, WCAG 2.2.1
     """
-    if not extendable(provider, visit):
+    if not extendable(context, visit):
         raise Rejected(phrase("This page cannot be given more time."))
-    await use(provider, caller, visit)
+    await use(context, visit)
     before = visit.opening
     if before is None:
         return
-    longer = msgspec.structs.replace(before, ends_at=_from(caller, visit), extensions=before.extensions + 1)
-    step = namespaces.key(namespaces.STEP, provider.policy.base_url, before.opening_id, str(before.extensions))
-    async with provider.transient.unit(caller.now) as unit:
-        if await unit.get(*_closed(provider, before)) is not None:
+    longer = msgspec.structs.replace(before, ends_at=_from(context, visit), extensions=before.extensions + 1)
+    step = namespaces.key(namespaces.STEP, context.provider.policy.base_url, before.opening_id, str(before.extensions))
+    async with context.provider.transient.unit(context.now) as unit:
+        if await unit.get(*_closed(context, before)) is not None:
             raise StaleStep
         if not await unit.add(namespaces.STEP.name, step, namespaces.STEP.seconds):
             raise StaleStep
-        await _keep(provider, unit, visit, longer)
+        await _keep(context, unit, visit, longer)
 
 
-async def close(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
+async def close(context: RequestContext, visit: AccountVisit) -> None:
     """Close the page, since what it was opened for was done: the next change takes a fresh sign-in again (D45).
 
     It stays closed, also where another request gives it more time at this moment.
     """
     if visit.opening is not None:
         # An entry of its own, since another request may write the opening that it read before this.
-        async with provider.transient.unit(caller.now) as unit:
-            await unit.add(*_closed(provider, visit.opening), namespaces.CLOSED_ACCOUNT_PAGE.seconds)
+        async with context.provider.transient.unit(context.now) as unit:
+            await unit.add(*_closed(context, visit.opening), namespaces.CLOSED_ACCOUNT_PAGE.seconds)
 
 
-def _from(caller: Caller, visit: AccountVisit) -> float:
-    return min(caller.now + ACCOUNT_PAGE_SECONDS, float(visit.session.expires_at))
+def _from(context: RequestContext, visit: AccountVisit) -> float:
+    return min(context.now + ACCOUNT_PAGE_SECONDS, float(visit.session.expires_at))
 
 
-async def _standing(provider: Provider, caller: Caller, visit: AccountVisit, page: str) -> Opening | None:
-    value = await provider.transient.get(namespaces.ACCOUNT_PAGE.name, _key(provider, visit, page), now=caller.now)
+async def _standing(context: RequestContext, visit: AccountVisit, page: str) -> Opening | None:
+    value = await context.provider.transient.get(
+        namespaces.ACCOUNT_PAGE.name, _key(context, visit, page), now=context.now
+    )
     found = None if value is None else msgspec.msgpack.decode(value, type=Opening)
-    return found if found is not None and caller.now < found.ends_at else None
+    return found if found is not None and context.now < found.ends_at else None
 
 
-async def _is_closed(provider: Provider, caller: Caller, opening: Opening) -> bool:
-    return await provider.transient.get(*_closed(provider, opening), now=caller.now) is not None
+async def _is_closed(context: RequestContext, opening: Opening) -> bool:
+    return await context.provider.transient.get(*_closed(context, opening), now=context.now) is not None
 
 
-async def _keep(provider: Provider, unit: TransientUnit, visit: AccountVisit, opening: Opening) -> None:
-    key, value = _key(provider, visit, opening.page), msgspec.msgpack.encode(opening)
+async def _keep(context: RequestContext, unit: TransientUnit, visit: AccountVisit, opening: Opening) -> None:
+    key, value = _key(context, visit, opening.page), msgspec.msgpack.encode(opening)
     await unit.put(namespaces.ACCOUNT_PAGE.name, key, value, namespaces.ACCOUNT_PAGE.seconds)
 
 
-def _key(provider: Provider, visit: AccountVisit, page: str) -> bytes:
-    return namespaces.key(namespaces.ACCOUNT_PAGE, provider.policy.base_url, visit.session.session_id, page)
+def _key(context: RequestContext, visit: AccountVisit, page: str) -> bytes:
+    return namespaces.key(namespaces.ACCOUNT_PAGE, context.provider.policy.base_url, visit.session.session_id, page)
 
 
-def _closed(provider: Provider, opening: Opening) -> tuple[str, bytes]:
+def _closed(context: RequestContext, opening: Opening) -> tuple[str, bytes]:
     """The key of the note that an opened page has served its purpose."""
     kind = namespaces.CLOSED_ACCOUNT_PAGE
-    return kind.name, namespaces.key(kind, provider.policy.base_url, opening.opening_id)
+    return kind.name, namespaces.key(kind, context.provider.policy.base_url, opening.opening_id)

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.account.account_sessions import AccountVisit
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEntry, Session
     from corpid.rules.oauth.records import Client
 
@@ -52,11 +51,11 @@ class PastSignIn:
     device: str
 
 
-async def signed_in(provider: Provider, caller: Caller, visit: AccountVisit) -> list[SignedInBrowser]:
+async def signed_in(context: RequestContext, visit: AccountVisit) -> list[SignedInBrowser]:
     """The browsers in which this person is signed in: this one, then the one that was used last (D30)."""
     grouped: dict[str, list[Session]] = {}
-    for session in await _sessions(provider, caller, visit):
-        if caller.now < browsers.ends_at(provider, session):
+    for session in await _sessions(context, visit):
+        if context.now < browsers.ends_at(context, session):
             grouped.setdefault(session.browser_id, []).append(session)
     found = [_browser(held, here=visit.browser.browser_id) for held in grouped.values()]
     return sorted(found, key=lambda each: (not each.this, -each.seen_at, each.name))
@@ -77,37 +76,37 @@ def _name(browser_id: str) -> str:
     return sha256(browser_id.encode()).hexdigest()[:_NAME_CHARACTERS]
 
 
-async def _sessions(provider: Provider, caller: Caller, visit: AccountVisit) -> list[Session]:
+async def _sessions(context: RequestContext, visit: AccountVisit) -> list[Session]:
     """Also those that serve nothing but the sign-in that is under way with them."""
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
-    return await provider.registry.sessions.of(user_id, now=caller.now)
+    return await context.provider.registry.sessions.of(user_id, now=context.now)
 
 
-async def end(provider: Provider, caller: Caller, visit: AccountVisit, *, name: str) -> None:
+async def end(context: RequestContext, visit: AccountVisit, *, name: str) -> None:
     """Sign out of one other browser; unknown or other people's are ignored (D30)."""
-    for session in await _sessions(provider, caller, visit):
+    for session in await _sessions(context, visit):
         if _name(session.browser_id) == name and session.browser_id != visit.browser.browser_id:
-            await sessions.end(provider, caller, session)
+            await sessions.end(context, session)
 
 
-async def end_others(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
+async def end_others(context: RequestContext, visit: AccountVisit) -> None:
     """Sign out of every browser but this one (D30)."""
     user_id, here = visit.user.user_id, visit.browser.browser_id
     authorise(Person(user_id=user_id), "delete", Object(kind="session", user_id=user_id))
-    entry = event(caller, visit, "session.end_all")
-    await provider.registry.sessions.end_all(user_id, entry, but_browser=here)
+    entry = event(context, visit, "session.end_all")
+    await context.provider.registry.sessions.end_all(user_id, entry, but_browser=here)
 
 
-async def past(provider: Provider, visit: AccountVisit) -> list[PastSignIn]:
+async def past(context: RequestContext, visit: AccountVisit) -> list[PastSignIn]:
     """The last sign-ins of this person, the latest first (DESIGN, Security)."""
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
-    entries = await provider.registry.audit.sign_ins_of(user_id, limit=_SIGN_INS)
+    entries = await context.provider.registry.audit.sign_ins_of(user_id, limit=_SIGN_INS)
     clients = {each.client_id for each in entries if each.client_id}
-    names = {each: await provider.registry.clients.get(each) for each in clients}
+    names = {each: await context.provider.registry.clients.get(each) for each in clients}
     keys = {(each.entity_id,) for each in entries if each.entity_id}
-    entities = await provider.registry.directory.read(Entity, keys)
+    entities = await context.provider.registry.directory.read(Entity, keys)
     return [_past(entry, names.get(entry.client_id), entities.get((entry.entity_id,))) for entry in entries]
 
 
@@ -123,8 +122,8 @@ def _past(entry: AuditEntry, client: Client | None, entity: Entity | None) -> Pa
     )
 
 
-async def choose_language(provider: Provider, caller: Caller, visit: AccountVisit, *, language: str) -> None:
+async def choose_language(context: RequestContext, visit: AccountVisit, *, language: str) -> None:
     """Keep the language, a tag, in which letters to this person are written (DESIGN, Pages)."""
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="user", user_id=user_id))
-    await provider.registry.directory.set_language(user_id, language, event(caller, visit, "user.language"))
+    await context.provider.registry.directory.set_language(user_id, language, event(context, visit, "user.language"))

@@ -17,17 +17,16 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
 
 _STEPS: Final = frozenset({Step.SECOND_FACTOR, Step.MAILED_CODE})
 
 
-def offered(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> bool:
+def offered(context: RequestContext, visit: EnrolmentVisit) -> bool:
     """Return whether this person can choose codes by e-mail: where mail is sent, and one can be sent still or was (D45)."""
     at = visit.enrolment
-    return second_factor_methods.mails_codes(provider, visit.user) and (
-        _more(at) or second_factor_methods.under_way(at, now=caller.now)
+    return second_factor_methods.mails_codes(context, visit.user) and (
+        _more(at) or second_factor_methods.under_way(at, now=context.now)
     )
 
 
@@ -35,14 +34,14 @@ def _more(enrolment: Enrolment) -> bool:
     return enrolment.mails < MAILED_CODES_PER_SIGN_IN
 
 
-def asked(caller: Caller, visit: EnrolmentVisit) -> AskSecondFactor:
+def asked(context: RequestContext, visit: EnrolmentVisit) -> AskSecondFactor:
     """The request of the code's page (D45)."""
     at = visit.enrolment
-    sent = second_factor_methods.under_way(at, now=caller.now)
+    sent = second_factor_methods.under_way(at, now=context.now)
     return AskSecondFactor(way=Way.EMAIL, email=visit.user.email, under_way=sent, more=_more(at))
 
 
-async def choose_way(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, decision: str) -> Enrolment:
+async def choose_way(context: RequestContext, visit: EnrolmentVisit, *, decision: str) -> Enrolment:
     """Codes by e-mail, of which one is sent, unless one is to be typed that was; or an app after all (`second_factor_methods.Way`).
 
     Raises Rejected and StaleStep. Source: D45
@@ -51,33 +50,33 @@ async def choose_way(provider: Provider, caller: Caller, visit: EnrolmentVisit, 
     if enrolment.step not in _STEPS:
         raise StaleStep
     if decision == Way.APP.value:
-        return await enrolments.turn(provider, caller, enrolment, enrolment.step, by_email=False)
-    if decision != Way.EMAIL.value or not second_factor_methods.mails_codes(provider, visit.user):
+        return await enrolments.turn(context, enrolment, enrolment.step, by_email=False)
+    if decision != Way.EMAIL.value or not second_factor_methods.mails_codes(context, visit.user):
         raise Rejected(phrase("Choose one of the ways that are shown."))
-    if not enrolment.by_email and second_factor_methods.under_way(enrolment, now=caller.now):
-        return await enrolments.turn(provider, caller, enrolment, enrolment.step, by_email=True)
-    return await _send(provider, caller, visit, enrolment.step)
+    if not enrolment.by_email and second_factor_methods.under_way(enrolment, now=context.now):
+        return await enrolments.turn(context, enrolment, enrolment.step, by_email=True)
+    return await _send(context, visit, enrolment.step)
 
 
-async def _send(provider: Provider, caller: Caller, visit: EnrolmentVisit, step: Step) -> Enrolment:
+async def _send(context: RequestContext, visit: EnrolmentVisit, step: Step) -> Enrolment:
     enrolment, user = visit.enrolment, visit.user
     if not _more(enrolment):
         raise Rejected(phrase("No more codes can be sent here. Use the newest one, or set up an authenticator app."))
-    await second_factors.count(provider, caller, user, enrolment.browser_key)
-    changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(caller.now)}
-    moved = await enrolments.turn(provider, caller, enrolment, step, **changes)
-    await provider.registry.audit.write(reauthenticate.event(caller, user, "mail_code", "ok"), now=caller.now)
+    await second_factors.count(context, user, enrolment.browser_key)
+    changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
+    moved = await enrolments.turn(context, enrolment, step, **changes)
+    await context.provider.registry.audit.write(reauthenticate.event(context, user, "mail_code", "ok"), now=context.now)
     why = phrase(
         "You are setting up your sign-in with {name}: codes like this one will come to this address. If that is not "
         "you, do not give them the code, and tell the person who manages {name} in your organisation.",
-        name=provider.policy.name,
+        name=context.provider.policy.name,
     )
-    code = second_factors.code_of(provider, moved.enrolment_id, moved, user)
-    notifications.mailed_code(provider, user, code, why=why)
+    code = second_factors.code_of(context, moved.enrolment_id, moved, user)
+    notifications.mailed_code(context, user, code, why=why)
     return moved
 
 
-async def submit_code(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, code: str) -> Enrolment:
+async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: str) -> Enrolment:
     """The code that was sent, which shows that the next ones will arrive, too.
 
     Five misses end the enrolment. Raises Rejected, Stopped, Throttled and StaleStep. Source: D45, D47
@@ -85,12 +84,12 @@ async def submit_code(provider: Provider, caller: Caller, visit: EnrolmentVisit,
     enrolment = visit.enrolment
     if enrolment.step is not Step.MAILED_CODE:
         raise StaleStep
-    await throttle.attempt_with_link(provider, caller, enrolment.link_hash)
+    await throttle.attempt_with_link(context, enrolment.link_hash)
     try:
-        second_factors.check(provider, caller, enrolment.enrolment_id, enrolment, visit.user, code)
+        second_factors.check(context, enrolment.enrolment_id, enrolment, visit.user, code)
     except WrongCode:
-        await reauthenticate.miss(provider, caller, visit)
+        await reauthenticate.miss(context, visit)
         raise Rejected(
             phrase("This code is not right. Type the one from the newest e-mail, or send a new one.")
         ) from None
-    return await enrolments.move(provider, caller, enrolment, Step.MAILED_CODE)
+    return await enrolments.move(context, enrolment, Step.MAILED_CODE)

@@ -1,7 +1,7 @@
 """Secrets offered at enrolment: derived, and not stored before confirmation (D45).
 
 `purpose` and `subject` say for what and for whom; the same ones give the same offer. Without the server secret
-nobody can compute it: `signing_keys.ring` was awaited before.
+nobody can compute it.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 from corpid.rules.authentication import person_factors, totp
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
 
 
-def app_secret(provider: Provider, purpose: str, subject: str) -> str:
+def app_secret(context: RequestContext, purpose: str, subject: str) -> str:
     """The secret (base32) for an authenticator app (D45)."""
-    return totp.secret_from(_bytes(provider.signing_keys.mac(f"{purpose}-app", subject))[: totp.SECRET_BYTES])
+    return totp.secret_from(_bytes(context.keys.mac(f"{purpose}-app", subject))[: totp.SECRET_BYTES])
 
 
-def codes(provider: Provider, purpose: str, subject: str) -> tuple[str, ...]:
+def codes(context: RequestContext, purpose: str, subject: str) -> tuple[str, ...]:
     """Ten recovery codes (D45)."""
     return tuple(
         person_factors.code_from(
-            _bytes(provider.signing_keys.mac(f"{purpose}-code", subject, str(number)))[: person_factors.BYTES]
+            _bytes(context.keys.mac(f"{purpose}-code", subject, str(number)))[: person_factors.BYTES]
         )
         for number in range(person_factors.HOW_MANY)
     )

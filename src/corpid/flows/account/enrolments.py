@@ -24,8 +24,7 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import Link, TransientUnit
     from corpid.rules.directory.records import User
 
@@ -102,143 +101,144 @@ class EnrolmentVisit:
         return self.enrolment.extensions < ENROLMENT_EXTENSIONS and self.enrolment.expires_at < self.link_ends_at
 
 
-def app_secret(provider: Provider, enrolment: Enrolment) -> str:
-    """The secret (base32) that this enrolment offers to an app. `signing_keys.ring` was awaited before (D45)."""
-    return enrolment_secrets.app_secret(provider, _PURPOSE, enrolment.enrolment_id)
+def app_secret(context: RequestContext, enrolment: Enrolment) -> str:
+    """The secret (base32) that this enrolment offers to an app (D45)."""
+    return enrolment_secrets.app_secret(context, _PURPOSE, enrolment.enrolment_id)
 
 
-def codes(provider: Provider, enrolment: Enrolment) -> tuple[str, ...]:
-    """The recovery codes that this enrolment offers. `signing_keys.ring` was awaited before (D45)."""
-    return enrolment_secrets.codes(provider, _PURPOSE, enrolment.enrolment_id)
+def codes(context: RequestContext, enrolment: Enrolment) -> tuple[str, ...]:
+    """The recovery codes that this enrolment offers (D45)."""
+    return enrolment_secrets.codes(context, _PURPOSE, enrolment.enrolment_id)
 
 
-async def look(provider: Provider, caller: Caller, link_hash: str) -> tuple[Link, User]:
+async def look(context: RequestContext, link_hash: str) -> tuple[Link, User]:
     """A link and whose it is; spends nothing. Raises NotHere (D50, DESIGN, Security)."""
-    link = await links.holding(provider.registry, link_hash, now=caller.now)
-    user = await provider.registry.directory.user(link.user_id) if link is not None else None
+    link = await links.holding(context.provider.registry, link_hash, now=context.now)
+    user = await context.provider.registry.directory.user(link.user_id) if link is not None else None
     if link is None or user is None or not user.enabled:
         raise NotHere
     return link, user
 
 
-async def begin(provider: Provider, caller: Caller, link: Link, browser: Browser) -> Enrolment:
+async def begin(context: RequestContext, link: Link, browser: Browser) -> Enrolment:
     """Begin with a link, in the browser that was first; there a second time goes on. Raises OpenElsewhere, NotHere (D34)."""
     enrolment = Enrolment(
-        enrolment_id=provider.new_id(),
+        enrolment_id=context.provider.new_id(),
         browser_id=browser.browser_id,
         browser_key=browser.browser_key,
         link_hash=link.link_hash,
         purpose=link.purpose,
         user_id=link.user_id,
-        expires_at=min(caller.now + ENROLMENT_SECONDS, float(link.expires_at)),
+        expires_at=min(context.now + ENROLMENT_SECONDS, float(link.expires_at)),
     )
-    claim, mine = _claim(provider, enrolment)
-    async with provider.transient.unit(caller.now) as unit:
+    claim, mine = _claim(context, enrolment)
+    async with context.provider.transient.unit(context.now) as unit:
         if await unit.add(namespaces.LINK_CLAIM.name, claim, namespaces.LINK_CLAIM.seconds, mine):
-            await _open(provider, unit, enrolment)
+            await _open(context, unit, enrolment)
             return enrolment
         owner = await unit.get(namespaces.LINK_CLAIM.name, claim) or b""
         whose, _, enrolment_id = owner.decode().partition(" ")
         if whose != browser.browser_id:
             raise OpenElsewhere
         # Whatever process claimed it may have ended before it wrote more: on Valkey, one verb stands without the next.
-        await _open(provider, unit, msgspec.structs.replace(enrolment, enrolment_id=enrolment_id))
-    return (await sit(provider, caller, enrolment_id, browser.browser_id)).enrolment
+        await _open(context, unit, msgspec.structs.replace(enrolment, enrolment_id=enrolment_id))
+    return (await sit(context, enrolment_id, browser.browser_id)).enrolment
 
 
-async def _open(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
+async def _open(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
     """Write a new enrolment, unless it is there."""
-    key, value = _key(provider, enrolment.enrolment_id), msgspec.msgpack.encode(enrolment)
+    key, value = _key(context, enrolment.enrolment_id), msgspec.msgpack.encode(enrolment)
     if await unit.add(namespaces.ENROLMENT.name, key, namespaces.ENROLMENT.seconds, value):
-        await _note(provider, unit, enrolment)
+        await _note(context, unit, enrolment)
 
 
-def _claim(provider: Provider, enrolment: Enrolment) -> tuple[bytes, bytes]:
+def _claim(context: RequestContext, enrolment: Enrolment) -> tuple[bytes, bytes]:
     """The key and value of a browser's claim of a link."""
-    claim = namespaces.key(namespaces.LINK_CLAIM, provider.policy.base_url, enrolment.link_hash)
+    claim = namespaces.key(namespaces.LINK_CLAIM, context.provider.policy.base_url, enrolment.link_hash)
     return claim, f"{enrolment.browser_id} {enrolment.enrolment_id}".encode()
 
 
-def _under_way(provider: Provider, user_id: str, purpose: LinkPurpose) -> bytes:
-    return namespaces.key(namespaces.UNDER_WAY, provider.policy.base_url, user_id, purpose)
+def _under_way(context: RequestContext, user_id: str, purpose: LinkPurpose) -> bytes:
+    return namespaces.key(namespaces.UNDER_WAY, context.provider.policy.base_url, user_id, purpose)
 
 
-async def _note(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
-    key, value = _under_way(provider, enrolment.user_id, enrolment.purpose), enrolment.enrolment_id.encode()
+async def _note(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
+    key, value = _under_way(context, enrolment.user_id, enrolment.purpose), enrolment.enrolment_id.encode()
     await unit.put(namespaces.UNDER_WAY.name, key, value, namespaces.UNDER_WAY.seconds)
 
 
-async def under_way(provider: Provider, caller: Caller, user: User, purpose: LinkPurpose) -> str:
+async def under_way(context: RequestContext, user: User, purpose: LinkPurpose) -> str:
     """The hash of the link of this person's current enrolment; empty for none (D34)."""
-    key = _under_way(provider, user.user_id, purpose)
-    enrolment_id = await provider.transient.get(namespaces.UNDER_WAY.name, key, now=caller.now)
-    enrolment = await _stored(provider, caller, (enrolment_id or b"").decode())
-    if enrolment is None or enrolment.stopped or enrolment.finished or caller.now >= enrolment.expires_at:
+    key = _under_way(context, user.user_id, purpose)
+    enrolment_id = await context.provider.transient.get(namespaces.UNDER_WAY.name, key, now=context.now)
+    enrolment = await _stored(context, (enrolment_id or b"").decode())
+    if enrolment is None or enrolment.stopped or enrolment.finished or context.now >= enrolment.expires_at:
         return ""
     return enrolment.link_hash
 
 
-async def _stored(provider: Provider, caller: Caller, enrolment_id: str) -> Enrolment | None:
-    value = await provider.transient.get(namespaces.ENROLMENT.name, _key(provider, enrolment_id), now=caller.now)
+async def _stored(context: RequestContext, enrolment_id: str) -> Enrolment | None:
+    value = await context.provider.transient.get(
+        namespaces.ENROLMENT.name, _key(context, enrolment_id), now=context.now
+    )
     return None if value is None else msgspec.msgpack.decode(value, type=Enrolment)
 
 
-async def sit(provider: Provider, caller: Caller, enrolment_id: str, browser_id: str) -> EnrolmentVisit:
+async def sit(context: RequestContext, enrolment_id: str, browser_id: str) -> EnrolmentVisit:
     """A browser's own enrolment, also after its end.
 
     Raises OpenElsewhere, Stopped, and NotHere, also where its link was spent or is void. Source: D34, D50
     """
-    enrolment = await _stored(provider, caller, enrolment_id)
-    if enrolment is None or caller.now >= enrolment.expires_at:
+    enrolment = await _stored(context, enrolment_id)
+    if enrolment is None or context.now >= enrolment.expires_at:
         raise NotHere
     if enrolment.browser_id != browser_id:
         raise OpenElsewhere
     if enrolment.stopped:
         raise Stopped
-    user = await provider.registry.directory.user(enrolment.user_id)
+    user = await context.provider.registry.directory.user(enrolment.user_id)
     if user is None or not user.enabled:
         raise NotHere
-    link = await links.holding(provider.registry, enrolment.link_hash, now=caller.now)
+    link = await links.holding(context.provider.registry, enrolment.link_hash, now=context.now)
     if not enrolment.finished and link is None:
         raise NotHere
-    await provider.signing_keys.ring(caller.now)
     return EnrolmentVisit(
         enrolment=enrolment, user=user, link_ends_at=link.expires_at if link else enrolment.expires_at
     )
 
 
-async def keep(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
+async def keep(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
     """Write an enrolment (D34)."""
-    key, value = _key(provider, enrolment.enrolment_id), msgspec.msgpack.encode(enrolment)
+    key, value = _key(context, enrolment.enrolment_id), msgspec.msgpack.encode(enrolment)
     await unit.put(namespaces.ENROLMENT.name, key, value, namespaces.ENROLMENT.seconds)
 
 
-async def stop(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
+async def stop(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
     """End an enrolment before its time; its link stays claimed by it (D45)."""
-    await keep(provider, unit, msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, stopped=True))
+    await keep(context, unit, msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, stopped=True))
 
 
-async def _claim_step(provider: Provider, unit: TransientUnit, enrolment: Enrolment) -> None:
-    await claim_step_of(provider, unit, namespaces.ENROLMENT, enrolment.enrolment_id, enrolment)
+async def _claim_step(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
+    await claim_step_of(context, unit, namespaces.ENROLMENT, enrolment.enrolment_id, enrolment)
 
 
-async def move(provider: Provider, caller: Caller, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
+async def move(context: RequestContext, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
     """Claim a step, do it, and store its result. Raises StaleStep, also for a step that is not current (D15)."""
-    return await turn(provider, caller, enrolment, step, done=(*enrolment.done, step), **changes)
+    return await turn(context, enrolment, step, done=(*enrolment.done, step), **changes)
 
 
-async def turn(provider: Provider, caller: Caller, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
+async def turn(context: RequestContext, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
     """Claim a step and keep what changes at it; the step itself is still to be done. Raises StaleStep as `move` (D15)."""
     if enrolment.step is not step:
         raise StaleStep
     moved = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, **changes)
-    async with provider.transient.unit(caller.now) as unit:
-        await _claim_step(provider, unit, enrolment)
-        await keep(provider, unit, moved)
+    async with context.provider.transient.unit(context.now) as unit:
+        await _claim_step(context, unit, enrolment)
+        await keep(context, unit, moved)
     return moved
 
 
-async def extend(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> Enrolment:
+async def extend(context: RequestContext, visit: EnrolmentVisit) -> Enrolment:
     """Give the person another hour, at most ten times and not past the end of the link.
 
     Raises Rejected and StaleStep. Source: D15, WCAG 2.2.1
@@ -250,16 +250,16 @@ async def extend(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> E
         enrolment,
         serial=enrolment.serial + 1,
         extensions=enrolment.extensions + 1,
-        expires_at=min(caller.now + ENROLMENT_SECONDS, visit.link_ends_at),
+        expires_at=min(context.now + ENROLMENT_SECONDS, visit.link_ends_at),
     )
-    claim, mine = _claim(provider, enrolment)
-    async with provider.transient.unit(caller.now) as unit:
-        await _claim_step(provider, unit, enrolment)
-        await keep(provider, unit, extended)
+    claim, mine = _claim(context, enrolment)
+    async with context.provider.transient.unit(context.now) as unit:
+        await _claim_step(context, unit, enrolment)
+        await keep(context, unit, extended)
         await unit.put(namespaces.LINK_CLAIM.name, claim, mine, namespaces.LINK_CLAIM.seconds)
-        await _note(provider, unit, extended)
+        await _note(context, unit, extended)
     return extended
 
 
-def _key(provider: Provider, enrolment_id: str) -> bytes:
-    return namespaces.key(namespaces.ENROLMENT, provider.policy.base_url, enrolment_id)
+def _key(context: RequestContext, enrolment_id: str) -> bytes:
+    return namespaces.key(namespaces.ENROLMENT, context.provider.policy.base_url, enrolment_id)

@@ -32,28 +32,27 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.account.account_sessions import AccountVisit
-    from corpid.flows.caller import Caller
     from corpid.flows.notifications import Notice
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.person_factors import HeldFactors
     from corpid.rules.authentication.records import Credentials
 
 MEANWHILE: Final = phrase("Your sign-in was changed meanwhile, on another page. Look at it again.")
 
 
-async def of(provider: Provider, visit: AccountVisit) -> HeldFactors:
+async def of(context: RequestContext, visit: AccountVisit) -> HeldFactors:
     """The factors of the person who sits here (D44, D45, D46)."""
-    return await second_factor_methods.held_factors(provider.registry, visit.user.user_id)
+    return await second_factor_methods.held_factors(context.provider.registry, visit.user.user_id)
 
 
-def go_with_password(provider: Provider, visit: AccountVisit, factors: HeldFactors) -> bool:
+def go_with_password(context: RequestContext, visit: AccountVisit, factors: HeldFactors) -> bool:
     """Return whether there is anything that a password can be used with, whether or not there is one (D45)."""
-    return bool(second_factor_methods.available(provider, visit.user, factors))
+    return bool(second_factor_methods.available(context, visit.user, factors))
 
 
-def need_passkey(provider: Provider, visit: AccountVisit, factors: HeldFactors) -> bool:
+def need_passkey(context: RequestContext, visit: AccountVisit, factors: HeldFactors) -> bool:
     """Return whether a person with these gets in, for good, by a passkey only (D45)."""
-    return not factors.can_sign_in_without_passkeys(mailed=second_factor_methods.mails_codes(provider, visit.user))
+    return not factors.can_sign_in_without_passkeys(mailed=second_factor_methods.mails_codes(context, visit.user))
 
 
 def app_used_at(factors: HeldFactors) -> int:
@@ -61,38 +60,38 @@ def app_used_at(factors: HeldFactors) -> int:
     return factors.credentials.totp_last_step * STEP_SECONDS if factors.app else 0
 
 
-async def change_password(provider: Provider, caller: Caller, visit: AccountVisit, *, password: str) -> None:
+async def change_password(context: RequestContext, visit: AccountVisit, *, password: str) -> None:
     """A new password. Raises Rejected, Throttled, TooOld, PasswordsBusy (D44, D47)."""
-    attempt = await account_sessions.admit(provider, caller, visit)
-    before = (await of(provider, visit)).credentials
+    attempt = await account_sessions.admit(context, visit)
+    before = (await of(context, visit)).credentials
     try:
-        password_hash = await password_checks.chosen(provider, caller, attempt, visit.user, password)
+        password_hash = await password_checks.chosen(context, attempt, visit.user, password)
     except PasswordRefused as refusal:
         raise Rejected(refusal.sentence) from None
     after = before.with_password(password_hash, "user")
     change = FactorChange(before=before, after=after, end_sessions_but=visit.session.session_id)
-    await write(provider, caller, visit, change, "factors.password", notifications.PASSWORD_CHANGED)
+    await write(context, visit, change, "factors.password", notifications.PASSWORD_CHANGED)
 
 
 async def write(
-    provider: Provider, caller: Caller, visit: AccountVisit, change: FactorChange, action: str, notice: Notice
+    context: RequestContext, visit: AccountVisit, change: FactorChange, action: str, notice: Notice
 ) -> None:
     """Write a change, close its page, and notify the person. Raises Rejected and TooOld.
 
     A session that has ended since the page was sent writes nothing. Source: D30, D45
     """
-    account_sessions.require(visit, now=caller.now)
+    account_sessions.require(visit, now=context.now)
     authorise(Person(user_id=visit.user.user_id), "write", Object(kind="credentials", user_id=change.after.user_id))
     change = msgspec.structs.replace(change, session_id=visit.session.session_id)
-    if not await provider.registry.factors.change(change, account_sessions.event(caller, visit, action)):
+    if not await context.provider.registry.factors.change(change, account_sessions.event(context, visit, action)):
         raise Rejected(MEANWHILE)
-    await account_sessions.close(provider, caller, visit)
-    notifications.notify(provider, visit.user, notice)
+    await account_sessions.close(context, visit)
+    notifications.notify(context, visit.user, notice)
 
 
-def offered(provider: Provider) -> bool:
+def offered(context: RequestContext) -> bool:
     """Return whether passkeys work here (D46)."""
-    return passkeys.offered(provider)
+    return passkeys.offered(context)
 
 
 def full(factors: HeldFactors) -> bool:
@@ -100,52 +99,52 @@ def full(factors: HeldFactors) -> bool:
     return len(factors.passkeys) >= PASSKEYS_PER_PERSON
 
 
-async def options(provider: Provider, visit: AccountVisit) -> str:
+async def options(context: RequestContext, visit: AccountVisit) -> str:
     """The JSON that a page gives the browser to make a passkey; empty if passkeys do not work (D46)."""
-    return await passkeys.registration_options(provider, visit.user, visit.session.session_id)
+    return await passkeys.registration_options(context, visit.user, visit.session.session_id)
 
 
-async def add(provider: Provider, caller: Caller, visit: AccountVisit, *, answer: str) -> None:
+async def add(context: RequestContext, visit: AccountVisit, *, answer: str) -> None:
     """A further passkey. Raises Rejected, StaleStep, Throttled and TooOld (WebAuthn §7.1, D46)."""
-    await account_sessions.admit(provider, caller, visit)
-    factors = await of(provider, visit)
+    await account_sessions.admit(context, visit)
+    factors = await of(context, visit)
     if full(factors):
         raise Rejected(
             phrase("You have {passkeys} passkeys, which is as many as there can be.", passkeys=PASSKEYS_PER_PERSON)
         )
-    made = await passkeys.newly_made(provider, caller, visit.session.session_id, answer=answer)
+    made = await passkeys.newly_made(context, visit.session.session_id, answer=answer)
     passkey = Passkey(
         user_id=visit.user.user_id,
-        name=passkeys.given(provider, caller),
-        created_at=int(caller.now),
+        name=passkeys.given(context),
+        created_at=int(context.now),
         **msgspec.structs.asdict(made),
     )
     before = factors.credentials
     change = FactorChange(before=before, after=before, add_passkey=passkey, passkeys_at_most=PASSKEYS_PER_PERSON)
-    await write(provider, caller, visit, change, "factors.add_passkey", notifications.PASSKEY_ADDED)
+    await write(context, visit, change, "factors.add_passkey", notifications.PASSKEY_ADDED)
 
 
-async def rename(provider: Provider, caller: Caller, visit: AccountVisit, passkey: Passkey, *, name: str) -> None:
+async def rename(context: RequestContext, visit: AccountVisit, passkey: Passkey, *, name: str) -> None:
     """Call a passkey something else. Raises Rejected, Throttled, TooOld and access.Forbidden (D46, D51)."""
-    await account_sessions.admit(provider, caller, visit)
+    await account_sessions.admit(context, visit)
     renamed = msgspec.structs.replace(passkey, name=passkeys.chosen(name))
     actor = Person(user_id=visit.user.user_id)
     authorise(actor, "write", Object(kind="credentials", user_id=passkey.user_id))
-    event = account_sessions.event(caller, visit, "factors.rename_passkey")
-    if not await provider.registry.factors.rename_passkey(renamed, event):
+    event = account_sessions.event(context, visit, "factors.rename_passkey")
+    if not await context.provider.registry.factors.rename_passkey(renamed, event):
         raise Rejected(MEANWHILE)
-    await account_sessions.close(provider, caller, visit)
+    await account_sessions.close(context, visit)
 
 
-async def remove(provider: Provider, caller: Caller, visit: AccountVisit, passkey: Passkey) -> None:
+async def remove(context: RequestContext, visit: AccountVisit, passkey: Passkey) -> None:
     """Remove a passkey, if another way in is left: a passkey, or a password with a second factor that does not run out.
 
     Raises Rejected, Throttled, TooOld and access.Forbidden. Source: D45, D46
     """
-    await account_sessions.admit(provider, caller, visit)
+    await account_sessions.admit(context, visit)
     authorise(Person(user_id=visit.user.user_id), "write", Object(kind="credentials", user_id=passkey.user_id))
-    factors = await of(provider, visit)
-    needed = need_passkey(provider, visit, factors)
+    factors = await of(context, visit)
+    needed = need_passkey(context, visit, factors)
     if needed and len(factors.passkeys) == 1:
         raise Rejected(phrase("This passkey is your only way in. Set up another one, or a password and an app, first."))
     change = FactorChange(
@@ -155,20 +154,20 @@ async def remove(provider: Provider, caller: Caller, visit: AccountVisit, passke
         passkey_remains=needed,
         end_sessions_but=visit.session.session_id,
     )
-    await write(provider, caller, visit, change, "factors.remove_passkey", notifications.PASSKEY_REMOVED)
+    await write(context, visit, change, "factors.remove_passkey", notifications.PASSKEY_REMOVED)
 
 
 Offered: TypeAlias = Literal["app", "codes"]
 _PURPOSE: Final = "account"
 
 
-async def offer(provider: Provider, caller: Caller, visit: AccountVisit, what: Offered) -> str:
+async def offer(context: RequestContext, visit: AccountVisit, what: Offered) -> str:
     """The identifier of the secrets offered in this browser, stable for a day (D45)."""
-    credentials = await provider.registry.factors.credentials(visit.user.user_id)
-    kind, key, made = namespaces.ACCOUNT_OFFER, _offer_key(provider, visit, credentials, what), provider.new_id()
-    standing = await provider.transient.get(kind.name, key, now=caller.now)
+    credentials = await context.provider.registry.factors.credentials(visit.user.user_id)
+    kind, key, made = namespaces.ACCOUNT_OFFER, _offer_key(context, visit, credentials, what), context.provider.new_id()
+    standing = await context.provider.transient.get(kind.name, key, now=context.now)
     if standing is None:
-        async with provider.transient.unit(caller.now) as unit:
+        async with context.provider.transient.unit(context.now) as unit:
             first = await unit.add(kind.name, key, kind.seconds, made.encode())
             standing = made.encode() if first else await unit.get(kind.name, key)
     if standing is None:
@@ -176,85 +175,83 @@ async def offer(provider: Provider, caller: Caller, visit: AccountVisit, what: O
     return standing.decode()
 
 
-def _offer_key(provider: Provider, visit: AccountVisit, credentials: Credentials, what: Offered) -> bytes:
+def _offer_key(context: RequestContext, visit: AccountVisit, credentials: Credentials, what: Offered) -> bytes:
     parts = (visit.browser.browser_id, credentials.user_id, base64url(fingerprint(credentials)), what)
-    return namespaces.key(namespaces.ACCOUNT_OFFER, provider.policy.base_url, *parts)
+    return namespaces.key(namespaces.ACCOUNT_OFFER, context.provider.policy.base_url, *parts)
 
 
-async def _spend(
-    provider: Provider, caller: Caller, visit: AccountVisit, before: Credentials, what: Offered, shown: str
-) -> None:
-    async with provider.transient.unit(caller.now) as unit:
-        spent = await unit.take(namespaces.ACCOUNT_OFFER.name, _offer_key(provider, visit, before, what))
+async def _spend(context: RequestContext, visit: AccountVisit, before: Credentials, what: Offered, shown: str) -> None:
+    async with context.provider.transient.unit(context.now) as unit:
+        spent = await unit.take(namespaces.ACCOUNT_OFFER.name, _offer_key(context, visit, before, what))
     if spent != shown.encode():
         raise StaleStep
 
 
-def app_secret(provider: Provider, shown: str) -> str:
-    """The secret (base32) of an offer. `signing_keys.ring` was awaited before (D45)."""
-    return enrolment_secrets.app_secret(provider, _PURPOSE, shown)
+def app_secret(context: RequestContext, shown: str) -> str:
+    """The secret (base32) of an offer (D45)."""
+    return enrolment_secrets.app_secret(context, _PURPOSE, shown)
 
 
-def codes(provider: Provider, shown: str) -> tuple[str, ...]:
-    """The recovery codes of an offer. `signing_keys.ring` was awaited before (D45)."""
-    return enrolment_secrets.codes(provider, _PURPOSE, shown)
+def codes(context: RequestContext, shown: str) -> tuple[str, ...]:
+    """The recovery codes of an offer (D45)."""
+    return enrolment_secrets.codes(context, _PURPOSE, shown)
 
 
-async def set_up_app(provider: Provider, caller: Caller, visit: AccountVisit, *, code: str) -> None:
+async def set_up_app(context: RequestContext, visit: AccountVisit, *, code: str) -> None:
     """A new app, which shows by its first code that it has the secret. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
-    await account_sessions.admit(provider, caller, visit)
-    shown = await offer(provider, caller, visit, "app")
-    secret = app_secret(provider, shown)
+    await account_sessions.admit(context, visit)
+    shown = await offer(context, visit, "app")
+    secret = app_secret(context, shown)
     try:
-        step = totp.matching_step(secret, code, caller.now)
+        step = totp.matching_step(secret, code, context.now)
     except totp.WrongCode:
         raise Rejected(
             phrase("This code is not right. Check that the app shows this account, then type its newest code.")
         ) from None
-    before = (await of(provider, visit)).credentials
-    await _spend(provider, caller, visit, before, "app", shown)
+    before = (await of(context, visit)).credentials
+    await _spend(context, visit, before, "app", shown)
     after = before.with_app(secret, "user", step=step)
     change = FactorChange(before=before, after=after, end_sessions_but=visit.session.session_id)
     notice = notifications.APP_REPLACED if before.totp_secret else notifications.APP_ADDED
-    await write(provider, caller, visit, change, "factors.app", notice)
+    await write(context, visit, change, "factors.app", notice)
 
 
-async def remove_app(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
+async def remove_app(context: RequestContext, visit: AccountVisit) -> None:
     """Remove the app, if another way in is left that lasts. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
-    await account_sessions.admit(provider, caller, visit)
-    factors = await of(provider, visit)
+    await account_sessions.admit(context, visit)
+    factors = await of(context, visit)
     before = factors.credentials
     if not factors.app:
         raise StaleStep
     after = before.without_app("user")
-    needed = need_passkey(provider, visit, replace(factors, credentials=after))
+    needed = need_passkey(context, visit, replace(factors, credentials=after))
     if needed and not factors.passkeys:
         raise Rejected(phrase("The app is part of your only way in. Add a passkey first."))
     change = FactorChange(before=before, after=after, passkey_remains=needed, end_sessions_but=visit.session.session_id)
-    await write(provider, caller, visit, change, "factors.remove_app", notifications.APP_REMOVED)
+    await write(context, visit, change, "factors.remove_app", notifications.APP_REMOVED)
 
 
-async def replace_codes(provider: Provider, caller: Caller, visit: AccountVisit, *, shown: str, kept: bool) -> None:
+async def replace_codes(context: RequestContext, visit: AccountVisit, *, shown: str, kept: bool) -> None:
     """Recovery codes that the person has kept replace those before. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
-    await account_sessions.admit(provider, caller, visit)
-    if shown != await offer(provider, caller, visit, "codes"):
+    await account_sessions.admit(context, visit)
+    if shown != await offer(context, visit, "codes"):
         raise StaleStep
     if not kept:
         raise Rejected(phrase("Keep the codes first, then say that you have done so."))
-    before, user_id = (await of(provider, visit)).credentials, visit.user.user_id
-    await _spend(provider, caller, visit, before, "codes", shown)
-    hashes = tuple(person_factors.hashed(user_id, code) for code in codes(provider, shown))
+    before, user_id = (await of(context, visit)).credentials, visit.user.user_id
+    await _spend(context, visit, before, "codes", shown)
+    hashes = tuple(person_factors.hashed(user_id, code) for code in codes(context, shown))
     change = FactorChange(before=before, after=before, recovery_codes=hashes, end_sessions_but=visit.session.session_id)
-    await write(provider, caller, visit, change, "factors.recovery_codes", notifications.NEW_RECOVERY_CODES)
+    await write(context, visit, change, "factors.recovery_codes", notifications.NEW_RECOVERY_CODES)
 
 
-async def remove_codes(provider: Provider, caller: Caller, visit: AccountVisit) -> None:
+async def remove_codes(context: RequestContext, visit: AccountVisit) -> None:
     """Remove the recovery codes that are left, if there is another way in. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
-    await account_sessions.admit(provider, caller, visit)
-    factors = await of(provider, visit)
+    await account_sessions.admit(context, visit)
+    factors = await of(context, visit)
     if not factors.codes:
         raise StaleStep
-    needed = need_passkey(provider, visit, factors)
+    needed = need_passkey(context, visit, factors)
     if needed and not factors.passkeys:
         raise Rejected(phrase("These codes are part of your only way in. Set up an app or a passkey first."))
     change = FactorChange(
@@ -264,4 +261,4 @@ async def remove_codes(provider: Provider, caller: Caller, visit: AccountVisit) 
         passkey_remains=needed,
         end_sessions_but=visit.session.session_id,
     )
-    await write(provider, caller, visit, change, "factors.remove_recovery_codes", notifications.RECOVERY_CODES_REMOVED)
+    await write(context, visit, change, "factors.remove_recovery_codes", notifications.RECOVERY_CODES_REMOVED)

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent
     from corpid.rules.authentication.code_guesses import CodeGuesses
     from corpid.rules.directory.records import User
@@ -35,93 +34,94 @@ if TYPE_CHECKING:
 _PURPOSE: Final = "enrolment-proof"
 
 
-async def submit_password(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, password: str) -> Enrolment:
+async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, password: str) -> Enrolment:
     """The password that the person has. Raises Rejected, Throttled, PasswordsBusy and StaleStep (D44, D47)."""
     enrolment, user = _at(visit, Step.PROVE_PASSWORD), visit.user
-    attempt = await throttle.attempt_with_link(provider, caller, enrolment.link_hash)
-    known = await provider.registry.factors.credentials(user.user_id)
+    attempt = await throttle.attempt_with_link(context, enrolment.link_hash)
+    known = await context.provider.registry.factors.credentials(user.user_id)
     name, stored = names.user_name(user.user_name), known.password_hash
-    if not await password_checks.fits(provider, caller, attempt, name, password_hash=stored, password=password):
-        await provider.registry.audit.write(event(caller, user, "password", "refused"), now=caller.now)
+    if not await password_checks.fits(context, attempt, name, password_hash=stored, password=password):
+        await context.provider.registry.audit.write(event(context, user, "password", "refused"), now=context.now)
         raise Rejected(phrase("The password is not right. Check it and try again."))
-    return await enrolments.move(provider, caller, enrolment, Step.PROVE_PASSWORD)
+    return await enrolments.move(context, enrolment, Step.PROVE_PASSWORD)
 
 
-async def submit_code(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, code: str) -> Enrolment:
+async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: str) -> Enrolment:
     """A code of the person's app, or one of their recovery codes, which is spent.
 
     Five misses end the enrolment. Raises Rejected, Stopped, Throttled (also as Paused) and StaleStep. Source: D45, D47
     """
     enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
-    known = await provider.registry.factors.credentials(user.user_id)
+    known = await context.provider.registry.factors.credentials(user.user_id)
     by_app, guesses = bool(known.totp_secret) and "".join(code.split()).isdecimal(), None
     if by_app:
-        guesses = await code_guesses.attempt_with_link(provider, caller, known, enrolment.link_hash)
+        guesses = await code_guesses.attempt_with_link(context, known, enrolment.link_hash)
     else:
-        await throttle.attempt_with_link(provider, caller, enrolment.link_hash)
-    entry = event(caller, user, "second_factor", "ok")
+        await throttle.attempt_with_link(context, enrolment.link_hash)
+    entry = event(context, user, "second_factor", "ok")
     try:
         if by_app:
-            await second_factors.accept_app(provider, caller, known, code, entry)
+            await second_factors.accept_app(context, known, code, entry)
         else:
-            await second_factors.accept_recovery(provider, user, code, entry)
+            await second_factors.accept_recovery(context, user, code, entry)
     except WrongCode:
-        await miss(provider, caller, visit, guesses)
+        await miss(context, visit, guesses)
         raise Rejected(
             phrase("This code is not right, or was used before. Type the newest one of your app, or a recovery code.")
         ) from None
-    await provider.registry.code_guesses.forget(user.user_id, code_guesses.LINK)
-    return await enrolments.move(provider, caller, enrolment, Step.PROVE_SECOND_FACTOR)
+    await context.provider.registry.code_guesses.forget(user.user_id, code_guesses.LINK)
+    return await enrolments.move(context, enrolment, Step.PROVE_SECOND_FACTOR)
 
 
-async def miss(provider: Provider, caller: Caller, visit: EnrolmentVisit, guesses: CodeGuesses | None = None) -> None:
+async def miss(context: RequestContext, visit: EnrolmentVisit, guesses: CodeGuesses | None = None) -> None:
     """Count a wrong code. Raises Stopped at the fifth, which ends the enrolment (D45)."""
     enrolment = visit.enrolment
-    async with provider.transient.unit(caller.now) as unit:
-        last = await second_factors.count_miss(provider, unit, enrolment.enrolment_id)
+    async with context.provider.transient.unit(context.now) as unit:
+        last = await second_factors.count_miss(context, unit, enrolment.enrolment_id)
         if last:
-            await enrolments.stop(provider, unit, enrolment)
-        await provider.registry.audit.write(event(caller, visit.user, "second_factor", "refused"), now=caller.now)
+            await enrolments.stop(context, unit, enrolment)
+        await context.provider.registry.audit.write(
+            event(context, visit.user, "second_factor", "refused"), now=context.now
+        )
         if guesses is not None and guesses.paused_until:
-            entry = code_guesses.pause_event(event(caller, visit.user, "pause_codes", "refused"), guesses)
-            await provider.registry.audit.write(entry, now=caller.now)
+            entry = code_guesses.pause_event(event(context, visit.user, "pause_codes", "refused"), guesses)
+            await context.provider.registry.audit.write(entry, now=context.now)
     if last:
         raise enrolments.Stopped
 
 
-async def has_codes(provider: Provider, user: User) -> bool:
+async def has_codes(context: RequestContext, user: User) -> bool:
     """Return whether this person has an app or recovery codes, so that a code can be asked for (D45)."""
-    return (await second_factor_methods.held_factors(provider.registry, user.user_id)).typed_code
+    return (await second_factor_methods.held_factors(context.provider.registry, user.user_id)).typed_code
 
 
-async def passkey_options(provider: Provider, visit: EnrolmentVisit) -> str:
+async def passkey_options(context: RequestContext, visit: EnrolmentVisit) -> str:
     """The JSON that a page gives the browser to show a passkey; empty if the person has none that works here (D46)."""
-    own = await provider.registry.factors.passkeys(visit.user.user_id)
+    own = await context.provider.registry.factors.passkeys(visit.user.user_id)
     if not own:
         return ""
     subject = visit.enrolment.enrolment_id
-    return passkeys.authentication_options(provider, _PURPOSE, subject, allowed=own)
+    return passkeys.authentication_options(context, _PURPOSE, subject, allowed=own)
 
 
-async def submit_passkey(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, passkey: str) -> Enrolment:
+async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, passkey: str) -> Enrolment:
     """One of the person's own passkeys. Raises Rejected, Throttled and StaleStep (WebAuthn §7.2, D46)."""
     enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
-    await throttle.attempt_unguessable(provider, caller)
+    await throttle.attempt_unguessable(context)
     try:
         await passkeys.proved(
-            provider,
-            caller,
-            await passkeys.claimed(provider, passkey),
+            context,
+            await passkeys.claimed(context, passkey),
             purpose=_PURPOSE,
             subject=enrolment.enrolment_id,
-            entry_of=lambda owner: event(caller, owner, "passkey", "ok"),
+            entry_of=lambda owner: event(context, owner, "passkey", "ok"),
             only=user.user_id,
         )
     except PasskeyRefused as refusal:
-        entry = event(caller, user, "passkey", "refused", reason=passkeys.reason(refusal))
-        await provider.registry.audit.write(entry, now=caller.now)
+        entry = event(context, user, "passkey", "refused", reason=passkeys.reason(refusal))
+        await context.provider.registry.audit.write(entry, now=context.now)
         raise Rejected(phrase("This passkey was not accepted. Use another one, or a code.")) from None
-    return await enrolments.move(provider, caller, enrolment, Step.PROVE_SECOND_FACTOR)
+    return await enrolments.move(context, enrolment, Step.PROVE_SECOND_FACTOR)
 
 
 def _at(visit: EnrolmentVisit, step: Step) -> Enrolment:
@@ -131,8 +131,8 @@ def _at(visit: EnrolmentVisit, step: Step) -> Enrolment:
 
 
 def event(
-    caller: Caller, user: User, factor: str, outcome: Literal["ok", "refused"], *, reason: str = ""
+    context: RequestContext, user: User, factor: str, outcome: Literal["ok", "refused"], *, reason: str = ""
 ) -> AuditEvent:
     """The audit event of a factor shown in an enrolment. Source: DESIGN, Security"""
     actor = Person(user_id=user.user_id)
-    return caller.event(actor, f"enrolment.{factor}", subject=user.user_id, outcome=outcome, reason=reason)
+    return context.event(actor, f"enrolment.{factor}", subject=user.user_id, outcome=outcome, reason=reason)

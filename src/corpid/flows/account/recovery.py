@@ -20,25 +20,24 @@ from corpid.rules.limits import RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS
 from corpid.rules.networks import site
 
 if TYPE_CHECKING:
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import User
 
 """under base_url"""
 
 
-async def ask(provider: Provider, caller: Caller) -> None:
+async def ask(context: RequestContext) -> None:
     """Count a request of this address. Raises Throttled (D47)."""
     kind = namespaces.RECOVERIES
-    window = str(int(caller.now // kind.seconds))
-    key = namespaces.key(kind, provider.policy.base_url, site(caller.address), window)
-    async with provider.transient.unit(caller.now) as unit:
+    window = str(int(context.now // kind.seconds))
+    key = namespaces.key(kind, context.provider.policy.base_url, site(context.address), window)
+    async with context.provider.transient.unit(context.now) as unit:
         asked = await unit.count(kind.name, key, kind.seconds)
     if asked > RECOVERIES_PER_ADDRESS:
-        raise Throttled(ceil(kind.seconds - caller.now % kind.seconds))
+        raise Throttled(ceil(kind.seconds - context.now % kind.seconds))
 
 
-async def answer(provider: Provider, caller: Caller, user_name: str, *, browser_key: str) -> None:
+async def answer(context: RequestContext, user_name: str, *, browser_key: str) -> None:
     """Send the letter, if there is anybody to send one to: what follows a request, once it was answered.
 
     A few for one account while a link works; more are passed over. A browser that is known for it has as many of its own, so
@@ -46,47 +45,52 @@ async def answer(provider: Provider, caller: Caller, user_name: str, *, browser_
     have asked. Source: D44, D45, D47
     """
     with suppress(StoreUnavailable):
-        user = await _named(provider, user_name)
-        if user is None or not user.email or not await _admitted(provider, caller, user, browser_key):
+        user = await _named(context, user_name)
+        if user is None or not user.email or not await _admitted(context, user, browser_key):
             return
-        if not user.enabled or not await _goes_on(provider, user):
-            notifications.no_link(provider, user)
+        if not user.enabled or not await _goes_on(context, user):
+            notifications.no_link(context, user)
             return
         link = await links.make(
-            provider.registry,
+            context.provider.registry,
             user,
             "password",
             actor=ANONYMOUS,
-            base_url=provider.policy.base_url,
-            now=caller.now,
-            new_id=provider.new_id,
-            request_id=caller.request_id,
-            spared=await enrolments.under_way(provider, caller, user, "password"),
+            base_url=context.provider.policy.base_url,
+            now=context.now,
+            new_id=context.provider.new_id,
+            request_id=context.request_id,
+            spared=await enrolments.under_way(context, user, "password"),
         )
         purpose = links.PURPOSES["password"]
         notifications.link(
-            provider.mail, user, link, heading=purpose.heading, lead=purpose.lead, provider_name=provider.policy.name
+            context.provider.mail,
+            user,
+            link,
+            heading=purpose.heading,
+            lead=purpose.lead,
+            provider_name=context.provider.policy.name,
         )
 
 
-async def _named(provider: Provider, user_name: str) -> User | None:
+async def _named(context: RequestContext, user_name: str) -> User | None:
     try:
         name = names.user_name(user_name)
     except ValueError:
         return None
-    return await provider.registry.directory.user_by_name(name)
+    return await context.provider.registry.directory.user_by_name(name)
 
 
-async def _admitted(provider: Provider, caller: Caller, user: User, browser_key: str) -> bool:
-    known = await throttle.is_known(provider, caller, names.user_name(user.user_name), browser_key)
+async def _admitted(context: RequestContext, user: User, browser_key: str) -> bool:
+    known = await throttle.is_known(context, names.user_name(user.user_name), browser_key)
     key = namespaces.key(
-        namespaces.RECOVERY_LETTERS, provider.policy.base_url, user.user_id, browser_key if known else ""
+        namespaces.RECOVERY_LETTERS, context.provider.policy.base_url, user.user_id, browser_key if known else ""
     )
-    async with provider.transient.unit(caller.now) as unit:
+    async with context.provider.transient.unit(context.now) as unit:
         sent = await unit.count(namespaces.RECOVERY_LETTERS.name, key, namespaces.RECOVERY_LETTERS.seconds)
     return sent <= RECOVERIES_PER_ACCOUNT
 
 
-async def _goes_on(provider: Provider, user: User) -> bool:
+async def _goes_on(context: RequestContext, user: User) -> bool:
     """Return whether there is something to show that is not the mailbox itself, which the link comes to already."""
-    return (await second_factor_methods.held_factors(provider.registry, user.user_id)).second_factor
+    return (await second_factor_methods.held_factors(context.provider.registry, user.user_id)).second_factor

@@ -23,8 +23,7 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent
     from corpid.rules.authentication.records import Credentials
 
@@ -33,69 +32,71 @@ _BY_EMAIL: Final = phrase("Codes by e-mail were set up for your account.")
 _PASSKEY_SET_UP: Final = phrase("A new passkey was set up for your account.")
 
 
-async def submit_password(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, password: str) -> Enrolment:
+async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, password: str) -> Enrolment:
     """A new password, which is written at the end. Raises Rejected, Throttled, PasswordsBusy and StaleStep (D44, D47)."""
     enrolment, user = visit.enrolment, visit.user
     step = enrolment.step
     if step not in {Step.FIRST, Step.PASSWORD}:
         raise StaleStep
-    attempt = await throttle.change(provider, caller, enrolment.link_hash)
+    attempt = await throttle.change(context, enrolment.link_hash)
     try:
-        password_hash = await password_checks.chosen(provider, caller, attempt, user, password)
+        password_hash = await password_checks.chosen(context, attempt, user, password)
     except PasswordRefused as refusal:
         raise Rejected(refusal.sentence) from None
-    return await enrolments.move(provider, caller, enrolment, step, password_hash=password_hash)
+    return await enrolments.move(context, enrolment, step, password_hash=password_hash)
 
 
-async def submit_app(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, code: str) -> Enrolment:
+async def submit_app(context: RequestContext, visit: EnrolmentVisit, *, code: str) -> Enrolment:
     """The first code of a new app, which shows that it has the secret. Raises Rejected and StaleStep (D45)."""
     enrolment = visit.enrolment
     if enrolment.step is not Step.SECOND_FACTOR:
         raise StaleStep
     try:
-        step = totp.matching_step(enrolments.app_secret(provider, enrolment), code, caller.now)
+        step = totp.matching_step(enrolments.app_secret(context, enrolment), code, context.now)
     except totp.WrongCode:
         raise Rejected(
             phrase("This code is not right. Check that the app shows this account, then type its newest code.")
         ) from None
-    return await enrolments.move(provider, caller, enrolment, Step.SECOND_FACTOR, app_step=step)
+    return await enrolments.move(context, enrolment, Step.SECOND_FACTOR, app_step=step)
 
 
-async def submit_codes(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, kept: str) -> Enrolment:
+async def submit_codes(context: RequestContext, visit: EnrolmentVisit, *, kept: str) -> Enrolment:
     """The person has kept the recovery codes: `kept` is not empty. Raises Rejected and StaleStep (D45)."""
     if visit.enrolment.step is not Step.RECOVERY_CODES:
         raise StaleStep
     if not kept:
         raise Rejected(phrase("Keep the codes first, then say that you have done so."))
-    return await enrolments.move(provider, caller, visit.enrolment, Step.RECOVERY_CODES)
+    return await enrolments.move(context, visit.enrolment, Step.RECOVERY_CODES)
 
 
-async def passkey_options(provider: Provider, visit: EnrolmentVisit) -> str:
+async def passkey_options(context: RequestContext, visit: EnrolmentVisit) -> str:
     """The JSON that a page gives the browser to make a passkey; empty if passkeys do not work (D46)."""
-    return await passkeys.registration_options(provider, visit.user, visit.enrolment.enrolment_id)
+    return await passkeys.registration_options(context, visit.user, visit.enrolment.enrolment_id)
 
 
-async def submit_passkey(provider: Provider, caller: Caller, visit: EnrolmentVisit, *, passkey: str) -> Enrolment:
+async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, passkey: str) -> Enrolment:
     """A new passkey, as the browser's JSON, which is written at the end. Raises Rejected and StaleStep (WebAuthn §7.1, D46)."""
     enrolment = visit.enrolment
     step = enrolment.step
     if step not in {Step.FIRST, Step.SECOND_FACTOR}:
         raise StaleStep
-    made = await passkeys.newly_made(provider, caller, enrolment.enrolment_id, answer=passkey)
-    name = passkeys.given(provider, caller)
-    made_now = Passkey(user_id=enrolment.user_id, name=name, created_at=int(caller.now), **msgspec.structs.asdict(made))
+    made = await passkeys.newly_made(context, enrolment.enrolment_id, answer=passkey)
+    name = passkeys.given(context)
+    made_now = Passkey(
+        user_id=enrolment.user_id, name=name, created_at=int(context.now), **msgspec.structs.asdict(made)
+    )
     first = step is Step.FIRST
-    return await enrolments.move(provider, caller, enrolment, step, passkey=made_now, passkey_first=first)
+    return await enrolments.move(context, enrolment, step, passkey=made_now, passkey_first=first)
 
 
-async def passkeys_from_before(provider: Provider, visit: EnrolmentVisit) -> list[Passkey]:
+async def passkeys_from_before(context: RequestContext, visit: EnrolmentVisit) -> list[Passkey]:
     """The passkeys of the person but the one that this enrolment has made: a lost device may hold one (D46)."""
     made = visit.enrolment.passkey
-    found = await provider.registry.factors.passkeys(visit.user.user_id)
+    found = await context.provider.registry.factors.passkeys(visit.user.user_id)
     return [each for each in found if made is None or each.credential_id != made.credential_id]
 
 
-async def finish(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> None:
+async def finish(context: RequestContext, visit: EnrolmentVisit) -> None:
     """Write everything, spend the link, end every session, and notify the person. Raises NotHere and StaleStep.
 
     Source: D44, D45, D46, D47, DESIGN, Security
@@ -103,14 +104,14 @@ async def finish(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> N
     enrolment, user = visit.enrolment, visit.user
     if enrolment.step is not None or enrolment.finished:
         raise StaleStep
-    before = await provider.registry.factors.credentials(user.user_id)
-    link = await provider.registry.factors.link(enrolment.link_hash)
-    if link is None or not links.opens(link, before, now=caller.now):
+    before = await context.provider.registry.factors.credentials(user.user_id)
+    link = await context.provider.registry.factors.link(enrolment.link_hash)
+    if link is None or not links.opens(link, before, now=context.now):
         raise NotHere
-    after, actor = _set(provider, enrolment, before), Person(user_id=enrolment.user_id)
+    after, actor = _set(context, enrolment, before), Person(user_id=enrolment.user_id)
     authorise(actor, "write", Object(kind="credentials", user_id=enrolment.user_id))
     keeps_codes = Step.RECOVERY_CODES in enrolment.done
-    hashes = tuple(person_factors.hashed(enrolment.user_id, code) for code in enrolments.codes(provider, enrolment))
+    hashes = tuple(person_factors.hashed(enrolment.user_id, code) for code in enrolments.codes(context, enrolment))
     change = FactorChange(
         before=before,
         after=after,
@@ -119,16 +120,16 @@ async def finish(provider: Provider, caller: Caller, visit: EnrolmentVisit) -> N
         spend_link=enrolment.link_hash,
         end_sessions_but="",
     )
-    if not await provider.registry.factors.change(change, _event(caller, enrolment, actor)):
+    if not await context.provider.registry.factors.change(change, _event(context, enrolment, actor)):
         raise NotHere
-    notifications.notify(provider, user, links.PURPOSES[enrolment.purpose].notice or _made(enrolment))
+    notifications.notify(context, user, links.PURPOSES[enrolment.purpose].notice or _made(enrolment))
     finished = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, finished=True, password_hash="")
-    async with provider.transient.unit(caller.now) as unit:
-        await enrolments.keep(provider, unit, finished)
+    async with context.provider.transient.unit(context.now) as unit:
+        await enrolments.keep(context, unit, finished)
         if links.PURPOSES[enrolment.purpose].begins:
-            await session_start.expect_first_sign_in(provider, unit, user.user_id)
-        await throttle.unlock(unit, provider.policy.base_url, names.user_name(user.user_name))
-        await provider.registry.code_guesses.forget_all(user.user_id)
+            await session_start.expect_first_sign_in(context, unit, user.user_id)
+        await throttle.unlock(unit, context.provider.policy.base_url, names.user_name(user.user_name))
+        await context.provider.registry.code_guesses.forget_all(user.user_id)
 
 
 def _made(enrolment: Enrolment) -> notifications.Notice:
@@ -137,18 +138,18 @@ def _made(enrolment: Enrolment) -> notifications.Notice:
     return notifications.second_factor_set_anew(_BY_EMAIL if enrolment.by_email else _APP_SET_UP)
 
 
-def _set(provider: Provider, enrolment: Enrolment, before: Credentials) -> Credentials:
+def _set(context: RequestContext, enrolment: Enrolment, before: Credentials) -> Credentials:
     after = before
     if enrolment.password_hash:
         after = after.with_password(enrolment.password_hash, "user")
     if enrolment.app_step:
-        after = after.with_app(enrolments.app_secret(provider, enrolment), "user", step=enrolment.app_step)
+        after = after.with_app(enrolments.app_secret(context, enrolment), "user", step=enrolment.app_step)
     elif links.PURPOSES[enrolment.purpose].drops_app:
         after = after.without_app("user")
     return after
 
 
-def _event(caller: Caller, enrolment: Enrolment, actor: Person) -> AuditEvent:
+def _event(context: RequestContext, enrolment: Enrolment, actor: Person) -> AuditEvent:
     new = {
         "password": enrolment.password_hash,
         "app": enrolment.app_step,
@@ -156,4 +157,4 @@ def _event(caller: Caller, enrolment: Enrolment, actor: Person) -> AuditEvent:
         "passkey": enrolment.passkey,
     }
     done = " ".join(name for name, value in new.items() if value)
-    return caller.event(actor, f"factors.{enrolment.purpose}", subject=enrolment.user_id, set=done)
+    return context.event(actor, f"factors.{enrolment.purpose}", subject=enrolment.user_id, set=done)

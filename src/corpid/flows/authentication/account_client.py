@@ -14,7 +14,7 @@ from corpid.rules.oauth.authorization_response import AuthorizationResponse
 from corpid.rules.oauth.records import AuthorizationRequest, Client
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import SessionPurpose
 
 PATH: Final = "/account"
@@ -35,39 +35,43 @@ def is_reauthentication(request: AuthorizationRequest) -> bool:
     return purpose(request) == "account" and request.max_age is not None
 
 
-async def requesting_client(provider: Provider, client_id: str, *, now: float) -> Client | None:
+async def requesting_client(context: RequestContext, client_id: str) -> Client | None:
     """Who asks for a sign-in: an enabled client, or the own pages; None where there is no such client (D50)."""
-    return _client(provider) if client_id == _CLIENT_ID else await provider.registry_cache.client(client_id, now)
+    return (
+        _client(context)
+        if client_id == _CLIENT_ID
+        else await context.provider.registry_cache.client(client_id, context.now)
+    )
 
 
-def _client(provider: Provider) -> Client:
-    return Client(client_id=_CLIENT_ID, name=provider.policy.name, redirect_uris=(_address(provider),))
+def _client(context: RequestContext) -> Client:
+    return Client(client_id=_CLIENT_ID, name=context.provider.policy.name, redirect_uris=(_address(context),))
 
 
-def request(provider: Provider, page: str, *, anew: bool = False) -> AuthorizationRequest:
+def request(context: RequestContext, page: str, *, anew: bool = False) -> AuthorizationRequest:
     """What a sign-in for a page of the account asks for; `page` is the part of its path after `/account/`.
 
     `anew`: for a change of factors, which an earlier sign-in is too old for. Source: D10, D40
     """
     return AuthorizationRequest(
         client_id=_CLIENT_ID,
-        generation=provider.policy.served[0].name,
-        redirect_uri=_address(provider),
+        generation=context.provider.policy.served[0].name,
+        redirect_uri=_address(context),
         scopes=(),
         code_challenge="",
         state=page or None,
-        acr=acr.urn(provider.policy.acr_prefix, acr.TWO_FACTORS),
+        acr=acr.urn(context.provider.policy.acr_prefix, acr.TWO_FACTORS),
         prompt=("login", "select_account"),
         max_age=ACCOUNT_FRESH_SECONDS if anew else None,
     )
 
 
-def way_on(provider: Provider, asked: AuthorizationRequest, *, cancelled: bool) -> AuthorizationResponse:
+def way_on(context: RequestContext, asked: AuthorizationRequest, *, cancelled: bool) -> AuthorizationResponse:
     """Where a finished sign-in leads: the page that was asked for, or out of the account (D15, D17)."""
     page = (f"/{asked.state}" if asked.state else "") + (f"?{AGAIN}" if is_reauthentication(asked) else "")
-    where = f"{provider.policy.base_url}/" if cancelled else f"{_address(provider)}{page}"
+    where = f"{context.provider.policy.base_url}/" if cancelled else f"{_address(context)}{page}"
     return AuthorizationResponse(redirect_uri=where, mode="query", parameters={})
 
 
-def _address(provider: Provider) -> str:
-    return f"{provider.policy.base_url}{PATH}"
+def _address(context: RequestContext) -> str:
+    return f"{context.provider.policy.base_url}{PATH}"

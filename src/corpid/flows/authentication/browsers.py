@@ -21,8 +21,7 @@ from corpid.rules.directory.access import ANONYMOUS
 from corpid.rules.limits import ACCOUNT_IDLE_SECONDS, CLOCKS_APART_SECONDS, REPEAT_MISSES
 
 if TYPE_CHECKING:
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import Session, TransientUnit
     from corpid.rules.oauth.records import AuthorizationRequest
 
@@ -32,43 +31,43 @@ _MAC_BYTES: Final = 16
 _BYTES: Final = _TIME_BYTES + _RANDOM_BYTES + _MAC_BYTES
 
 
-def make(provider: Provider, *, now: float) -> str:
-    """Return a new cookie value: 32 bytes, base64url. `signing_keys.ring` was awaited before (D34)."""
-    random = from_base64url(provider.new_id())[:_RANDOM_BYTES]
-    contents = int(now).to_bytes(_TIME_BYTES) + random
-    return base64url(contents + _mac(provider, contents))
+def make(context: RequestContext) -> str:
+    """Return a new cookie value: 32 bytes, base64url (D34)."""
+    random = from_base64url(context.provider.new_id())[:_RANDOM_BYTES]
+    contents = int(context.now).to_bytes(_TIME_BYTES) + random
+    return base64url(contents + _mac(context, contents))
 
 
-def is_genuine(provider: Provider, cookie: str) -> bool:
-    """Whether `make` returned this cookie value, however long ago. `signing_keys.ring` was awaited before (D34)."""
-    return _issued_at(provider, cookie) is not None
+def is_genuine(context: RequestContext, cookie: str) -> bool:
+    """Whether `make` returned this cookie value, however long ago (D34)."""
+    return _issued_at(context, cookie) is not None
 
 
-def is_live(provider: Provider, cookie: str, *, now: float) -> bool:
-    """Whether `make` returned this cookie value within the last day. `signing_keys.ring` was awaited before (D34)."""
-    issued_at = _issued_at(provider, cookie)
-    return issued_at is not None and -CLOCKS_APART_SECONDS <= now - issued_at < NEW_BROWSER_SECONDS
+def is_live(context: RequestContext, cookie: str) -> bool:
+    """Whether `make` returned this cookie value within the last day (D34)."""
+    issued_at = _issued_at(context, cookie)
+    return issued_at is not None and -CLOCKS_APART_SECONDS <= context.now - issued_at < NEW_BROWSER_SECONDS
 
 
-def browser_id(provider: Provider, cookie: str) -> str:
+def browser_id(context: RequestContext, cookie: str) -> str:
     """The browser that a genuine cookie value stands for; it tells nothing of the value (D34)."""
-    return provider.signing_keys.mac("new browser's id", provider.policy.base_url, cookie)
+    return context.keys.mac("new browser's id", context.provider.policy.base_url, cookie)
 
 
-def _issued_at(provider: Provider, cookie: str) -> int | None:
+def _issued_at(context: RequestContext, cookie: str) -> int | None:
     """Epoch seconds; None for a value that `make` did not return."""
     try:
         value = from_base64url(cookie)
     except MalformedToken:
         return None
     contents, mac = value[:-_MAC_BYTES], value[-_MAC_BYTES:]
-    if len(value) != _BYTES or not hmac.compare_digest(mac, _mac(provider, contents)):
+    if len(value) != _BYTES or not hmac.compare_digest(mac, _mac(context, contents)):
         return None
     return int.from_bytes(contents[:_TIME_BYTES])
 
 
-def _mac(provider: Provider, contents: bytes) -> bytes:
-    mac = provider.signing_keys.mac("new browser", provider.policy.base_url, contents.hex())
+def _mac(context: RequestContext, contents: bytes) -> bytes:
+    mac = context.keys.mac("new browser", context.provider.policy.base_url, contents.hex())
     return from_base64url(mac)[:_MAC_BYTES]
 
 
@@ -100,81 +99,81 @@ class OtherForm(Exception):
     """A form came with a replaced cookie value, and it is not the one that replaced it (D34)."""
 
 
-def _key(provider: Provider, cookie: str) -> bytes:
-    return namespaces.key(namespaces.BROWSER, provider.policy.base_url, cookie)
+def _key(context: RequestContext, cookie: str) -> bytes:
+    return namespaces.key(namespaces.BROWSER, context.provider.policy.base_url, cookie)
 
 
-def _retired_key(provider: Provider, cookie: str) -> bytes:
-    return namespaces.key(namespaces.RETIRED_BROWSER, provider.policy.base_url, cookie)
+def _retired_key(context: RequestContext, cookie: str) -> bytes:
+    return namespaces.key(namespaces.RETIRED_BROWSER, context.provider.policy.base_url, cookie)
 
 
-async def recognise(provider: Provider, cookie: str | None, *, now: float) -> Browser | None:
+async def recognise(context: RequestContext, cookie: str | None) -> Browser | None:
     """The browser of a cookie value, None for a value that we never gave or that was replaced (D34)."""
     if not cookie:
         return None
-    await provider.signing_keys.ring(now)
-    if is_live(provider, cookie, now=now):
-        retired = await provider.transient.get(namespaces.RETIRED_BROWSER.name, _retired_key(provider, cookie), now=now)
-        return None if retired is not None else Browser(browser_id=browser_id(provider, cookie))
-    value = await provider.transient.get(namespaces.BROWSER.name, _key(provider, cookie), now=now)
+    if is_live(context, cookie):
+        retired = await context.provider.transient.get(
+            namespaces.RETIRED_BROWSER.name, _retired_key(context, cookie), now=context.now
+        )
+        return None if retired is not None else Browser(browser_id=browser_id(context, cookie))
+    value = await context.provider.transient.get(namespaces.BROWSER.name, _key(context, cookie), now=context.now)
     return None if value is None else msgspec.msgpack.decode(value, type=Browser)
 
 
-async def issue_cookie(provider: Provider, *, now: float) -> tuple[Browser, str]:
+async def issue_cookie(context: RequestContext) -> tuple[Browser, str]:
     """A new browser with the cookie value to give it, of 32 bytes, base64url; nothing is stored (D34).
 
     Anybody can be a new browser, again and again.
     """
-    await provider.signing_keys.ring(now)
-    cookie = make(provider, now=now)
-    return Browser(browser_id=browser_id(provider, cookie)), cookie
+    cookie = make(context)
+    return Browser(browser_id=browser_id(context, cookie)), cookie
 
 
-async def sign_out(provider: Provider, unit: TransientUnit, old_cookie: str, browser: Browser) -> str:
+async def sign_out(context: RequestContext, unit: TransientUnit, old_cookie: str, browser: Browser) -> str:
     """Make a browser another one, to which nothing of before belongs; returns its new cookie value.
 
     Whoever signs in here is still known. Raises StaleStep where the old value is dead already: two browsers with one
     name would let the second pass for the one in which somebody signs in. Source: D30, D34, D47
     """
-    if not await retire(provider, unit, old_cookie):
+    if not await retire(context, unit, old_cookie):
         raise StaleStep
-    another = Browser(browser_id=provider.new_id(), kept_name=browser.browser_key)
-    cookie = provider.new_id()
+    another = Browser(browser_id=context.provider.new_id(), kept_name=browser.browser_key)
+    cookie = context.provider.new_id()
     mapped = msgspec.msgpack.encode(another)
-    await unit.put(namespaces.BROWSER.name, _key(provider, cookie), mapped, namespaces.BROWSER.seconds)
+    await unit.put(namespaces.BROWSER.name, _key(context, cookie), mapped, namespaces.BROWSER.seconds)
     return cookie
 
 
-async def retire(provider: Provider, unit: TransientUnit, cookie: str) -> bool:
+async def retire(context: RequestContext, unit: TransientUnit, cookie: str) -> bool:
     """Kill a cookie value, before another takes its place; False where somebody was quicker (D34)."""
-    if is_genuine(provider, cookie):
+    if is_genuine(context, cookie):
         return await unit.add(
-            namespaces.RETIRED_BROWSER.name, _retired_key(provider, cookie), namespaces.RETIRED_BROWSER.seconds
+            namespaces.RETIRED_BROWSER.name, _retired_key(context, cookie), namespaces.RETIRED_BROWSER.seconds
         )
-    return await unit.take(namespaces.BROWSER.name, _key(provider, cookie)) is not None
+    return await unit.take(namespaces.BROWSER.name, _key(context, cookie)) is not None
 
 
-def _successor(provider: Provider, old_cookie: str, form: bytes) -> str:
+def _successor(context: RequestContext, old_cookie: str, form: bytes) -> str:
     """The value after an old one: 32 bytes that nobody else can derive, the same for whoever sends the same again."""
-    return provider.signing_keys.mac("browser", old_cookie, form.hex())
+    return context.keys.mac("browser", old_cookie, form.hex())
 
 
 async def replace_by_form(
-    provider: Provider, unit: TransientUnit, old_cookie: str, form: bytes, browser: Browser
+    context: RequestContext, unit: TransientUnit, old_cookie: str, form: bytes, browser: Browser
 ) -> str:
     """Give a browser the value after one that was retired, and keep for a minute which form (its SHA-256) did so.
 
-    `signing_keys.ring` was awaited before. Source: D15, D34
+    Source: D15, D34
     """
-    cookie = _successor(provider, old_cookie, form)
+    cookie = _successor(context, old_cookie, form)
     mapped = msgspec.msgpack.encode(browser)
-    await unit.put(namespaces.BROWSER.name, _key(provider, cookie), mapped, namespaces.BROWSER.seconds)
-    key = _repeated_key(provider, old_cookie)
+    await unit.put(namespaces.BROWSER.name, _key(context, cookie), mapped, namespaces.BROWSER.seconds)
+    key = _repeated_key(context, old_cookie)
     await unit.put(namespaces.REPEATED_FORM.name, key, form, namespaces.REPEATED_FORM.seconds)
     return cookie
 
 
-async def replace_again(provider: Provider, caller: Caller, old_cookie: str | None, form: bytes) -> str | None:
+async def replace_again(context: RequestContext, old_cookie: str | None, form: bytes) -> str | None:
     """The new cookie value for a browser that sends the form again which replaced its old one; else None.
 
     A double click makes a browser drop the first answer, and the new value with it. It is the same value in every
@@ -184,82 +183,83 @@ async def replace_again(provider: Provider, caller: Caller, old_cookie: str | No
     """
     if not old_cookie:
         return None
-    key = _repeated_key(provider, old_cookie)
-    sent = await provider.transient.get(namespaces.REPEATED_FORM.name, key, now=caller.now)
+    key = _repeated_key(context, old_cookie)
+    sent = await context.provider.transient.get(namespaces.REPEATED_FORM.name, key, now=context.now)
     if sent is None:
         return None
-    await provider.signing_keys.ring(caller.now)
-    cookie = _successor(provider, old_cookie, sent)
-    browser = await recognise(provider, cookie, now=caller.now)
+    cookie = _successor(context, old_cookie, sent)
+    browser = await recognise(context, cookie)
     if not hmac.compare_digest(sent, form):
-        await _count_other_form(provider, caller, old_cookie, sent, browser)
+        await _count_other_form(context, old_cookie, sent, browser)
         raise OtherForm
     return cookie if browser else None
 
 
-async def _count_other_form(
-    provider: Provider, caller: Caller, old_cookie: str, sent: bytes, browser: Browser | None
-) -> None:
+async def _count_other_form(context: RequestContext, old_cookie: str, sent: bytes, browser: Browser | None) -> None:
     """Count and audit a form that is not the one which was sent; `browser` is who the old cookie value was."""
-    key = namespaces.key(namespaces.REPEAT_MISSES, provider.policy.base_url, old_cookie)
-    entry = caller.event(ANONYMOUS, "sign_in.repeat", subject=browser.user_id if browser else "", outcome="refused")
-    async with provider.transient.unit(caller.now) as unit:
+    key = namespaces.key(namespaces.REPEAT_MISSES, context.provider.policy.base_url, old_cookie)
+    entry = context.event(ANONYMOUS, "sign_in.repeat", subject=browser.user_id if browser else "", outcome="refused")
+    async with context.provider.transient.unit(context.now) as unit:
         misses = await unit.count(namespaces.REPEAT_MISSES.name, key, namespaces.REPEAT_MISSES.seconds)
         if misses >= REPEAT_MISSES:
-            await unit.take(namespaces.REPEATED_FORM.name, _repeated_key(provider, old_cookie))
+            await unit.take(namespaces.REPEATED_FORM.name, _repeated_key(context, old_cookie))
             # Nobody need wait for an answer to it any more.
-            await unit.take(namespaces.REPEATED_FORM.name, _handled_key(provider, old_cookie, sent))
+            await unit.take(namespaces.REPEATED_FORM.name, _handled_key(context, old_cookie, sent))
         if misses <= REPEAT_MISSES:
-            await provider.registry.audit.write(entry, now=caller.now)
+            await context.provider.registry.audit.write(entry, now=context.now)
 
 
-def _repeated_key(provider: Provider, old_cookie: str) -> bytes:
-    return namespaces.key(namespaces.REPEATED_FORM, provider.policy.base_url, old_cookie)
+def _repeated_key(context: RequestContext, old_cookie: str) -> bytes:
+    return namespaces.key(namespaces.REPEATED_FORM, context.provider.policy.base_url, old_cookie)
 
 
-def _handled_key(provider: Provider, cookie: str, form: bytes) -> bytes:
-    return namespaces.key(namespaces.REPEATED_FORM, provider.policy.base_url, cookie, form.hex())
+def _handled_key(context: RequestContext, cookie: str, form: bytes) -> bytes:
+    return namespaces.key(namespaces.REPEATED_FORM, context.provider.policy.base_url, cookie, form.hex())
 
 
-async def handle(provider: Provider, cookie: str, form: bytes, *, now: float) -> bool:
+async def handle(context: RequestContext, cookie: str, form: bytes) -> bool:
     """Note that a form (its SHA-256) is being handled; False where another request with it is, too (D15, D34)."""
-    key = _handled_key(provider, cookie, form)
-    async with provider.transient.unit(now) as unit:
+    key = _handled_key(context, cookie, form)
+    async with context.provider.transient.unit(context.now) as unit:
         return await unit.add(namespaces.REPEATED_FORM.name, key, namespaces.REPEATED_FORM.seconds)
 
 
-async def is_handled(provider: Provider, cookie: str, form: bytes, *, now: float) -> bool:
+async def is_handled(context: RequestContext, cookie: str, form: bytes) -> bool:
     """Whether a request with this form is being handled, or was and replaced the cookie value (D15, D34)."""
-    key = _handled_key(provider, cookie, form)
-    return await provider.transient.get(namespaces.REPEATED_FORM.name, key, now=now) is not None
+    key = _handled_key(context, cookie, form)
+    return await context.provider.transient.get(namespaces.REPEATED_FORM.name, key, now=context.now) is not None
 
 
-async def handled_in_vain(provider: Provider, cookie: str, form: bytes, *, now: float) -> None:
+async def handled_in_vain(context: RequestContext, cookie: str, form: bytes) -> None:
     """Note that a form was handled and the cookie value stays: nobody need wait for it (D15, D34)."""
-    key = _handled_key(provider, cookie, form)
-    async with provider.transient.unit(now) as unit:
+    key = _handled_key(context, cookie, form)
+    async with context.provider.transient.unit(context.now) as unit:
         await unit.take(namespaces.REPEATED_FORM.name, key)
 
 
-async def session_of(provider: Provider, browser: Browser | None, *, now: float) -> Session | None:
+async def session_of(context: RequestContext, browser: Browser | None) -> Session | None:
     """The live session of a browser, None without one or with single sign-on off (D30)."""
-    if browser is None or not browser.session_id or not provider.policy.session_seconds:
+    if browser is None or not browser.session_id or not context.provider.policy.session_seconds:
         return None
-    session = await provider.registry.sessions.get(browser.session_id, now=now)
+    session = await context.provider.registry.sessions.get(browser.session_id, now=context.now)
     if session is None or session.browser_id != browser.browser_id or session.purpose != "sign_in":
         return None
-    return session if now < ends_at(provider, session) else None
+    return session if context.now < ends_at(context, session) else None
 
 
-def ends_at(provider: Provider, session: Session) -> int:
+def ends_at(context: RequestContext, session: Session) -> int:
     """When a session ends that is not used any more, in epoch seconds; 0: it has, since single sign-on is off (D30)."""
     if session.purpose == "account":
         return min(session.seen_at + ACCOUNT_IDLE_SECONDS, session.expires_at)
-    return session.expires_at if provider.policy.session_seconds else 0
+    return session.expires_at if context.provider.policy.session_seconds else 0
 
 
-def suffices(provider: Provider, session: Session | None, request: AuthorizationRequest, *, now: float) -> bool:
+def suffices(context: RequestContext, session: Session | None, request: AuthorizationRequest) -> bool:
     """Whether there is a session, and it answers the request without a new sign-in (D30, D40)."""
     return session is not None and single_sign_on.suffices(
-        request, auth_time=session.auth_time, level=session.level, acr_prefix=provider.policy.acr_prefix, now=now
+        request,
+        auth_time=session.auth_time,
+        level=session.level,
+        acr_prefix=context.provider.policy.acr_prefix,
+        now=context.now,
     )

@@ -21,8 +21,7 @@ from corpid.rules.limits import CODE_GUESSES
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent
     from corpid.rules.authentication.code_guesses import CodeGuesses
     from corpid.rules.authentication.records import Credentials
@@ -70,45 +69,39 @@ def duration(seconds: int) -> Phrase:
     return counted(ceil(seconds / _HOUR), "for {count} hour", "for {count} hours")
 
 
-def known_browser(provider: Provider, user_id: str, browser_key: str) -> str:
+def known_browser(context: RequestContext, user_id: str, browser_key: str) -> str:
     """What a browser that is known for a person is counted by (D45)."""
-    return namespaces.key(namespaces.KNOWN_BROWSER, provider.policy.base_url, user_id, browser_key).hex()
+    return namespaces.key(namespaces.KNOWN_BROWSER, context.provider.policy.base_url, user_id, browser_key).hex()
 
 
-async def attempt(
-    provider: Provider, caller: Caller, user: User, credentials: Credentials, browser_key: str
-) -> CodeGuesses:
+async def attempt(context: RequestContext, user: User, credentials: Credentials, browser_key: str) -> CodeGuesses:
     """Count a guess after the right password; returns the count with it. Raises Paused and Throttled (D45, D47)."""
     name = names.user_name(user.user_name)
-    known = await throttle.is_known(provider, caller, name, browser_key)
-    browser = known_browser(provider, user.user_id, browser_key) if known else UNKNOWN
-    await refuse_paused(provider, caller, credentials, browser)
-    await throttle.attempt_second_factor(provider, caller, name, browser_key)
-    return await _count(provider, caller, credentials, browser)
+    known = await throttle.is_known(context, name, browser_key)
+    browser = known_browser(context, user.user_id, browser_key) if known else UNKNOWN
+    await refuse_paused(context, credentials, browser)
+    await throttle.attempt_second_factor(context, name, browser_key)
+    return await _count(context, credentials, browser)
 
 
-async def attempt_with_link(
-    provider: Provider, caller: Caller, credentials: Credentials, link_hash: str
-) -> CodeGuesses:
+async def attempt_with_link(context: RequestContext, credentials: Credentials, link_hash: str) -> CodeGuesses:
     """Count a guess by whoever has a link; returns the count with it. Raises Paused and Throttled (D45, D47)."""
-    await refuse_paused(provider, caller, credentials, LINK)
-    await throttle.attempt_with_link(provider, caller, link_hash)
-    return await _count(provider, caller, credentials, LINK)
+    await refuse_paused(context, credentials, LINK)
+    await throttle.attempt_with_link(context, link_hash)
+    return await _count(context, credentials, LINK)
 
 
-async def refuse_mail(
-    provider: Provider, caller: Caller, user: User, credentials: Credentials, browser_key: str
-) -> None:
+async def refuse_mail(context: RequestContext, user: User, credentials: Credentials, browser_key: str) -> None:
     """Return if a code by e-mail could be typed in this browser. Raises Paused (D45)."""
-    known = await throttle.is_known(provider, caller, names.user_name(user.user_name), browser_key)
-    browser = known_browser(provider, user.user_id, browser_key) if known else UNKNOWN
-    await refuse_paused(provider, caller, credentials, browser)
+    known = await throttle.is_known(context, names.user_name(user.user_name), browser_key)
+    browser = known_browser(context, user.user_id, browser_key) if known else UNKNOWN
+    await refuse_paused(context, credentials, browser)
 
 
-async def refuse_paused(provider: Provider, caller: Caller, credentials: Credentials, browser: str) -> None:
+async def refuse_paused(context: RequestContext, credentials: Credentials, browser: str) -> None:
     """Return if a guess may be tried, which counts nothing. Raises Paused (D45)."""
-    seen = await provider.registry.code_guesses.get(credentials.user_id, browser)
-    _one_more(seen, credentials, caller.now)
+    seen = await context.provider.registry.code_guesses.get(credentials.user_id, browser)
+    _one_more(seen, credentials, context.now)
 
 
 def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:
@@ -119,12 +112,12 @@ def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:
     return msgspec.structs.replace(entry, detail={**entry.detail, **detail})
 
 
-async def _count(provider: Provider, caller: Caller, credentials: Credentials, browser: str) -> CodeGuesses:
+async def _count(context: RequestContext, credentials: Credentials, browser: str) -> CodeGuesses:
     """Each time that somebody else was quicker is a guess of theirs, so the pause comes before the last round."""
     for _ in range(2 * CODE_GUESSES):
-        seen = await provider.registry.code_guesses.get(credentials.user_id, browser)
-        after = _one_more(seen, credentials, caller.now)
-        if await provider.registry.code_guesses.replace(seen, after):
+        seen = await context.provider.registry.code_guesses.get(credentials.user_id, browser)
+        after = _one_more(seen, credentials, context.now)
+        if await context.provider.registry.code_guesses.replace(seen, after):
             return after
     raise Throttled(1)
 

@@ -12,14 +12,13 @@ from corpid.flows.authentication import account_client, interactions
 from corpid.flows.authentication.interactions import Interaction, Outcome
 from corpid.rules.directory.access import whoever
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
-from corpid.rules.oauth import acr, authorization_response, deprecated_usage, scopes
+from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
 from corpid.rules.oauth.errors import AccessDenied, InvalidRequest, InvalidRequestURI
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Grant, RequestingClient
 
 if TYPE_CHECKING:
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent, TransientUnit
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.rules.oauth.errors import OAuthError
@@ -49,12 +48,12 @@ class Completed:
         return now >= self.at + REDIRECT_REPEATED_SECONDS
 
 
-async def registered(provider: Provider, request: AuthorizationRequest, *, now: float) -> Client:
+async def registered(context: RequestContext, request: AuthorizationRequest) -> Client:
     """The client of a request that may still be answered at its redirect URI.
 
     Raises InvalidRequest, which becomes a page. Source: D16, D50
     """
-    client = await account_client.requesting_client(provider, request.client_id, now=now)
+    client = await account_client.requesting_client(context, request.client_id)
     if client is None:
         raise InvalidRequest("this client is not known here, or has been disabled")
     if request.redirect_uri not in client.redirect_uris:
@@ -63,32 +62,34 @@ async def registered(provider: Provider, request: AuthorizationRequest, *, now: 
     return client
 
 
-async def still_allowed(provider: Provider, client: Client, interaction: Interaction, now: float) -> None:
+async def still_allowed(context: RequestContext, client: Client, interaction: Interaction) -> None:
     """What a completion looks at once more. Raises AccessDenied. Source: D50"""
     request = interaction.request
-    generation = provider.policy.serving(request.generation)
-    if generation is None or not provider.policy.serves(client, generation, now):
+    generation = context.provider.policy.serving(request.generation)
+    if generation is None or not client_registration.serves(client, generation, context.today):
         raise AccessDenied("this client may no longer use this interface")
     if not scopes.covered(client, request.scopes):
         raise AccessDenied("this client may no longer ask for these scopes")
-    if not acr.met(request.acr, prefix=provider.policy.acr_prefix, level=interaction.level):
+    if not acr.met(request.acr, prefix=context.provider.policy.acr_prefix, level=interaction.level):
         raise AccessDenied("the assurance level that was asked for was not reached")
-    if await provider.registry_cache.acting(interaction.user_id, interaction.entity_id, now) is None:
+    if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
         raise AccessDenied("this person may no longer act for this entity")
 
 
-async def claimed_elsewhere(provider: Provider, interaction: Interaction, *, now: float) -> bool:
+async def claimed_elsewhere(context: RequestContext, interaction: Interaction) -> bool:
     """Whether another browser has claimed the request of an interaction that has not claimed it itself (D15)."""
     if interaction.user_id and not interaction.session_id:
         return False
-    owner = await provider.transient.get(namespaces.CLAIM.name, interactions.claim_key(provider, interaction), now=now)
+    owner = await context.provider.transient.get(
+        namespaces.CLAIM.name, interactions.claim_key(context, interaction), now=context.now
+    )
     return owner not in (None, interaction.browser_id.encode())
 
 
-async def completed(provider: Provider, interaction: Interaction, *, now: float) -> Completed | None:
+async def completed(context: RequestContext, interaction: Interaction) -> Completed | None:
     """What has answered the request of an interaction, None while nothing has (D15)."""
-    key = interactions.request_key(provider, namespaces.COMPLETED, interaction.request.client_id, interaction.reference)
-    value = await provider.transient.get(namespaces.COMPLETED.name, key, now=now)
+    key = interactions.request_key(context, namespaces.COMPLETED, interaction.request.client_id, interaction.reference)
+    value = await context.provider.transient.get(namespaces.COMPLETED.name, key, now=context.now)
     if value is None:
         return None
     interaction_id, _, at = value.decode().partition(" ")
@@ -96,30 +97,30 @@ async def completed(provider: Provider, interaction: Interaction, *, now: float)
     return Completed(interaction_id=interaction_id, at=int(at or 0))
 
 
-def code_of(provider: Provider, interaction: Interaction) -> str:
+def code_of(context: RequestContext, interaction: Interaction) -> str:
     """The code of a finished interaction: derived, never stored in clear (D15)."""
     prefix = GENERATIONS[interaction.request.generation].code_prefix
-    return prefix + provider.signing_keys.mac("code", interaction.interaction_id)
+    return prefix + context.keys.mac("code", interaction.interaction_id)
 
 
-async def _win(provider: Provider, unit: TransientUnit, caller: Caller, interaction: Interaction) -> None:
+async def _win(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
     request = interaction.request
-    if not await interactions.claim_request(provider, unit, interaction):
+    if not await interactions.claim_request(context, unit, interaction):
         raise OtherBrowser
-    key = interactions.request_key(provider, namespaces.COMPLETED, request.client_id, interaction.reference)
-    winner = f"{interaction.interaction_id} {int(caller.now)}".encode()
+    key = interactions.request_key(context, namespaces.COMPLETED, request.client_id, interaction.reference)
+    winner = f"{interaction.interaction_id} {int(context.now)}".encode()
     if not await unit.add(namespaces.COMPLETED.name, key, namespaces.COMPLETED.seconds, winner):
         raise AlreadyCompleted
 
 
-async def write_code(provider: Provider, unit: TransientUnit, caller: Caller, interaction: Interaction) -> str:
+async def write_code(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> str:
     """Complete the request and write its code; returns the code.
 
-    Raises OtherBrowser and AlreadyCompleted. `signing_keys.ring` was awaited before. Source: D15, D18
+    Raises OtherBrowser and AlreadyCompleted. Source: D15, D18
     """
-    await _win(provider, unit, caller, interaction)
+    await _win(context, unit, interaction)
     request = interaction.request
-    code = code_of(provider, interaction)
+    code = code_of(context, interaction)
     grant = Grant(
         client_id=request.client_id,
         generation=request.generation,
@@ -131,27 +132,27 @@ async def write_code(provider: Provider, unit: TransientUnit, caller: Caller, in
         entity_id=interaction.entity_id,
         auth_time=interaction.auth_time,
         amr=interaction.amr,
-        acr=acr.urn(provider.policy.acr_prefix, interaction.level),
+        acr=acr.urn(context.provider.policy.acr_prefix, interaction.level),
         habits=_habits(request),
-        sid=_sid(provider, interaction),
+        sid=_sid(context, interaction),
     )
     entry = namespaces.code_entry(
-        provider.policy.base_url, request.generation, request.client_id, code, request.code_challenge
+        context.provider.policy.base_url, request.generation, request.client_id, code, request.code_challenge
     )
     await entry.put(unit, grant)
-    await provider.registry.audit.write(event(caller, interaction, "sign_in.complete"), now=caller.now)
+    await context.provider.registry.audit.write(event(context, interaction, "sign_in.complete"), now=context.now)
     return code
 
 
-def _sid(provider: Provider, interaction: Interaction) -> str:
+def _sid(context: RequestContext, interaction: Interaction) -> str:
     """The session's name for this client alone: neither tells the session's key, nor do two clients know it is one.
 
     Empty if there is none that outlives the sign-in. Source: OpenID Connect Front-Channel Logout §3, Spec 2.8
     """
     request, session = interaction.request, interaction.session_id or interaction.made_session_id
-    if not (GENERATIONS[request.generation].session_told and provider.policy.session_seconds and session):
+    if not (GENERATIONS[request.generation].session_told and context.provider.policy.session_seconds and session):
         return ""
-    return provider.signing_keys.mac("sid", request.client_id, session)
+    return context.keys.mac("sid", request.client_id, session)
 
 
 def _habits(request: AuthorizationRequest) -> tuple[str, ...]:
@@ -159,10 +160,10 @@ def _habits(request: AuthorizationRequest) -> tuple[str, ...]:
     return request.habits + (() if successor is None else deprecated_usage.of_request(request, GENERATIONS[successor]))
 
 
-def event(caller: Caller, interaction: Interaction, action: str, *, refused: str = "") -> AuditEvent:
+def event(context: RequestContext, interaction: Interaction, action: str, *, refused: str = "") -> AuditEvent:
     """What the audit is told of the end of a sign-in. Source: DESIGN, Security"""
     request = interaction.request
-    return caller.event(
+    return context.event(
         whoever(interaction.user_id),
         action,
         subject=interaction.interaction_id[:8],
@@ -183,29 +184,28 @@ def _way(interaction: Interaction) -> str:
     return interaction.way.value if interaction.way is not None else ""
 
 
-async def complete(provider: Provider, caller: Caller, interaction: Interaction) -> Interaction:
+async def complete(context: RequestContext, interaction: Interaction) -> Interaction:
     """Finish an interaction in which every factor and choice was made; returns it as it is now.
 
     Raises StaleStep, OtherBrowser, AlreadyCompleted, and InvalidRequest where client or redirect URI are gone.
     Source: decisions "completion", D15, D50
     """
-    client = await registered(provider, interaction.request, now=caller.now)
+    client = await registered(context, interaction.request)
     try:
-        await still_allowed(provider, client, interaction, caller.now)
+        await still_allowed(context, client, interaction)
     except AccessDenied as error:
-        return await refuse(provider, caller, interaction, error)
-    await provider.signing_keys.ring(caller.now)
+        return await refuse(context, interaction, error)
     finished = msgspec.structs.replace(
-        interaction, serial=interaction.serial + 1, outcome=Outcome.CODE, finished_at=caller.now
+        interaction, serial=interaction.serial + 1, outcome=Outcome.CODE, finished_at=context.now
     )
-    async with provider.transient.unit(caller.now) as unit:
-        await interactions.claim_step(provider, unit, interaction)
-        await write_code(provider, unit, caller, interaction)
-        await interactions.save(provider, unit, finished)
+    async with context.provider.transient.unit(context.now) as unit:
+        await interactions.claim_step(context, unit, interaction)
+        await write_code(context, unit, interaction)
+        await interactions.save(context, unit, finished)
     return finished
 
 
-async def refuse(provider: Provider, caller: Caller, interaction: Interaction, error: OAuthError) -> Interaction:
+async def refuse(context: RequestContext, interaction: Interaction, error: OAuthError) -> Interaction:
     """Finish an interaction with an error for the client: cancelled, refused, not allowed.
 
     Before the first factor the request stays open for other browsers: anybody may have its URL. Raises StaleStep,
@@ -215,16 +215,16 @@ async def refuse(provider: Provider, caller: Caller, interaction: Interaction, e
         interaction,
         serial=interaction.serial + 1,
         outcome=Outcome.REFUSED,
-        finished_at=caller.now,
+        finished_at=context.now,
         error_description=error.description,
     )
-    async with provider.transient.unit(caller.now) as unit:
-        await interactions.claim_step(provider, unit, interaction)
-        if interaction.user_id or await interactions.is_claimed(provider, unit, interaction):
-            await _win(provider, unit, caller, interaction)
-        await interactions.save(provider, unit, finished)
-        refusal = event(caller, interaction, "sign_in.refuse", refused=error.description)
-        await provider.registry.audit.write(refusal, now=caller.now)
+    async with context.provider.transient.unit(context.now) as unit:
+        await interactions.claim_step(context, unit, interaction)
+        if interaction.user_id or await interactions.is_claimed(context, unit, interaction):
+            await _win(context, unit, interaction)
+        await interactions.save(context, unit, finished)
+        refusal = event(context, interaction, "sign_in.refuse", refused=error.description)
+        await context.provider.registry.audit.write(refusal, now=context.now)
     return finished
 
 
@@ -234,21 +234,20 @@ def _ended(request: AuthorizationRequest) -> OAuthError:
     return InvalidRequestURI(sentence) if GENERATIONS[request.generation].pushed else AccessDenied(sentence)
 
 
-async def leave(provider: Provider, caller: Caller, interaction: Interaction) -> AuthorizationResponse:
+async def leave(context: RequestContext, interaction: Interaction) -> AuthorizationResponse:
     """Where a finished interaction sends the browser; the same redirect for 60 s, then D16's answer.
 
     Raises InvalidRequest where client or redirect URI are gone. Source: D15, D16
     """
     request = interaction.request
-    await registered(provider, request, now=caller.now)
+    await registered(context, request)
     if account_client.purpose(request) == "account":
-        return account_client.way_on(provider, request, cancelled=interaction.outcome is Outcome.REFUSED)
-    address = authorization_response.of_request(request, iss=provider.policy.iss_of_callback)
-    repeated = caller.now < interaction.finished_at + REDIRECT_REPEATED_SECONDS
+        return account_client.way_on(context, request, cancelled=interaction.outcome is Outcome.REFUSED)
+    address = authorization_response.of_request(request, iss=context.provider.policy.iss_of_callback)
+    repeated = context.now < interaction.finished_at + REDIRECT_REPEATED_SECONDS
     if interaction.outcome is Outcome.CODE and repeated:
-        await provider.signing_keys.ring(caller.now)
-        return authorization_response.success(address, code=code_of(provider, interaction))
+        return authorization_response.success(address, code=code_of(context, interaction))
     error = _ended(request)
     if interaction.outcome is Outcome.REFUSED and repeated:
         error = AccessDenied(interaction.error_description)
-    return authorization_response.failure(address, error, reference=caller.request_id)
+    return authorization_response.failure(address, error, reference=context.request_id)

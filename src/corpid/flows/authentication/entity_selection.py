@@ -13,7 +13,7 @@ from corpid.rules.authentication import single_sign_on
 from corpid.rules.directory.entity_choice import Choice, accepted, search_words, usable
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import Acting, Service
     from corpid.rules.oauth.records import AuthorizationRequest, Client
 
@@ -33,43 +33,41 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """an entity_id: of the only usable one, else the one that was to stand first, which may be none of these"""
 
 
-async def unasked(
-    provider: Provider, user_id: str, client: Client, request: AuthorizationRequest, *, now: float
-) -> str:
+async def unasked(context: RequestContext, user_id: str, client: Client, request: AuthorizationRequest) -> str:
     """The entity that needs no choice: the identifier of the only usable one.
 
     Empty for none or several, and where the client wants it to be chosen in any case (D30, D40).
     """
     if single_sign_on.asks_choice(request):
         return ""
-    found = await _first_usable(provider, user_id, client, now)
+    found = await _first_usable(context, user_id, client)
     return found[0] if len(found) == 1 else ""
 
 
-async def any_usable(provider: Provider, user_id: str, client: Client, *, now: float) -> bool:
+async def any_usable(context: RequestContext, user_id: str, client: Client) -> bool:
     """Whether there is anything to choose at this client (D17)."""
-    return bool(await _first_usable(provider, user_id, client, now))
+    return bool(await _first_usable(context, user_id, client))
 
 
-async def usable_here(provider: Provider, user_id: str, entity_id: str, client: Client, *, now: float) -> Acting | None:
+async def usable_here(context: RequestContext, user_id: str, entity_id: str, client: Client) -> Acting | None:
     """A person and one of their entities that they can use at this client, None where they cannot.
 
     That the person is enabled is for the end of the sign-in to say (D17, D50).
     """
-    found = await provider.registry_cache.membership(user_id, entity_id, now)
+    found = await context.provider.registry_cache.membership(user_id, entity_id, context.now)
     if found is None:
         return None
-    services = await _services(provider, client, now)
+    services = await _services(context, client)
     return found if usable(found.entity, found.membership, services).usable else None
 
 
-async def offer(provider: Provider, user_id: str, client: Client, *, query: str, preselected: str, now: float) -> Offer:
+async def offer(context: RequestContext, user_id: str, client: Client, *, query: str, preselected: str) -> Offer:
     """The first entities that match the words of a query by name or number, each with why it is not usable.
 
     Usable ones come first, of these the preselected one, then they stand by name (Spec 3, R-19, D17).
     """
-    services = await _services(provider, client, now)
-    found, total = await provider.registry.directory.choices(
+    services = await _services(context, client)
+    found, total = await context.provider.registry.directory.choices(
         user_id,
         accepted(services),
         words=_words(query),
@@ -86,9 +84,11 @@ def _words(query: str) -> tuple[str, ...]:
     return search_words(query[:QUERY_CHARACTERS])[:_QUERY_WORDS]
 
 
-async def _first_usable(provider: Provider, user_id: str, client: Client, now: float) -> list[str]:
-    return await provider.registry_cache.usable(user_id, accepted(await _services(provider, client, now)), now)
+async def _first_usable(context: RequestContext, user_id: str, client: Client) -> list[str]:
+    return await context.provider.registry_cache.usable(
+        user_id, accepted(await _services(context, client)), context.now
+    )
 
 
-async def _services(provider: Provider, client: Client, now: float) -> list[Service]:
-    return await provider.registry_cache.services(client.services, now) if client.services else []
+async def _services(context: RequestContext, client: Client) -> list[Service]:
+    return await context.provider.registry_cache.services(client.services, context.now) if client.services else []

@@ -20,7 +20,7 @@ from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.records import AuthorizationRequest
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.authentication.records import Credentials
 
@@ -113,10 +113,10 @@ def fingerprint(credentials: Credentials) -> bytes:
     return sha256(tuple_bytes(*credentials.factors)).digest()
 
 
-async def same_factors(provider: Provider, interaction: Interaction, credentials: Credentials) -> bool:
+async def same_factors(context: RequestContext, interaction: Interaction, credentials: Credentials) -> bool:
     """Whether the factors that a sign-in was checked against are still its owner's, whose `credentials` are these (D50)."""
     if interaction.passkey:
-        passkey = await provider.registry.factors.passkey(interaction.passkey)
+        passkey = await context.provider.registry.factors.passkey(interaction.passkey)
         if passkey is None or passkey.user_id != interaction.user_id:
             return False
     return fingerprint(credentials) == interaction.factors
@@ -126,94 +126,96 @@ class StaleStep(Exception):
     """Another request has already moved this interaction on, or is doing so."""
 
 
-def key(provider: Provider, interaction_id: str) -> bytes:
+def key(context: RequestContext, interaction_id: str) -> bytes:
     """Where an interaction lives (D15)."""
-    return namespaces.key(namespaces.INTERACTION, provider.policy.base_url, interaction_id)
+    return namespaces.key(namespaces.INTERACTION, context.provider.policy.base_url, interaction_id)
 
 
 def request_key(
-    provider: Provider, kind: namespaces.Namespace[bytes], client_id: str, reference: str, *more: str
+    context: RequestContext, kind: namespaces.Namespace[bytes], client_id: str, reference: str, *more: str
 ) -> bytes:
     """Where something about a pushed request lives: its claim, its completion, an arrival (D15)."""
-    return namespaces.key(kind, provider.policy.base_url, client_id, reference, *more)
+    return namespaces.key(kind, context.provider.policy.base_url, client_id, reference, *more)
 
 
-async def load(provider: Provider, interaction_id: str, *, now: float) -> Interaction | None:
+async def load(context: RequestContext, interaction_id: str) -> Interaction | None:
     """An interaction, also for a while after its end; None where there was none (D15)."""
-    value = await provider.transient.get(namespaces.INTERACTION.name, key(provider, interaction_id), now=now)
+    value = await context.provider.transient.get(
+        namespaces.INTERACTION.name, key(context, interaction_id), now=context.now
+    )
     return None if value is None else msgspec.msgpack.decode(value, type=Interaction)
 
 
-async def save(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+async def save(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
     """Write an interaction; it outlives its end, so that a page can say what happened (D15).
 
     One in which nobody has shown a first factor ends soon, as often as it is written, since any stranger can begin one.
     """
-    await unit.put(namespaces.INTERACTION.name, *_entry(provider, interaction))
+    await unit.put(namespaces.INTERACTION.name, *_entry(context, interaction))
 
 
-async def begin(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
+async def begin(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
     """Write an interaction unless it is there, as `keep` does; whether this was the first time (D15)."""
-    where, value, seconds = _entry(provider, interaction)
+    where, value, seconds = _entry(context, interaction)
     return await unit.add(namespaces.INTERACTION.name, where, seconds, value)
 
 
-def _entry(provider: Provider, interaction: Interaction) -> tuple[bytes, bytes, float]:
+def _entry(context: RequestContext, interaction: Interaction) -> tuple[bytes, bytes, float]:
     """Where an interaction is stored, what is, and for how many seconds."""
     seconds = namespaces.INTERACTION.seconds if interaction.user_id else namespaces.UNTOUCHED_SECONDS
-    return key(provider, interaction.interaction_id), msgspec.msgpack.encode(interaction), seconds
+    return key(context, interaction.interaction_id), msgspec.msgpack.encode(interaction), seconds
 
 
-async def claim_step(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+async def claim_step(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
     """Claim the interaction's next step, once. Raises StaleStep for everybody but the first (D15)."""
-    await claim_step_of(provider, unit, namespaces.INTERACTION, interaction.interaction_id, interaction)
+    await claim_step_of(context, unit, namespaces.INTERACTION, interaction.interaction_id, interaction)
 
 
-async def release_step(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
+async def release_step(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
     """Let the step be claimed anew that this unit has claimed in vain, also where a unit is not undone (D15)."""
-    await unit.take(namespaces.STEP.name, _step_key(provider, interaction.interaction_id, interaction))
+    await unit.take(namespaces.STEP.name, _step_key(context, interaction.interaction_id, interaction))
 
 
-def _step_key(provider: Provider, name: str, looked_at: HasSerial) -> bytes:
-    return namespaces.key(namespaces.STEP, provider.policy.base_url, name, str(looked_at.serial))
+def _step_key(context: RequestContext, name: str, looked_at: HasSerial) -> bytes:
+    return namespaces.key(namespaces.STEP, context.provider.policy.base_url, name, str(looked_at.serial))
 
 
 async def claim_step_of(
-    provider: Provider, unit: TransientUnit, kind: namespaces.Namespace[bytes], name: str, looked_at: HasSerial
+    context: RequestContext, unit: TransientUnit, kind: namespaces.Namespace[bytes], name: str, looked_at: HasSerial
 ) -> None:
     """Claim the next step of what is kept as `kind` under `name`, once: it must still be as it was looked at.
 
     Raises StaleStep for everybody but the first (D15).
     """
-    if not await unit.add(namespaces.STEP.name, _step_key(provider, name, looked_at), namespaces.STEP.seconds):
+    if not await unit.add(namespaces.STEP.name, _step_key(context, name, looked_at), namespaces.STEP.seconds):
         raise StaleStep
-    stored = await unit.get(kind.name, namespaces.key(kind, provider.policy.base_url, name))
+    stored = await unit.get(kind.name, namespaces.key(kind, context.provider.policy.base_url, name))
     if stored is None or msgspec.msgpack.decode(stored, type=type(looked_at)).serial != looked_at.serial:
         raise StaleStep
 
 
-async def move(provider: Provider, interaction: Interaction, *, now: float, **changes: object) -> Interaction:
+async def move(context: RequestContext, interaction: Interaction, **changes: object) -> Interaction:
     """Claim the next step and write what it changes; returns the interaction as it is now. Raises StaleStep (D15)."""
     moved = msgspec.structs.replace(interaction, serial=interaction.serial + 1, **changes)
-    async with provider.transient.unit(now) as unit:
-        await claim_step(provider, unit, interaction)
-        await save(provider, unit, moved)
+    async with context.provider.transient.unit(context.now) as unit:
+        await claim_step(context, unit, interaction)
+        await save(context, unit, moved)
     return moved
 
 
-def claim_key(provider: Provider, interaction: Interaction) -> bytes:
+def claim_key(context: RequestContext, interaction: Interaction) -> bytes:
     """Where the claim of an interaction's request lives (D15)."""
-    return request_key(provider, namespaces.CLAIM, interaction.request.client_id, interaction.reference)
+    return request_key(context, namespaces.CLAIM, interaction.request.client_id, interaction.reference)
 
 
-async def is_claimed(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
+async def is_claimed(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
     """Whether this browser or another one has claimed the request (D15)."""
-    return await unit.get(namespaces.CLAIM.name, claim_key(provider, interaction)) is not None
+    return await unit.get(namespaces.CLAIM.name, claim_key(context, interaction)) is not None
 
 
-async def claim_request(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
+async def claim_request(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
     """Claim the pushed request for this browser; whether it is this browser's now (D15)."""
-    claim = claim_key(provider, interaction)
+    claim = claim_key(context, interaction)
     owner = interaction.browser_id.encode()
     if await unit.add(namespaces.CLAIM.name, claim, namespaces.CLAIM.seconds, owner):
         return True
@@ -225,20 +227,20 @@ def fresh_expiry(now: float) -> float:
     return now + INTERACTION_SECONDS
 
 
-def form_token(provider: Provider, browser_id: str, form: str) -> str:
+def form_token(context: RequestContext, browser_id: str, form: str) -> str:
     """A new token of a form, `nonce.mac`: bound to browser and interaction, and another one each time (D34, D35).
 
     Two pages never hold the same, so whoever opens a page knows nothing of the form that another one shows.
     """
-    nonce = provider.new_id()
-    return f"{nonce}.{_form_mac(provider, browser_id, form, nonce)}"
+    nonce = context.provider.new_id()
+    return f"{nonce}.{_form_mac(context, browser_id, form, nonce)}"
 
 
-def is_form_token(provider: Provider, token: str, browser_id: str, form: str) -> bool:
+def is_form_token(context: RequestContext, token: str, browser_id: str, form: str) -> bool:
     """Whether a form came from a page that this browser was shown (D35)."""
     nonce, _, mac = token.partition(".")
-    return hmac.compare_digest(mac.encode(), _form_mac(provider, browser_id, form, nonce).encode())
+    return hmac.compare_digest(mac.encode(), _form_mac(context, browser_id, form, nonce).encode())
 
 
-def _form_mac(provider: Provider, browser_id: str, form: str, nonce: str) -> str:
-    return provider.signing_keys.mac("form", browser_id, form, nonce)
+def _form_mac(context: RequestContext, browser_id: str, form: str, nonce: str) -> str:
+    return context.keys.mac("form", browser_id, form, nonce)

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.authentication.sign_in import Visit
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent
     from corpid.rules.authentication.passkeys import NewPasskey, RelyingParty
     from corpid.rules.authentication.records import Passkey
@@ -41,44 +40,44 @@ class ForeignChallenge(StaleStep):
     """It was not made here, or for something else."""
 
 
-def make(provider: Provider, purpose: str, subject: str) -> bytes:
+def make(context: RequestContext, purpose: str, subject: str) -> bytes:
     """A new challenge, good for this purpose and subject (an interaction, an account) only.
 
-    `signing_keys.ring` was awaited before. Source: WebAuthn §13.4.3, D46
+    Source: WebAuthn §13.4.3, D46
     """
-    nonce = provider.new_id()
-    return f"{nonce}.{_mac(provider, purpose, subject, nonce)}".encode()
+    nonce = context.provider.new_id()
+    return f"{nonce}.{_mac(context, purpose, subject, nonce)}".encode()
 
 
-async def redeem(provider: Provider, challenge: bytes, purpose: str, subject: str, *, now: float) -> None:
+async def redeem(context: RequestContext, challenge: bytes, purpose: str, subject: str) -> None:
     """Spend a challenge that was made for this purpose and subject.
 
     Raises ForeignChallenge, which spends nothing, and StaleStep for everybody but the first. Source: WebAuthn §7.2, D46
     """
     text = challenge.decode("ascii", "replace")
     nonce, _, mac = text.partition(".")
-    if not hmac.compare_digest(mac.encode(), _mac(provider, purpose, subject, nonce).encode()):
+    if not hmac.compare_digest(mac.encode(), _mac(context, purpose, subject, nonce).encode()):
         raise ForeignChallenge
-    key = namespaces.key(namespaces.CHALLENGE, provider.policy.base_url, text)
-    async with provider.transient.unit(now) as unit:
+    key = namespaces.key(namespaces.CHALLENGE, context.provider.policy.base_url, text)
+    async with context.provider.transient.unit(context.now) as unit:
         if not await unit.add(namespaces.CHALLENGE.name, key, namespaces.CHALLENGE.seconds):
             raise StaleStep
 
 
-def _mac(provider: Provider, purpose: str, subject: str, nonce: str) -> str:
-    return provider.signing_keys.mac("challenge", purpose, subject, nonce)
+def _mac(context: RequestContext, purpose: str, subject: str, nonce: str) -> str:
+    return context.keys.mac("challenge", purpose, subject, nonce)
 
 
 CHARACTERS: Final = 60
 
 
-def given(provider: Provider, caller: Caller) -> str:
+def given(context: RequestContext) -> str:
     """The name of a passkey that is new: the browser that made it and the day, e.g. `Firefox on Linux, 2027-01-15`.
 
     A browser that names no device leaves the provider's name, which is in no language either. Source: D51
     """
-    day = provider.policy.today(caller.now)
-    where = caller.device or provider.policy.name
+    day = context.today
+    where = context.device or context.provider.policy.name
     return f"{where[: CHARACTERS - len(day) - 2]}, {day}"
 
 
@@ -109,40 +108,41 @@ class Claim:
     user: User | None
 
 
-def _party(provider: Provider) -> RelyingParty:
-    return law.relying_party(provider.policy.base_url, provider.policy.name)
+def _party(context: RequestContext) -> RelyingParty:
+    return law.relying_party(context.provider.policy.base_url, context.provider.policy.name)
 
 
-def offered(provider: Provider) -> bool:
+def offered(context: RequestContext) -> bool:
     """Whether passkeys work here: they belong to a host name, never to an address. Source: WebAuthn §5.1.3, D34, D46"""
-    return law.works_at(provider.policy.base_url)
+    return law.works_at(context.provider.policy.base_url)
 
 
-def authentication_options(provider: Provider, purpose: str, subject: str, *, allowed: Iterable[Passkey] = ()) -> str:
+def authentication_options(
+    context: RequestContext, purpose: str, subject: str, *, allowed: Iterable[Passkey] = ()
+) -> str:
     """The JSON that a page gives the browser to show a passkey, empty where they do not work. Looking spends nothing.
 
-    With `allowed` one of these has to be shown. `signing_keys.ring` was awaited before. Source: WebAuthn §5.5, D46
+    With `allowed` one of these has to be shown. Source: WebAuthn §5.5, D46
     """
-    if not offered(provider):
+    if not offered(context):
         return ""
     return law.authentication_options(
-        _party(provider),
-        challenge=make(provider, purpose, subject),
+        _party(context),
+        challenge=make(context, purpose, subject),
         allowed={each.credential_id: each.transports for each in allowed},
     )
 
 
-async def claimed(provider: Provider, answer: str) -> Claim:
+async def claimed(context: RequestContext, answer: str) -> Claim:
     """What a browser's answer, as JSON, says of itself. Raises PasskeyRefused. Source: WebAuthn §7.2, D46"""
     parsed = law.parse_answer(answer)
-    passkey = await provider.registry.factors.passkey(law.credential_id(parsed))
-    user = await provider.registry.directory.user(passkey.user_id) if passkey else None
+    passkey = await context.provider.registry.factors.passkey(law.credential_id(parsed))
+    user = await context.provider.registry.directory.user(passkey.user_id) if passkey else None
     return Claim(answer=parsed, challenge=law.challenge_of(parsed), passkey=passkey, user=user)
 
 
 async def proved(
-    provider: Provider,
-    caller: Caller,
+    context: RequestContext,
     claim: Claim,
     *,
     purpose: str,
@@ -156,14 +156,14 @@ async def proved(
     id of the one person whose passkeys will do; empty: anybody's. Raises PasskeyRefused and StaleStep.
     Source: WebAuthn §7.2, D46
     """
-    await _redeem(provider, caller, claim.challenge, purpose, subject)
+    await _redeem(context, claim.challenge, purpose, subject)
     passkey, user = claim.passkey, claim.user
     if passkey is None:
         raise PasskeyRefused("no such passkey is known here")
     if only and passkey.user_id != only:
         raise PasskeyRefused("this passkey is not one of this person's")
     proven = law.verify_authentication(
-        _party(provider),
+        _party(context),
         claim.answer,
         challenge=claim.challenge,
         public_key=passkey.public_key,
@@ -174,8 +174,8 @@ async def proved(
     )
     if user is None or not user.enabled:
         raise PasskeyRefused("its owner can no longer sign in")
-    used = msgspec.structs.replace(passkey, sign_count=proven.sign_count, used_at=int(caller.now))
-    if not await provider.registry.factors.use_passkey(used, passkey, entry_of(user)):
+    used = msgspec.structs.replace(passkey, sign_count=proven.sign_count, used_at=int(context.now))
+    if not await context.provider.registry.factors.use_passkey(used, passkey, entry_of(user)):
         raise CounterWentBack("the counter was raised meanwhile, or the passkey was removed")
     return user, used
 
@@ -185,18 +185,18 @@ def reason(refusal: PasskeyRefused) -> str:
     return repr(str(refusal)[:_REASON_CHARACTERS])
 
 
-async def registration_options(provider: Provider, user: User, subject: str) -> str:
+async def registration_options(context: RequestContext, user: User, subject: str) -> str:
     """The JSON that a page gives the browser to make a passkey of this person, empty where they do not work.
 
-    `subject` is what the page belongs to: an enrolment, a session. `signing_keys.ring` was awaited before.
+    `subject` is what the page belongs to: an enrolment, a session.
     Source: WebAuthn §5.4, D46
     """
-    if not offered(provider):
+    if not offered(context):
         return ""
-    known = await provider.registry.factors.passkeys(user.user_id)
+    known = await context.provider.registry.factors.passkeys(user.user_id)
     return law.registration_options(
-        _party(provider),
-        challenge=make(provider, _REGISTRATION, subject),
+        _party(context),
+        challenge=make(context, _REGISTRATION, subject),
         user_handle=user.user_id.encode(),
         user_name=user.user_name,
         display_name=user.name,
@@ -204,7 +204,7 @@ async def registration_options(provider: Provider, user: User, subject: str) -> 
     )
 
 
-async def newly_made(provider: Provider, caller: Caller, subject: str, *, answer: str) -> NewPasskey:
+async def newly_made(context: RequestContext, subject: str, *, answer: str) -> NewPasskey:
     """What a browser has made for a challenge of this subject, which is spent.
 
     Raises Rejected and StaleStep. Source: WebAuthn §7.1, D46
@@ -212,18 +212,18 @@ async def newly_made(provider: Provider, caller: Caller, subject: str, *, answer
     try:
         parsed = law.parse_answer(answer)
         challenge = law.challenge_of(parsed)
-        await _redeem(provider, caller, challenge, _REGISTRATION, subject)
-        made = law.verify_registration(_party(provider), parsed, challenge=challenge)
-        if await provider.registry.factors.passkey(made.credential_id) is not None:
+        await _redeem(context, challenge, _REGISTRATION, subject)
+        made = law.verify_registration(_party(context), parsed, challenge=challenge)
+        if await context.provider.registry.factors.passkey(made.credential_id) is not None:
             raise PasskeyRefused("this passkey is known already")
     except PasskeyRefused:
         raise Rejected(phrase("The passkey could not be set up. Try again, or choose another way.")) from None
     return made
 
 
-async def _redeem(provider: Provider, caller: Caller, challenge: bytes, purpose: str, subject: str) -> None:
+async def _redeem(context: RequestContext, challenge: bytes, purpose: str, subject: str) -> None:
     try:
-        await redeem(provider, challenge, purpose, subject, now=caller.now)
+        await redeem(context, challenge, purpose, subject)
     except ForeignChallenge as error:
         raise PasskeyRefused("the challenge was not made for this page") from error
 
@@ -236,16 +236,16 @@ def _purpose(interaction: Interaction) -> str:
     return _BESIDE_A_PASSWORD if interaction.user_id else _ALONE
 
 
-def options(provider: Provider, visit: Visit, *, allowed: Iterable[Passkey] = ()) -> str:
+def options(context: RequestContext, visit: Visit, *, allowed: Iterable[Passkey] = ()) -> str:
     """The JSON that a page of the sign-in gives the browser, empty where passkeys do not work; spends nothing.
 
     After the password `allowed` are those of the person (D45, D46).
     """
     interaction = visit.interaction
-    return authentication_options(provider, _purpose(interaction), interaction.interaction_id, allowed=allowed)
+    return authentication_options(context, _purpose(interaction), interaction.interaction_id, allowed=allowed)
 
 
-async def submit_passkey(provider: Provider, caller: Caller, visit: Visit, *, answer: str) -> Visit:
+async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) -> Visit:
     """A browser's answer, as JSON; returns the visit as it is now, with a new cookie value.
 
     After the password it has to be a passkey of the same person. Whatever is wrong, they read one sentence.
@@ -254,33 +254,32 @@ async def submit_passkey(provider: Provider, caller: Caller, visit: Visit, *, an
     interaction = visit.interaction
     if interaction.signed_in:
         raise StaleStep
-    await throttle.attempt_unguessable(provider, caller)
-    known = (await second_factors.person(provider, caller, visit)).user if interaction.user_id else None
+    await throttle.attempt_unguessable(context)
+    known = (await second_factors.person(context, visit)).user if interaction.user_id else None
     user = known
     try:
-        claim = await claimed(provider, answer)
+        claim = await claimed(context, answer)
         user = known or claim.user
         owner, used = await proved(
-            provider,
-            caller,
+            context,
             claim,
             purpose=_purpose(interaction),
             subject=interaction.interaction_id,
-            entry_of=lambda owner: _event(caller, visit, owner, "ok"),
+            entry_of=lambda owner: _event(context, visit, owner, "ok"),
             only=interaction.user_id,
         )
     except PasskeyRefused as refusal:
-        await _refused(provider, caller, visit, user, refusal)
+        await _refused(context, visit, user, refusal)
         raise Rejected(_sentence(interaction)) from None
-    shown = await _shown(provider, visit, owner, used)
-    return await session_start.complete(provider, caller, visit, shown)
+    shown = await _shown(context, visit, owner, used)
+    return await session_start.complete(context, visit, shown)
 
 
-async def _shown(provider: Provider, visit: Visit, owner: User, used: Passkey) -> session_start.Authentication:
+async def _shown(context: RequestContext, visit: Visit, owner: User, used: Passkey) -> session_start.Authentication:
     if visit.standing is not None:
         credentials, amr = visit.standing.credentials, acr.PASSWORD_AND_PASSKEY
         return session_start.Authentication(user=owner, credentials=credentials, amr=amr, passkey=used.credential_id)
-    credentials = await provider.registry.factors.credentials(owner.user_id)
+    credentials = await context.provider.registry.factors.credentials(owner.user_id)
     return session_start.Authentication(
         user=owner, credentials=credentials, amr=acr.PASSKEY, passkey=used.credential_id
     )
@@ -292,15 +291,13 @@ def _sentence(interaction: Interaction) -> Phrase:
     return phrase("This passkey was not accepted. Use another one, or your user name and password.")
 
 
-def _event(caller: Caller, visit: Visit, user: User | None, outcome: Literal["ok", "refused"]) -> AuditEvent:
+def _event(context: RequestContext, visit: Visit, user: User | None, outcome: Literal["ok", "refused"]) -> AuditEvent:
     if visit.interaction.user_id:
-        return second_factors.event_of(caller, visit, user, Way.PASSKEY, outcome)
-    return event(caller, visit, user, "sign_in.passkey", outcome)
+        return second_factors.event_of(context, visit, user, Way.PASSKEY, outcome)
+    return event(context, visit, user, "sign_in.passkey", outcome)
 
 
-async def _refused(
-    provider: Provider, caller: Caller, visit: Visit, user: User | None, refusal: PasskeyRefused
-) -> None:
-    entry = _event(caller, visit, user, "refused")
+async def _refused(context: RequestContext, visit: Visit, user: User | None, refusal: PasskeyRefused) -> None:
+    entry = _event(context, visit, user, "refused")
     detail = {**entry.detail, "reason": reason(refusal)}
-    await provider.registry.audit.write(msgspec.structs.replace(entry, detail=detail), now=caller.now)
+    await context.provider.registry.audit.write(msgspec.structs.replace(entry, detail=detail), now=context.now)

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from corpid.flows.authentication.throttle import Attempt
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import Passwords
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.records import User
@@ -31,54 +30,54 @@ async def hashed(passwords: Passwords, user: User, password: str, *, source: Has
 
 
 async def fits(
-    provider: Provider, caller: Caller, attempt: Attempt, account: str, *, password_hash: str | None, password: str
+    context: RequestContext, attempt: Attempt, account: str, *, password_hash: str | None, password: str
 ) -> bool:
     """Whether this is the password of the hash; `account` is the user name in its mapped form.
 
     Raises PasswordsBusy, and then gives the attempt back. Source: D44, D47
     """
-    async with _given_back_if_busy(provider, caller, attempt):
-        source = _source(caller, account, attempt)
-        return await provider.passwords.verify(password_hash, password, source=source)
+    async with _given_back_if_busy(context, attempt):
+        source = _source(context, account, attempt)
+        return await context.provider.passwords.verify(password_hash, password, source=source)
 
 
-async def chosen(provider: Provider, caller: Caller, attempt: Attempt, user: User, password: str) -> str:
+async def chosen(context: RequestContext, attempt: Attempt, user: User, password: str) -> str:
     """The hash to keep of a new password of this person.
 
     Raises PasswordRefused, and PasswordsBusy, which gives the attempt back. Source: D44, D47
     """
-    async with _given_back_if_busy(provider, caller, attempt):
-        source = _source(caller, names.user_name(user.user_name), attempt)
-        return await hashed(provider.passwords, user, password, source=source)
+    async with _given_back_if_busy(context, attempt):
+        source = _source(context, names.user_name(user.user_name), attempt)
+        return await hashed(context.provider.passwords, user, password, source=source)
 
 
 async def strengthened(
-    provider: Provider, caller: Caller, attempt: Attempt, account: str, *, credentials: Credentials, password: str
+    context: RequestContext, attempt: Attempt, account: str, *, credentials: Credentials, password: str
 ) -> Credentials:
     """The credentials after a sign-in with the right password, whose hash is raised to the setting if it can be.
 
     If too many checks wait, the hash stays as it is until the next sign-in. Source: D44
     """
     old = credentials.password_hash or ""
-    if not provider.passwords.outdated(old):
+    if not context.provider.passwords.outdated(old):
         return credentials
     try:
-        new = await provider.passwords.hash(password, source=_source(caller, account, attempt))
+        new = await context.provider.passwords.hash(password, source=_source(context, account, attempt))
     except PasswordsBusy:
         return credentials
-    if not await provider.registry.factors.rehash(credentials.user_id, old, new):
+    if not await context.provider.registry.factors.rehash(credentials.user_id, old, new):
         return credentials
     return msgspec.structs.replace(credentials, password_hash=new)
 
 
-def _source(caller: Caller, account: str, attempt: Attempt) -> HashingSource:
-    return HashingSource(network=neighbourhood(caller.address), account=account, known=attempt.known)
+def _source(context: RequestContext, account: str, attempt: Attempt) -> HashingSource:
+    return HashingSource(network=neighbourhood(context.address), account=account, known=attempt.known)
 
 
 @asynccontextmanager
-async def _given_back_if_busy(provider: Provider, caller: Caller, attempt: Attempt) -> AsyncIterator[None]:
+async def _given_back_if_busy(context: RequestContext, attempt: Attempt) -> AsyncIterator[None]:
     try:
         yield
     except PasswordsBusy:
-        await throttle.give_back(provider, caller, attempt)
+        await throttle.give_back(context, attempt)
         raise

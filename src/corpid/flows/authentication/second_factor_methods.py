@@ -11,7 +11,7 @@ from corpid.rules.authentication.person_factors import HeldFactors
 from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import Registry
     from corpid.rules.authentication.records import Credentials, Passkey
     from corpid.rules.directory.records import User
@@ -87,29 +87,29 @@ class PendingSecondFactor:
     """none where passkeys do not work"""
 
 
-async def pending_second_factor(provider: Provider, user: User, credentials: Credentials) -> PendingSecondFactor:
+async def pending_second_factor(context: RequestContext, user: User, credentials: Credentials) -> PendingSecondFactor:
     """A person with the ways that they have; no way where nothing goes with the password (D45, D46)."""
-    held = await beside(provider.registry, credentials)
-    found = available(provider, user, held)
+    held = await beside(context.provider.registry, credentials)
+    found = available(context, user, held)
     return PendingSecondFactor(
         user=user, credentials=credentials, ways=found, passkeys=held.passkeys if Way.PASSKEY in found else ()
     )
 
 
-def available(provider: Provider, user: User, held: HeldFactors) -> tuple[Way, ...]:
+def available(context: RequestContext, user: User, held: HeldFactors) -> tuple[Way, ...]:
     """The ways that this person has; empty where nothing goes with the password (D45, D46)."""
     has = {
         Way.APP: held.app,
-        Way.PASSKEY: bool(held.passkeys) and passkeys.works_at(provider.policy.base_url),
-        Way.EMAIL: mails_codes(provider, user),
+        Way.PASSKEY: bool(held.passkeys) and passkeys.works_at(context.provider.policy.base_url),
+        Way.EMAIL: mails_codes(context, user),
         Way.RECOVERY: held.codes > 0,
     }
     return tuple(way for way in Way if has[way])
 
 
-def mails_codes(provider: Provider, user: User) -> bool:
+def mails_codes(context: RequestContext, user: User) -> bool:
     """Whether a code can go to this person by e-mail (D45)."""
-    return provider.policy.email_codes and provider.mail.works and bool(user.email)
+    return context.provider.policy.email_codes and context.provider.mail.works and bool(user.email)
 
 
 def chosen(interaction: AtSecondFactor, person: PendingSecondFactor) -> Way:

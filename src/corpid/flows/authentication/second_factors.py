@@ -38,46 +38,43 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.authentication.second_factor_methods import Mailed, PendingSecondFactor
     from corpid.flows.authentication.sign_in import Visit
-    from corpid.flows.caller import Caller
     from corpid.flows.notifications import Notice
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent, TransientUnit
     from corpid.rules.authentication.code_guesses import CodeGuesses
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
 
-    Accept = Callable[[Provider, Caller, Visit, User, Credentials, str], Awaitable[None]]
+    Accept = Callable[[RequestContext, Visit, User, Credentials, str], Awaitable[None]]
 
 
-async def accept_app(
-    provider: Provider, caller: Caller, credentials: Credentials, code: str, entry: AuditEvent
-) -> None:
+async def accept_app(context: RequestContext, credentials: Credentials, code: str, entry: AuditEvent) -> None:
     """Spend a code of the person's app; `entry` tells the audit. Raises WrongCode (D45)."""
     if not credentials.totp_secret:
         raise WrongCode("there is no app")
-    step = totp.matching_step(credentials.totp_secret, code, caller.now)
-    if not await provider.registry.factors.raise_totp_step(credentials.user_id, step, entry):
+    step = totp.matching_step(credentials.totp_secret, code, context.now)
+    if not await context.provider.registry.factors.raise_totp_step(credentials.user_id, step, entry):
         raise WrongCode("this code was used before")
 
 
-async def accept_recovery(provider: Provider, user: User, code: str, entry: AuditEvent) -> None:
+async def accept_recovery(context: RequestContext, user: User, code: str, entry: AuditEvent) -> None:
     """Spend one of the person's recovery codes, and tell them; `entry` tells the audit. Raises WrongCode (D45)."""
     code_hash = person_factors.hashed(user.user_id, code)
-    if not await provider.registry.factors.take_recovery_code(user.user_id, code_hash, entry):
+    if not await context.provider.registry.factors.take_recovery_code(user.user_id, code_hash, entry):
         raise WrongCode("this is none of the recovery codes that are left")
-    left = await provider.registry.factors.recovery_codes_left(user.user_id)
-    notifications.notify(provider, user, notifications.code_used(left))
+    left = await context.provider.registry.factors.recovery_codes_left(user.user_id)
+    notifications.notify(context, user, notifications.code_used(left))
 
 
-async def count_miss(provider: Provider, unit: TransientUnit, name: str) -> bool:
+async def count_miss(context: RequestContext, unit: TransientUnit, name: str) -> bool:
     """Count a wrong code at `name` (an interaction, an enrolment); whether that was one too many (D45)."""
-    key = namespaces.key(namespaces.SECOND_FACTOR_MISSES, provider.policy.base_url, name)
+    key = namespaces.key(namespaces.SECOND_FACTOR_MISSES, context.provider.policy.base_url, name)
     misses = await unit.count(namespaces.SECOND_FACTOR_MISSES.name, key, namespaces.SECOND_FACTOR_MISSES.seconds)
     return misses >= TOTP_MISSES
 
 
-async def send(provider: Provider, caller: Caller, visit: Visit, user: User) -> Interaction:
+async def send(context: RequestContext, visit: Visit, user: User) -> Interaction:
     """Send a code; the one before ends. Returns the interaction as it is now.
 
     Raises Rejected where too many were sent, and StaleStep. Source: D45
@@ -87,53 +84,57 @@ async def send(provider: Provider, caller: Caller, visit: Visit, user: User) -> 
         raise Rejected(
             phrase("No more codes can be sent in this sign-in. Use the newest one, or cancel and start again.")
         )
-    await count(provider, caller, user, visit.browser.browser_key)
+    await count(context, user, visit.browser.browser_key)
     moved = msgspec.structs.replace(
         interaction,
         serial=interaction.serial + 1,
         way=Way.EMAIL,
         mails=interaction.mails + 1,
-        mailed_at=int(caller.now),
+        mailed_at=int(context.now),
     )
-    async with provider.transient.unit(caller.now) as unit:
-        await interactions.claim_step(provider, unit, interaction)
-        await interactions.save(provider, unit, moved)
-        await provider.registry.audit.write(event(caller, visit, user, "sign_in.mail_code", "ok"), now=caller.now)
+    async with context.provider.transient.unit(context.now) as unit:
+        await interactions.claim_step(context, unit, interaction)
+        await interactions.save(context, unit, moved)
+        await context.provider.registry.audit.write(
+            event(context, visit, user, "sign_in.mail_code", "ok"), now=context.now
+        )
     why = phrase(
         "You are signing in to {client}. If that is not you, somebody knows your password: do not give them the code, "
         "and tell the person who manages {name} in your organisation.",
         client=visit.client.name,
-        name=provider.policy.name,
+        name=context.provider.policy.name,
     )
-    notifications.mailed_code(provider, user, code_of(provider, interaction.interaction_id, moved, user), why=why)
+    notifications.mailed_code(context, user, code_of(context, interaction.interaction_id, moved, user), why=why)
     return moved
 
 
-async def count(provider: Provider, caller: Caller, user: User, browser_key: str) -> None:
+async def count(context: RequestContext, user: User, browser_key: str) -> None:
     """Count a code that is to be sent. Raises Rejected where too many were, in an hour.
 
     A known browser has an allowance of its own, which nobody can use up who has only the password. D45, D47
     """
-    known = await throttle.is_known(provider, caller, names.user_name(user.user_name), browser_key)
-    key = namespaces.key(namespaces.MAILED_CODES, provider.policy.base_url, user.user_id, browser_key if known else "")
-    async with provider.transient.unit(caller.now) as unit:
+    known = await throttle.is_known(context, names.user_name(user.user_name), browser_key)
+    key = namespaces.key(
+        namespaces.MAILED_CODES, context.provider.policy.base_url, user.user_id, browser_key if known else ""
+    )
+    async with context.provider.transient.unit(context.now) as unit:
         sent = await unit.count(namespaces.MAILED_CODES.name, key, namespaces.MAILED_CODES.seconds)
     if sent > MAILED_CODES_PER_HOUR:
         raise Rejected(phrase("Too many codes were sent to you. Wait an hour, then try again."))
 
 
-def code_of(provider: Provider, name: str, mailed: Mailed, user: User) -> str:
-    """The six digits that were sent last for what has the unguessable `name`. `signing_keys.ring` was awaited before (D45)."""
-    mac = provider.signing_keys.mac("email-code", name, user.user_id, user.email, str(mailed.mails))
+def code_of(context: RequestContext, name: str, mailed: Mailed, user: User) -> str:
+    """The six digits that were sent last for what has the unguessable `name` (D45)."""
+    mac = context.keys.mac("email-code", name, user.user_id, user.email, str(mailed.mails))
     number = int.from_bytes(sha256(mac.encode()).digest())
     return f"{number % 10**DIGITS:0{DIGITS}}"
 
 
-def check(provider: Provider, caller: Caller, name: str, mailed: Mailed, user: User, code: str) -> None:
+def check(context: RequestContext, name: str, mailed: Mailed, user: User, code: str) -> None:
     """Return for the code that was sent last, within its ten minutes. Raises WrongCode (D45)."""
     typed = "".join(code.split()).encode()
-    right = hmac.compare_digest(typed, code_of(provider, name, mailed, user).encode())
-    if not right or not second_factor_methods.under_way(mailed, now=caller.now):
+    right = hmac.compare_digest(typed, code_of(context, name, mailed, user).encode())
+    if not right or not second_factor_methods.under_way(mailed, now=context.now):
         raise WrongCode("this code was not sent, or has ended")
 
 
@@ -148,61 +149,59 @@ class Stopped(Exception):
     """Too many wrong codes: this sign-in has just been ended (D45)."""
 
 
-async def submit_code(provider: Provider, caller: Caller, visit: Visit, *, code: str) -> Visit:
+async def submit_code(context: RequestContext, visit: Visit, *, code: str) -> Visit:
     """The second factor, in the way that is asked for; returns the visit as it is now, with a new cookie value.
 
     Five misses, in whichever ways, end the interaction with access_denied. Raises Rejected, Stopped, Throttled (also
     as Paused), StaleStep. Source: D34, D45
     """
-    standing = await person(provider, caller, visit)
+    standing = await person(context, visit)
     user, way = standing.user, second_factor_methods.chosen(visit.interaction, standing)
     if way not in _ACCEPT:
         raise StaleStep
-    guesses = await _admit(provider, caller, visit, standing, way)
+    guesses = await _admit(context, visit, standing, way)
     try:
-        await _ACCEPT[way](provider, caller, visit, user, standing.credentials, code)
+        await _ACCEPT[way](context, visit, user, standing.credentials, code)
     except WrongCode:
-        await _miss(provider, caller, visit, user, way, guesses)
+        await _miss(context, visit, user, way, guesses)
         raise Rejected(_WRONG[way]) from None
     shown = session_start.Authentication(
         user=user, credentials=standing.credentials, amr=acr.PASSWORD_AND_CODE, way=way
     )
-    return await session_start.complete(provider, caller, visit, shown)
+    return await session_start.complete(context, visit, shown)
 
 
-async def choose_way(provider: Provider, caller: Caller, visit: Visit, *, way: str) -> Visit:
+async def choose_way(context: RequestContext, visit: Visit, *, way: str) -> Visit:
     """Another way to show the second factor; by e-mail a code is sent, unless one is to be typed that was.
 
     Returns the visit as it is now. Raises Rejected, Paused, StaleStep. Source: D45
     """
     interaction = visit.interaction
-    standing = await person(provider, caller, visit)
+    standing = await person(context, visit)
     named = next((each for each in standing.ways if each.value == way), None)
     if named is None:
         raise Rejected(phrase("Choose one of the ways that are shown."))
-    back = interaction.way is not Way.EMAIL and second_factor_methods.under_way(interaction, now=caller.now)
+    back = interaction.way is not Way.EMAIL and second_factor_methods.under_way(interaction, now=context.now)
     if named is Way.EMAIL and not back:
         browser_key = visit.browser.browser_key
-        await code_guesses.refuse_mail(provider, caller, standing.user, standing.credentials, browser_key)
-        moved = await send(provider, caller, visit, standing.user)
+        await code_guesses.refuse_mail(context, standing.user, standing.credentials, browser_key)
+        moved = await send(context, visit, standing.user)
     else:
-        moved = await interactions.move(provider, interaction, now=caller.now, way=named)
+        moved = await interactions.move(context, interaction, way=named)
     return replace(visit, interaction=moved)
 
 
-async def person(provider: Provider, caller: Caller, visit: Visit) -> PendingSecondFactor:
+async def person(context: RequestContext, visit: Visit) -> PendingSecondFactor:
     """Who has shown their password and nothing else yet. Raises Rejected for an account that was switched off.
 
     Raises StaleStep where nobody stands there: also where no second factor is left, which the audit is told; and
     Throttled, so that nobody fills the audit with that. Source: D45, D47, D50
     """
     if visit.lacks_second_factor:
-        user = await provider.registry.directory.user(visit.lacks_second_factor)
+        user = await context.provider.registry.directory.user(visit.lacks_second_factor)
         if user is not None:
-            await throttle.attempt_second_factor(
-                provider, caller, names.user_name(user.user_name), visit.browser.browser_key
-            )
-        await provider.registry.audit.write(without_second_factor(caller, visit, user), now=caller.now)
+            await throttle.attempt_second_factor(context, names.user_name(user.user_name), visit.browser.browser_key)
+        await context.provider.registry.audit.write(without_second_factor(context, visit, user), now=context.now)
     if visit.standing is None:
         raise StaleStep
     if not visit.standing.user.enabled:
@@ -210,36 +209,28 @@ async def person(provider: Provider, caller: Caller, visit: Visit) -> PendingSec
     return visit.standing
 
 
-async def _admit(
-    provider: Provider, caller: Caller, visit: Visit, standing: PendingSecondFactor, way: Way
-) -> CodeGuesses | None:
+async def _admit(context: RequestContext, visit: Visit, standing: PendingSecondFactor, way: Way) -> CodeGuesses | None:
     """Count an attempt before it is tried; returns the count of guesses, None for a recovery code, which nobody guesses."""
     if way is Way.RECOVERY:
-        await throttle.attempt_unguessable(provider, caller)
+        await throttle.attempt_unguessable(context)
         return None
-    return await code_guesses.attempt(provider, caller, standing.user, standing.credentials, visit.browser.browser_key)
+    return await code_guesses.attempt(context, standing.user, standing.credentials, visit.browser.browser_key)
 
 
-async def _accept_app(
-    provider: Provider, caller: Caller, visit: Visit, user: User, credentials: Credentials, code: str
-) -> None:
-    entry = event_of(caller, visit, user, Way.APP, "ok")
-    await accept_app(provider, caller, credentials, code, entry)
+async def _accept_app(context: RequestContext, visit: Visit, user: User, credentials: Credentials, code: str) -> None:
+    entry = event_of(context, visit, user, Way.APP, "ok")
+    await accept_app(context, credentials, code, entry)
 
 
-async def _accept_mailed(
-    provider: Provider, caller: Caller, visit: Visit, user: User, _: Credentials, code: str
-) -> None:
+async def _accept_mailed(context: RequestContext, visit: Visit, user: User, _: Credentials, code: str) -> None:
     at = visit.interaction
-    check(provider, caller, at.interaction_id, at, user, code)
-    await provider.registry.audit.write(event_of(caller, visit, user, Way.EMAIL, "ok"), now=caller.now)
+    check(context, at.interaction_id, at, user, code)
+    await context.provider.registry.audit.write(event_of(context, visit, user, Way.EMAIL, "ok"), now=context.now)
 
 
-async def _accept_recovery(
-    provider: Provider, caller: Caller, visit: Visit, user: User, _: Credentials, code: str
-) -> None:
-    entry = event_of(caller, visit, user, Way.RECOVERY, "ok")
-    await accept_recovery(provider, user, code, entry)
+async def _accept_recovery(context: RequestContext, visit: Visit, user: User, _: Credentials, code: str) -> None:
+    entry = event_of(context, visit, user, Way.RECOVERY, "ok")
+    await accept_recovery(context, user, code, entry)
 
 
 _ACCEPT: Final[Mapping[Way, Accept]] = {
@@ -250,39 +241,37 @@ _ACCEPT: Final[Mapping[Way, Accept]] = {
 
 
 def event_of(
-    caller: Caller, visit: Visit, user: User | None, way: Way, outcome: Literal["ok", "refused"]
+    context: RequestContext, visit: Visit, user: User | None, way: Way, outcome: Literal["ok", "refused"]
 ) -> AuditEvent:
     """What the audit is told of a second factor that was shown. Source: DESIGN, Security"""
-    entry = event(caller, visit, user, "sign_in.second_factor", outcome)
+    entry = event(context, visit, user, "sign_in.second_factor", outcome)
     return msgspec.structs.replace(entry, detail={**entry.detail, "way": way.value})
 
 
-async def _miss(
-    provider: Provider, caller: Caller, visit: Visit, user: User, way: Way, guesses: CodeGuesses | None
-) -> None:
+async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, guesses: CodeGuesses | None) -> None:
     """Whoever comes so far has the password, so its owner is told: once a day, however often it happens."""
-    of_owner = namespaces.key(namespaces.MISSES_OF_OWNER, provider.policy.base_url, user.user_id)
-    async with provider.transient.unit(caller.now) as unit:
-        too_many = await count_miss(provider, unit, visit.interaction.interaction_id)
+    of_owner = namespaces.key(namespaces.MISSES_OF_OWNER, context.provider.policy.base_url, user.user_id)
+    async with context.provider.transient.unit(context.now) as unit:
+        too_many = await count_miss(context, unit, visit.interaction.interaction_id)
         misses = await unit.count(namespaces.MISSES_OF_OWNER.name, of_owner, namespaces.MISSES_OF_OWNER.seconds)
-        await provider.registry.audit.write(event_of(caller, visit, user, way, "refused"), now=caller.now)
+        await context.provider.registry.audit.write(event_of(context, visit, user, way, "refused"), now=context.now)
         if guesses is not None and guesses.paused_until:
-            entry = event(caller, visit, user, "sign_in.pause_codes", "refused")
-            await provider.registry.audit.write(code_guesses.pause_event(entry, guesses), now=caller.now)
-    if guesses is not None and guesses.paused_until and guesses.told_at == int(caller.now):
-        notifications.notify(provider, user, _paused(provider, guesses))
+            entry = event(context, visit, user, "sign_in.pause_codes", "refused")
+            await context.provider.registry.audit.write(code_guesses.pause_event(entry, guesses), now=context.now)
+    if guesses is not None and guesses.paused_until and guesses.told_at == int(context.now):
+        notifications.notify(context, user, _paused(context, guesses))
     elif misses == TOTP_MISSES:
-        notifications.notify(provider, user, notifications.WRONG_CODES)
+        notifications.notify(context, user, notifications.WRONG_CODES)
     if too_many:
         refusal = AccessDenied("the second factor was wrong too often")
-        await completion.refuse(provider, caller, visit.interaction, refusal)
+        await completion.refuse(context, visit.interaction, refusal)
         raise Stopped
 
 
-def _paused(provider: Provider, guesses: CodeGuesses) -> Notice:
+def _paused(context: RequestContext, guesses: CodeGuesses) -> Notice:
     return notifications.codes_paused(
         guesses.guesses,
         duration=code_guesses.duration(pause_after(guesses.guesses)),
         known=guesses.browser != code_guesses.UNKNOWN,
-        recover=provider.policy.base_url + account_client.RECOVERY_PATH,
+        recover=context.provider.policy.base_url + account_client.RECOVERY_PATH,
     )

@@ -28,38 +28,40 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.authentication.second_factor_methods import Way
     from corpid.flows.authentication.sign_in import Visit
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.records import User
 
 
-async def expect_first_sign_in(provider: Provider, unit: TransientUnit, user_id: str) -> None:
+async def expect_first_sign_in(context: RequestContext, unit: TransientUnit, user_id: str) -> None:
     """Somebody has just set up their sign-in (D47)."""
-    await unit.put(namespaces.NEWCOMER.name, _key(provider, user_id), b"", namespaces.NEWCOMER.seconds)
+    await unit.put(namespaces.NEWCOMER.name, _key(context, user_id), b"", namespaces.NEWCOMER.seconds)
 
 
-async def clear_first_sign_in(provider: Provider, unit: TransientUnit, user_id: str) -> None:
+async def clear_first_sign_in(context: RequestContext, unit: TransientUnit, user_id: str) -> None:
     """They have signed in, and are expected no more (D47)."""
-    await unit.take(namespaces.NEWCOMER.name, _key(provider, user_id))
+    await unit.take(namespaces.NEWCOMER.name, _key(context, user_id))
 
 
-async def is_first_sign_in(provider: Provider, caller: Caller, credentials: Credentials) -> bool:
+async def is_first_sign_in(context: RequestContext, credentials: Credentials) -> bool:
     """Whether nobody has signed in yet as the person whose credentials these are.
 
     Who has set their own factors was expected; of others, who were given theirs, the audit says it. Source: D47
     """
     user_id = credentials.user_id
-    if await provider.transient.get(namespaces.NEWCOMER.name, _key(provider, user_id), now=caller.now) is not None:
+    if (
+        await context.provider.transient.get(namespaces.NEWCOMER.name, _key(context, user_id), now=context.now)
+        is not None
+    ):
         return True
-    if credentials.password_set_by == "user" or await provider.registry.factors.passkeys(user_id):
+    if credentials.password_set_by == "user" or await context.provider.registry.factors.passkeys(user_id):
         return False
-    return not await provider.registry.audit.sign_ins_of(user_id, limit=1)
+    return not await context.provider.registry.audit.sign_ins_of(user_id, limit=1)
 
 
-def _key(provider: Provider, user_id: str) -> bytes:
-    return namespaces.key(namespaces.NEWCOMER, provider.policy.base_url, user_id)
+def _key(context: RequestContext, user_id: str) -> bytes:
+    return namespaces.key(namespaces.NEWCOMER, context.provider.policy.base_url, user_id)
 
 
 _LONGEST_SIGN_IN_SECONDS: Final = INTERACTION_SECONDS * (1 + INTERACTION_EXTENSIONS)
@@ -79,7 +81,7 @@ class Authentication:
     """of the second factor, where a code was shown"""
 
 
-async def complete(provider: Provider, caller: Caller, visit: Visit, shown: Authentication) -> Visit:
+async def complete(context: RequestContext, visit: Visit, shown: Authentication) -> Visit:
     """Move a sign-in on after its last factor; returns the visit as it is now, with the browser's new cookie value.
 
     Whatever happens next, the browser has to get that value, since its old one is dead; `as_the_person_is` comes then.
@@ -89,71 +91,67 @@ async def complete(provider: Provider, caller: Caller, visit: Visit, shown: Auth
     """
     interaction, browser_key = visit.interaction, visit.browser.browser_key
     user_id, name = shown.user.user_id, names.user_name(shown.user.user_name)
-    last = await throttle.last_entity(provider, name, browser_key, now=caller.now)
-    new_here = last is None and not await is_first_sign_in(provider, caller, shown.credentials)
-    session = _new_session(provider, caller, visit, shown)
-    moved = await _moved(provider, caller, visit, shown, session)
-    others = await sessions.held(provider, visit.browser, now=caller.now, but_of=user_id)
+    last = await throttle.last_entity(context, name, browser_key)
+    new_here = last is None and not await is_first_sign_in(context, shown.credentials)
+    session = _new_session(context, visit, shown)
+    moved = await _moved(context, visit, shown, session)
+    others = await sessions.held(context, visit.browser, but_of=user_id)
     browser = sessions.kept_in(sessions.gone_from(visit.browser, others), session)
-    async with provider.transient.unit(caller.now) as unit:
-        await interactions.claim_step(provider, unit, interaction)
+    async with context.provider.transient.unit(context.now) as unit:
+        await interactions.claim_step(context, unit, interaction)
         if not interaction.user_id:
-            await _claim_request(provider, unit, interaction)
-        await _retire_cookie(provider, unit, visit)
-        await interactions.save(provider, unit, moved)
+            await _claim_request(context, unit, interaction)
+        await _retire_cookie(context, unit, visit)
+        await interactions.save(context, unit, moved)
         if moved.outcome is Outcome.ACCOUNT:
-            entry = completion.event(caller, moved, "sign_in.complete")
-            await provider.registry.audit.write(entry, now=caller.now)
-        await throttle.succeeded(provider, unit, caller, name, browser_key)
-        await throttle.remember(provider, unit, name, browser_key, last)
+            entry = completion.event(context, moved, "sign_in.complete")
+            await context.provider.registry.audit.write(entry, now=context.now)
+        await throttle.succeeded(context, unit, name, browser_key)
+        await throttle.remember(context, unit, name, browser_key, last)
         if last is None:
-            await clear_first_sign_in(provider, unit, user_id)
-        guessed_in = (
-            code_guesses.UNKNOWN if last is None else code_guesses.known_browser(provider, user_id, browser_key)
-        )
-        await provider.registry.code_guesses.forget(user_id, guessed_in)
-        await sessions.begin(provider, session)
+            await clear_first_sign_in(context, unit, user_id)
+        guessed_in = code_guesses.UNKNOWN if last is None else code_guesses.known_browser(context, user_id, browser_key)
+        await context.provider.registry.code_guesses.forget(user_id, guessed_in)
+        await sessions.begin(context, session)
         for other in others:
-            await sessions.end(provider, caller, other)
-        cookie = await browsers.replace_by_form(provider, unit, visit.cookie, visit.form, browser)
+            await sessions.end(context, other)
+        cookie = await browsers.replace_by_form(context, unit, visit.cookie, visit.form, browser)
     if new_here:
-        notifications.notify(provider, shown.user, notifications.new_device(caller.device))
+        notifications.notify(context, shown.user, notifications.new_device(context.device))
     return replace(visit, interaction=moved, browser=browser, cookie=cookie, standing=None)
 
 
-async def as_the_person_is(provider: Provider, caller: Caller, visit: Visit) -> Visit:
+async def as_the_person_is(context: RequestContext, visit: Visit) -> Visit:
     """A sign-in right after its last factor, with nobody signed in where the person has changed meanwhile.
 
     Whoever changes factors or disables their owner ends every session they see; one they did not see yet ends here.
     Source: D50
     """
     moved = visit.interaction
-    user = await provider.registry.directory.user(moved.user_id)
-    credentials = await provider.registry.factors.credentials(moved.user_id)
+    user = await context.provider.registry.directory.user(moved.user_id)
+    credentials = await context.provider.registry.factors.credentials(moved.user_id)
     enabled = user is not None and user.enabled
-    if enabled and await interactions.same_factors(provider, moved, credentials):
+    if enabled and await interactions.same_factors(context, moved, credentials):
         return visit
-    made = await provider.registry.sessions.get(moved.made_session_id, now=caller.now)
+    made = await context.provider.registry.sessions.get(moved.made_session_id, now=context.now)
     if made is not None:
-        await sessions.end(provider, caller, made)
+        await sessions.end(context, made)
     return replace(visit, interaction=moved.anonymous)
 
 
-async def _retire_cookie(provider: Provider, unit: TransientUnit, visit: Visit) -> None:
+async def _retire_cookie(context: RequestContext, unit: TransientUnit, visit: Visit) -> None:
     """A browser never has two values that live: of two tabs that end at once, one tries again with the other's."""
-    if not await browsers.retire(provider, unit, visit.cookie):
-        await interactions.release_step(provider, unit, visit.interaction)
+    if not await browsers.retire(context, unit, visit.cookie):
+        await interactions.release_step(context, unit, visit.interaction)
         raise StaleStep
 
 
-async def _claim_request(provider: Provider, unit: TransientUnit, interaction: Interaction) -> None:
-    if not await interactions.claim_request(provider, unit, interaction):
+async def _claim_request(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
+    if not await interactions.claim_request(context, unit, interaction):
         raise completion.OtherBrowser
 
 
-async def _moved(
-    provider: Provider, caller: Caller, visit: Visit, shown: Authentication, session: Session
-) -> Interaction:
+async def _moved(context: RequestContext, visit: Visit, shown: Authentication, session: Session) -> Interaction:
     interaction, user = visit.interaction, shown.user
     ended = session.purpose == "account"
     return msgspec.structs.replace(
@@ -168,28 +166,26 @@ async def _moved(
         auth_time=session.auth_time,
         level=session.level,
         made_session_id=session.session_id,
-        entity_id=await entity_selection.unasked(
-            provider, user.user_id, visit.client, interaction.request, now=caller.now
-        ),
+        entity_id=await entity_selection.unasked(context, user.user_id, visit.client, interaction.request),
         outcome=Outcome.ACCOUNT if ended else None,
-        finished_at=caller.now if ended else 0,
+        finished_at=context.now if ended else 0,
     )
 
 
-def _new_session(provider: Provider, caller: Caller, visit: Visit, shown: Authentication) -> Session:
+def _new_session(context: RequestContext, visit: Visit, shown: Authentication) -> Session:
     """Without single sign-on, one for this sign-in alone: whoever is signed out everywhere is signed out of it too (D30)."""
     purpose = account_client.purpose(visit.interaction.request)
-    single_sign_on = provider.policy.session_seconds or _LONGEST_SIGN_IN_SECONDS
+    single_sign_on = context.provider.policy.session_seconds or _LONGEST_SIGN_IN_SECONDS
     seconds = {"sign_in": single_sign_on, "account": ACCOUNT_SESSION_SECONDS}[purpose]
     return Session(
-        session_id=provider.new_id(),
+        session_id=context.provider.new_id(),
         user_id=shown.user.user_id,
         browser_id=visit.browser.browser_id,
-        auth_time=int(caller.now),
+        auth_time=int(context.now),
         amr=shown.amr,
         level=acr.TWO_FACTORS,
-        expires_at=int(caller.now) + seconds,
+        expires_at=int(context.now) + seconds,
         purpose=purpose,
-        device=caller.device,
-        seen_at=int(caller.now),
+        device=context.device,
+        seen_at=int(context.now),
     )

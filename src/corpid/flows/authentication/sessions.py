@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import Session, SessionPurpose
     from corpid.rules.directory.access import Action
 
@@ -24,7 +23,7 @@ _PLACES: Final[dict[SessionPurpose, str]] = {"sign_in": "session_id", "account":
 """where a browser keeps its session of each purpose"""
 
 
-async def held(provider: Provider, browser: Browser | None, *, now: float, but_of: str = "") -> list[Session]:
+async def held(context: RequestContext, browser: Browser | None, *, but_of: str = "") -> list[Session]:
     """The live sessions of those who are signed in at a browser, but for the person of the user_id `but_of`.
 
     Also those that the browser no longer keeps itself, since the same person has signed in there again. Source: D30
@@ -32,10 +31,12 @@ async def held(provider: Provider, browser: Browser | None, *, now: float, but_o
     if browser is None:
         return []
     ids = [getattr(browser, place) for place in _PLACES.values()]
-    kept = [await provider.registry.sessions.get(each, now=now) for each in ids if each]
+    kept = [await context.provider.registry.sessions.get(each, now=context.now) for each in ids if each]
     owners = {each.user_id for each in kept if each is not None and each.browser_id == browser.browser_id}
     owners = (owners | {browser.user_id}) - {"", but_of}
-    every = [each for owner in sorted(owners) for each in await provider.registry.sessions.of(owner, now=now)]
+    every = [
+        each for owner in sorted(owners) for each in await context.provider.registry.sessions.of(owner, now=context.now)
+    ]
     return [each for each in every if each.browser_id == browser.browser_id]
 
 
@@ -51,54 +52,54 @@ def gone_from(browser: Browser, ended: Iterable[Session]) -> Browser:
     return msgspec.structs.replace(browser, **gone)
 
 
-async def begin(provider: Provider, session: Session) -> None:
+async def begin(context: RequestContext, session: Session) -> None:
     """Write a session that its person has just signed in for. Source: D30, DESIGN, Security"""
     _authorise(Person(user_id=session.user_id), "write", session)
-    await provider.registry.sessions.put(session)
+    await context.provider.registry.sessions.put(session)
 
 
-async def use(provider: Provider, session: Session, *, now: float, entity_id: str | None = None) -> Session:
+async def use(context: RequestContext, session: Session, *, entity_id: str | None = None) -> Session:
     """Note that a session is used, and for which entity, if one was chosen; returns it as it is now. Source: D30"""
     _authorise(Person(user_id=session.user_id), "write", session)
-    await provider.registry.sessions.use(session.session_id, at=int(now), entity_id=entity_id)
-    return msgspec.structs.replace(session, seen_at=int(now))
+    await context.provider.registry.sessions.use(session.session_id, at=int(context.now), entity_id=entity_id)
+    return msgspec.structs.replace(session, seen_at=int(context.now))
 
 
-async def use_seldom(provider: Provider, session: Session, *, now: float) -> Session:
+async def use_seldom(context: RequestContext, session: Session) -> Session:
     """As `use`, but at most every two minutes. Source: D30"""
-    return await use(provider, session, now=now) if now >= session.seen_at + NOTED_SECONDS else session
+    return await use(context, session) if context.now >= session.seen_at + NOTED_SECONDS else session
 
 
-async def end(provider: Provider, caller: Caller, session: Session) -> None:
+async def end(context: RequestContext, session: Session) -> None:
     """End a session in the name of the person whose it is. Source: D30, DESIGN, Security"""
     owner = Person(user_id=session.user_id)
     _authorise(owner, "delete", session)
-    event = caller.event(owner, "session.end", subject=session.user_id)
-    await provider.registry.sessions.end(session.session_id, event)
+    event = context.event(owner, "session.end", subject=session.user_id)
+    await context.provider.registry.sessions.end(session.session_id, event)
 
 
-async def end_with_sign_in(provider: Provider, caller: Caller, session_id: str) -> None:
+async def end_with_sign_in(context: RequestContext, session_id: str) -> None:
     """End the session that a sign-in has made, once that is over, where single sign-on is off: it served nothing else.
 
     Empty for a sign-in that made none. Source: D30
     """
-    if provider.policy.session_seconds or not session_id:
+    if context.provider.policy.session_seconds or not session_id:
         return
-    session = await provider.registry.sessions.get(session_id, now=caller.now)
+    session = await context.provider.registry.sessions.get(session_id, now=context.now)
     if session is not None:
-        await end(provider, caller, session)
+        await end(context, session)
 
 
-async def sign_out(provider: Provider, caller: Caller, cookie: str, browser: Browser, ending: Iterable[Session]) -> str:
+async def sign_out(context: RequestContext, cookie: str, browser: Browser, ending: Iterable[Session]) -> str:
     """End the sessions of a browser; returns its new cookie value.
 
     It is a new browser from here on, but for being known: what other tabs had begun, whoever sits there next cannot
     go on with. Raises StaleStep where another tab has signed in or out meanwhile. Source: D30, D34, D47
     """
-    async with provider.transient.unit(caller.now) as unit:
-        successor = await browsers.sign_out(provider, unit, cookie, browser)
+    async with context.provider.transient.unit(context.now) as unit:
+        successor = await browsers.sign_out(context, unit, cookie, browser)
         for session in ending:
-            await end(provider, caller, session)
+            await end(context, session)
     return successor
 
 

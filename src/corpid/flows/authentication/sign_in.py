@@ -34,8 +34,7 @@ from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.records import Acting, User
@@ -113,44 +112,44 @@ class Confirm:
 Page = AskPassword | AskSecondFactor | ChooseEntity | NoEntity | AskConsent | Confirm
 
 
-async def current(provider: Provider, caller: Caller, visit: Visit, *, query: str = "") -> Page:
+async def current(context: RequestContext, visit: Visit, *, query: str = "") -> Page:
     """The page that an unfinished interaction is at; `query` is what a choice is narrowed down by (D15)."""
     interaction = visit.interaction
     if visit.standing is not None:
-        return second_factor_methods.asked(interaction, visit.standing, now=caller.now)
+        return second_factor_methods.asked(interaction, visit.standing, now=context.now)
     if not interaction.signed_in:
         return AskPassword(lacks_second_factor=bool(visit.lacks_second_factor))
-    acting = await _chosen(provider, caller, visit)
+    acting = await _chosen(context, visit)
     if acting is not None:
         agreeing = AskConsent if _consent_remains(visit) else Confirm
         return agreeing(user=acting.user, choice=Choice(entity=acting.entity))
-    user_id, client, now = interaction.user_id, visit.client, caller.now
-    if not await entity_selection.any_usable(provider, user_id, client, now=now):
-        everything = await entity_selection.offer(provider, user_id, client, query="", preselected="", now=now)
+    user_id, client = interaction.user_id, visit.client
+    if not await entity_selection.any_usable(context, user_id, client):
+        everything = await entity_selection.offer(context, user_id, client, query="", preselected="")
         return NoEntity(choices=everything.choices, total=everything.total)
-    last = await _last_entity(provider, caller, visit)
-    offer = await entity_selection.offer(provider, user_id, client, query=query, preselected=last, now=now)
+    last = await _last_entity(context, visit)
+    offer = await entity_selection.offer(context, user_id, client, query=query, preselected=last)
     return ChooseEntity(choices=offer.choices, total=offer.total, preselected=offer.preselected)
 
 
-async def _chosen(provider: Provider, caller: Caller, visit: Visit) -> Acting | None:
+async def _chosen(context: RequestContext, visit: Visit) -> Acting | None:
     """The entity that was chosen, None while there is none, or it can no longer be used."""
     user_id, entity_id = visit.interaction.user_id, visit.interaction.entity_id
     if not entity_id:
         return None
-    return await entity_selection.usable_here(provider, user_id, entity_id, visit.client, now=caller.now)
+    return await entity_selection.usable_here(context, user_id, entity_id, visit.client)
 
 
 def _consent_remains(visit: Visit) -> bool:
     return asks_consent(visit) and not visit.interaction.consented
 
 
-async def _last_entity(provider: Provider, caller: Caller, visit: Visit) -> str:
-    session = await browsers.session_of(provider, visit.browser, now=caller.now)
+async def _last_entity(context: RequestContext, visit: Visit) -> str:
+    session = await browsers.session_of(context, visit.browser)
     if session is not None and session.entity_id:
         return session.entity_id
     user_name, browser_key = visit.interaction.user_name, visit.browser.browser_key
-    return await throttle.last_entity(provider, user_name, browser_key, now=caller.now) or ""
+    return await throttle.last_entity(context, user_name, browser_key) or ""
 
 
 def asks_entity(visit: Visit) -> bool:
@@ -165,14 +164,14 @@ def asks_consent(visit: Visit) -> bool:
 
 
 def event(
-    caller: Caller, visit: Visit, user: User | None, action: str, outcome: Literal["ok", "refused"]
+    context: RequestContext, visit: Visit, user: User | None, action: str, outcome: Literal["ok", "refused"]
 ) -> AuditEvent:
     """What the audit is told of a factor (DESIGN, Security)."""
     actor = whoever(user.user_id if user else "")
-    return caller.event(actor, action, client_id=visit.client.client_id, outcome=outcome)
+    return context.event(actor, action, client_id=visit.client.client_id, outcome=outcome)
 
 
-async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, user_name: str, password: str) -> Visit:
+async def submit_password(context: RequestContext, visit: Visit, *, user_name: str, password: str) -> Visit:
     """The first factor; returns the visit as it is now.
 
     The cookie stays until the last one: a password check takes long enough for a second click.
@@ -185,19 +184,19 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
         name = names.user_name(user_name)
     except ValueError:
         name = ""
-    attempt = await throttle.attempt(provider, caller, name, visit.browser.browser_key)
+    attempt = await throttle.attempt(context, name, visit.browser.browser_key)
     # Whoever is named, and whether they exist or not, the same is asked of the database.
-    user = await provider.registry.directory.user_by_name(name)
-    credentials = await provider.registry.factors.credentials(user.user_id if user else "")
+    user = await context.provider.registry.directory.user_by_name(name)
+    credentials = await context.provider.registry.factors.credentials(user.user_id if user else "")
     stored = credentials.password_hash
-    right = await password_checks.fits(provider, caller, attempt, name, password_hash=stored, password=password)
+    right = await password_checks.fits(context, attempt, name, password_hash=stored, password=password)
     if not right or user is None or not user.enabled:
-        await provider.registry.audit.write(event(caller, visit, user, "sign_in.password", "refused"), now=caller.now)
+        await context.provider.registry.audit.write(
+            event(context, visit, user, "sign_in.password", "refused"), now=context.now
+        )
         raise Rejected(phrase("The user name or password is not right. Check both and try again."))
-    await _refuse_without_second_factor(provider, caller, visit, user, credentials)
-    credentials = await password_checks.strengthened(
-        provider, caller, attempt, name, credentials=credentials, password=password
-    )
+    await _refuse_without_second_factor(context, visit, user, credentials)
+    credentials = await password_checks.strengthened(context, attempt, name, credentials=credentials, password=password)
     moved = msgspec.structs.replace(
         visit.interaction.anonymous,
         serial=visit.interaction.serial + 1,
@@ -205,109 +204,104 @@ async def submit_password(provider: Provider, caller: Caller, visit: Visit, *, u
         user_name=name,
         factors=interactions.fingerprint(credentials),
     )
-    async with provider.transient.unit(caller.now) as unit:
-        await interactions.claim_step(provider, unit, visit.interaction)
-        if not await interactions.claim_request(provider, unit, visit.interaction):
+    async with context.provider.transient.unit(context.now) as unit:
+        await interactions.claim_step(context, unit, visit.interaction)
+        if not await interactions.claim_request(context, unit, visit.interaction):
             raise completion.OtherBrowser
-        await interactions.save(provider, unit, moved)
-        await provider.registry.audit.write(event(caller, visit, user, "sign_in.password", "ok"), now=caller.now)
+        await interactions.save(context, unit, moved)
+        await context.provider.registry.audit.write(
+            event(context, visit, user, "sign_in.password", "ok"), now=context.now
+        )
     return replace(visit, interaction=moved)
 
 
 async def _refuse_without_second_factor(
-    provider: Provider, caller: Caller, visit: Visit, user: User, credentials: Credentials
+    context: RequestContext, visit: Visit, user: User, credentials: Credentials
 ) -> None:
     """Only who typed the right password reads what this account lacks."""
-    if (await second_factor_methods.pending_second_factor(provider, user, credentials)).ways:
+    if (await second_factor_methods.pending_second_factor(context, user, credentials)).ways:
         return
-    await provider.registry.audit.write(without_second_factor(caller, visit, user), now=caller.now)
-    raise Rejected(no_second_factor(provider))
+    await context.provider.registry.audit.write(without_second_factor(context, visit, user), now=context.now)
+    raise Rejected(no_second_factor(context))
 
 
-def without_second_factor(caller: Caller, visit: Visit, user: User | None) -> AuditEvent:
+def without_second_factor(context: RequestContext, visit: Visit, user: User | None) -> AuditEvent:
     """What the audit is told where the password was right and nothing goes with it (D45)."""
-    entry = event(caller, visit, user, "sign_in.second_factor", "refused")
+    entry = event(context, visit, user, "sign_in.second_factor", "refused")
     return msgspec.structs.replace(entry, detail={**entry.detail, "reason": "no second factor is left"})
 
 
-def no_second_factor(provider: Provider) -> Phrase:
+def no_second_factor(context: RequestContext) -> Phrase:
     """What a person reads then (D45)."""
     return phrase(
         "Your account has no second factor that can be used here. Ask the person who manages {name} in your "
         "organisation for a link to set one up.",
-        name=provider.policy.name,
+        name=context.provider.policy.name,
     )
 
 
-async def submit_entity(provider: Provider, caller: Caller, visit: Visit, *, entity_id: str) -> Visit:
+async def submit_entity(context: RequestContext, visit: Visit, *, entity_id: str) -> Visit:
     """The choice of an entity; returns the visit as it is now. Raises Rejected and StaleStep (D17)."""
     interaction = visit.interaction
-    if not interaction.signed_in or await _chosen(provider, caller, visit) is not None:
+    if not interaction.signed_in or await _chosen(context, visit) is not None:
         raise StaleStep
-    if (
-        await entity_selection.usable_here(provider, interaction.user_id, entity_id, visit.client, now=caller.now)
-        is None
-    ):
+    if await entity_selection.usable_here(context, interaction.user_id, entity_id, visit.client) is None:
         raise Rejected(phrase("Choose the organisation that you act for."))
-    return await _move(provider, caller, visit, entity_id=entity_id, consented=False)
+    return await _move(context, visit, entity_id=entity_id, consented=False)
 
 
-async def submit_consent(provider: Provider, caller: Caller, visit: Visit) -> Visit:
+async def submit_consent(context: RequestContext, visit: Visit) -> Visit:
     """The person agrees; returns the visit as it is now. Raises StaleStep (D29)."""
     if not visit.interaction.entity_id or visit.interaction.consented:
         raise StaleStep
-    return await _move(provider, caller, visit, consented=True)
+    return await _move(context, visit, consented=True)
 
 
-async def start_over(provider: Provider, caller: Caller, visit: Visit) -> Visit:
+async def start_over(context: RequestContext, visit: Visit) -> Visit:
     """Forget who is signed in in this interaction, so that another account can be used; returns the visit as it is now.
 
     Raises StaleStep. Source: D30
     """
     forgotten = visit.interaction.anonymous
-    moved = await _move(provider, caller, replace(visit, interaction=forgotten))
-    await sessions.end_with_sign_in(provider, caller, visit.interaction.made_session_id)
+    moved = await _move(context, replace(visit, interaction=forgotten))
+    await sessions.end_with_sign_in(context, visit.interaction.made_session_id)
     return moved
 
 
-async def extend(provider: Provider, caller: Caller, visit: Visit) -> Visit:
+async def extend(context: RequestContext, visit: Visit) -> Visit:
     """Give the person another ten minutes, at most ten times; returns the visit as it is now. Raises Rejected and StaleStep (D15)."""
     if visit.interaction.extensions >= INTERACTION_EXTENSIONS:
         raise Rejected(phrase("This sign-in cannot be extended any more."))
     return await _move(
-        provider,
-        caller,
-        visit,
-        expires_at=interactions.fresh_expiry(caller.now),
-        extensions=visit.interaction.extensions + 1,
+        context, visit, expires_at=interactions.fresh_expiry(context.now), extensions=visit.interaction.extensions + 1
     )
 
 
-async def _move(provider: Provider, caller: Caller, visit: Visit, **changes: object) -> Visit:
-    moved = await interactions.move(provider, visit.interaction, now=caller.now, **changes)
+async def _move(context: RequestContext, visit: Visit, **changes: object) -> Visit:
+    moved = await interactions.move(context, visit.interaction, **changes)
     return replace(visit, interaction=moved)
 
 
-async def ready(provider: Provider, caller: Caller, visit: Visit) -> bool:
+async def ready(context: RequestContext, visit: Visit) -> bool:
     """Whether nothing remains to be asked, so that the POST that was just made may complete (D30)."""
     interaction = visit.interaction
     if interaction.outcome is not None or not interaction.signed_in or _consent_remains(visit):
         return False
-    return await _chosen(provider, caller, visit) is not None
+    return await _chosen(context, visit) is not None
 
 
-async def finish(provider: Provider, caller: Caller, visit: Visit) -> Interaction:
+async def finish(context: RequestContext, visit: Visit) -> Interaction:
     """Complete, and remember the entity for the next time. Raises as `completion.complete` (D15, D17, D30).
 
     Where single sign-on is off, the session that the factors made ends here; another tab stands on its own.
     """
-    finished = await completion.complete(provider, caller, visit.interaction)
-    session = await browsers.session_of(provider, visit.browser, now=caller.now)
-    async with provider.transient.unit(caller.now) as unit:
+    finished = await completion.complete(context, visit.interaction)
+    session = await browsers.session_of(context, visit.browser)
+    async with context.provider.transient.unit(context.now) as unit:
         if session is not None:
-            await sessions.use(provider, session, now=caller.now, entity_id=finished.entity_id)
+            await sessions.use(context, session, entity_id=finished.entity_id)
         if finished.user_name:
             browser_key = visit.browser.browser_key
-            await throttle.remember(provider, unit, finished.user_name, browser_key, finished.entity_id)
-    await sessions.end_with_sign_in(provider, caller, finished.made_session_id)
+            await throttle.remember(context, unit, finished.user_name, browser_key, finished.entity_id)
+    await sessions.end_with_sign_in(context, finished.made_session_id)
     return finished

@@ -33,8 +33,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.authorization_response import ReturnAddress
 
 
@@ -84,7 +83,7 @@ class SsoResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def answered(
-    caller: Caller, asker: RequestingClient, address: ReturnAddress, entering: Awaitable[Entered | Answered]
+    context: RequestContext, asker: RequestingClient, address: ReturnAddress, entering: Awaitable[Entered | Answered]
 ) -> Entered | Answered:
     """What `entering` comes to; its errors are the client's to know.
 
@@ -106,36 +105,34 @@ async def answered(
         error, cause = TemporarilyUnavailable("please try again in a moment"), raised
     except Exception as raised:  # noqa: BLE001 - the client is told server_error, the log the cause
         error, cause = ServerError("something unforeseen went wrong"), raised
-    response = authorization_response.failure(address, error, reference=caller.request_id)
+    response = authorization_response.failure(address, error, reference=context.request_id)
     return Answered(response=response, asker=asker, failure=cause)
 
 
-async def before(
-    provider: Provider, client_id: str, mark: str, browser: Browser | None, now: float
-) -> Interaction | None:
+async def before(context: RequestContext, client_id: str, mark: str, browser: Browser | None) -> Interaction | None:
     """The interaction that this browser began with the same request; None where there is none (D15)."""
     if browser is None:
         return None
-    key = interactions.request_key(provider, namespaces.ARRIVAL, client_id, mark, browser.browser_id)
-    value = await provider.transient.get(namespaces.ARRIVAL.name, key, now=now)
-    return None if value is None else await interactions.load(provider, value.decode(), now=now)
+    key = interactions.request_key(context, namespaces.ARRIVAL, client_id, mark, browser.browser_id)
+    value = await context.provider.transient.get(namespaces.ARRIVAL.name, key, now=context.now)
+    return None if value is None else await interactions.load(context, value.decode())
 
 
-async def sso_result(provider: Provider, arrival: Arrival, now: float) -> SsoResult:
+async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
     """What single sign-on makes of an arrival (D30)."""
-    session = await browsers.session_of(provider, arrival.browser, now=now)
-    browser, cookie = (arrival.browser, None) if arrival.browser else await browsers.issue_cookie(provider, now=now)
+    session = await browsers.session_of(context, arrival.browser)
+    browser, cookie = (arrival.browser, None) if arrival.browser else await browsers.issue_cookie(context)
     interaction = Interaction(
-        interaction_id=provider.new_id(),
+        interaction_id=context.provider.new_id(),
         browser_id=browser.browser_id,
         reference=arrival.reference,
         request=arrival.request,
-        expires_at=interactions.fresh_expiry(now),
+        expires_at=interactions.fresh_expiry(context.now),
     )
-    if session is None or not browsers.suffices(provider, session, arrival.request, now=now):
+    if session is None or not browsers.suffices(context, session, arrival.request):
         refusal = LoginRequired("nobody is signed in, or the sign-in does not suffice, and prompt is none")
         return SsoResult(interaction=interaction, required_prompt=refusal, cookie=cookie)
-    only = await entity_selection.unasked(provider, session.user_id, arrival.client, arrival.request, now=now)
+    only = await entity_selection.unasked(context, session.user_id, arrival.client, arrival.request)
     known = msgspec.structs.replace(
         interaction,
         user_id=session.user_id,
@@ -145,17 +142,17 @@ async def sso_result(provider: Provider, arrival: Arrival, now: float) -> SsoRes
         session_id=session.session_id,
         entity_id=only,
     )
-    return SsoResult(interaction=known, required_prompt=await _obstacle(provider, arrival, known, now), session=session)
+    return SsoResult(interaction=known, required_prompt=await _obstacle(context, arrival, known), session=session)
 
 
-async def _obstacle(provider: Provider, arrival: Arrival, interaction: Interaction, now: float) -> OAuthError | None:
+async def _obstacle(context: RequestContext, arrival: Arrival, interaction: Interaction) -> OAuthError | None:
     """Which page has to be shown to somebody who is signed in, as the error of prompt=none."""
     request = arrival.request
     if single_sign_on.asks_consent(request) or needs_consent(arrival.client, request.scopes):
         return ConsentRequired("consent has to be asked, and prompt is none")
     if not interaction.entity_id:
         return InteractionRequired("the entity has to be chosen, and prompt is none")
-    if await provider.registry_cache.acting(interaction.user_id, interaction.entity_id, now) is None:
+    if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
         return AccessDenied("this person may not act for this entity")
     return None
 
@@ -166,19 +163,18 @@ def refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError | 
         raise required_prompt or InteractionRequired("a page has to be shown, and prompt is none")
 
 
-async def complete_at_once(provider: Provider, caller: Caller, client: Client, prospect: SsoResult) -> Answered:
+async def complete_at_once(context: RequestContext, client: Client, prospect: SsoResult) -> Answered:
     """Answer with a code, without a page. Raises AccessDenied, InvalidRequestURI, OtherBrowser (D30, D50)."""
     interaction = prospect.interaction
-    await completion.still_allowed(provider, client, interaction, caller.now)
-    await provider.signing_keys.ring(caller.now)
+    await completion.still_allowed(context, client, interaction)
     try:
-        async with provider.transient.unit(caller.now) as unit:
-            code = await completion.write_code(provider, unit, caller, interaction)
+        async with context.provider.transient.unit(context.now) as unit:
+            code = await completion.write_code(context, unit, interaction)
             if prospect.session is not None:
-                await sessions.use_seldom(provider, prospect.session, now=caller.now)
+                await sessions.use_seldom(context, prospect.session)
     except completion.AlreadyCompleted:
         raise InvalidRequestURI("this request was already completed: begin a new one") from None
-    address = authorization_response.of_request(interaction.request, iss=provider.policy.iss_of_callback)
+    address = authorization_response.of_request(interaction.request, iss=context.provider.policy.iss_of_callback)
     return Answered(
         response=authorization_response.success(address, code=code),
         asker=RequestingClient(client=client, ui_locales=interaction.request.ui_locales),
@@ -186,9 +182,9 @@ async def complete_at_once(provider: Provider, caller: Caller, client: Client, p
     )
 
 
-async def named(provider: Provider, interaction: Interaction) -> Interaction:
+async def named(context: RequestContext, interaction: Interaction) -> Interaction:
     """A new interaction, with the name of whoever single sign-on has signed in, for its pages (D30)."""
     if not interaction.session_id:
         return interaction
-    user = await provider.registry.directory.user(interaction.user_id)
+    user = await context.provider.registry.directory.user(interaction.user_id)
     return msgspec.structs.replace(interaction, user_name=names.user_name(user.user_name) if user is not None else "")

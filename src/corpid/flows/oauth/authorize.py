@@ -14,16 +14,15 @@ from corpid.flows.oauth import arrival, query_request
 from corpid.flows.oauth.arrival import Answered, Arrival, Entered
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
 from corpid.rules.limits import INTERACTIONS_PER_REQUEST, REQUEST_URI_SECONDS
-from corpid.rules.oauth import authorization_response, parameters
+from corpid.rules.oauth import authorization_response, client_registration, parameters
 from corpid.rules.oauth.errors import InvalidRequest, InvalidRequestURI, OAuthError
 from corpid.rules.oauth.parameters import required
 from corpid.rules.oauth.records import RequestingClient
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.caller import Caller
     from corpid.flows.oauth.arrival import SsoResult
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.records import Client
 
 AUTHORIZATION_PARAMETERS: Final = frozenset({"client_id", "request_uri"})
@@ -33,8 +32,7 @@ _NOT_FOUND: Final = (
 
 
 async def arrive(
-    provider: Provider,
-    caller: Caller,
+    context: RequestContext,
     query: bytes,
     *,
     cookie: str | None,
@@ -51,23 +49,20 @@ async def arrive(
     Source: Spec 4.2, D15, D16
     """
     sent = parameters.parse(query, AUTHORIZATION_PARAMETERS)
-    client = await provider.registry_cache.client(required(sent, "client_id"), caller.now)
+    client = await context.provider.registry_cache.client(required(sent, "client_id"), context.now)
     if client is None:
         raise InvalidRequest(
             "client_id is not known here, or the client is disabled",
             sentence=phrase("The service that you came from is not known here."),
         )
     try:
-        return await _of_client(
-            provider, caller, client, query, sent=sent, cookie=cookie, held=held, may_complete=may_complete
-        )
+        return await _of_client(context, client, query, sent=sent, cookie=cookie, held=held, may_complete=may_complete)
     except OAuthError as error:
         raise error.of(RequestingClient(client=client))  # noqa: B904 - it is the same
 
 
 async def _of_client(
-    provider: Provider,
-    caller: Caller,
+    context: RequestContext,
     client: Client,
     query: bytes,
     *,
@@ -76,19 +71,12 @@ async def _of_client(
     held: str | None,
     may_complete: bool,
 ) -> Entered | Answered:
-    policy = provider.policy
+    policy = context.provider.policy
     ours = policy.pushed is not None and sent.get("request_uri", "").startswith(REQUEST_URI_PREFIX)
     if policy.query is not None and not ours:
-        if policy.serves(client, policy.query, caller.now):
+        if client_registration.serves(client, policy.query, context.today):
             return await query_request.arrive(
-                provider,
-                caller,
-                client,
-                query,
-                generation=policy.query,
-                cookie=cookie,
-                held=held,
-                may_complete=may_complete,
+                context, client, query, generation=policy.query, cookie=cookie, held=held, may_complete=may_complete
             )
         if "request_uri" not in sent:
             way_on = ": push the request" if policy.pushed is not None else ""
@@ -96,21 +84,21 @@ async def _of_client(
                 f"this client is not registered to send its request in the query, or its end date has passed{way_on}"
             )
     return await _with_reference(
-        provider, caller, client, required(sent, "request_uri"), cookie=cookie, may_complete=may_complete
+        context, client, required(sent, "request_uri"), cookie=cookie, may_complete=may_complete
     )
 
 
 async def _with_reference(
-    provider: Provider, caller: Caller, client: Client, request_uri: str, *, cookie: str | None, may_complete: bool
+    context: RequestContext, client: Client, request_uri: str, *, cookie: str | None, may_complete: bool
 ) -> Entered | Answered:
     if not request_uri.startswith(REQUEST_URI_PREFIX):
         raise InvalidRequestURI(_NOT_FOUND)
     reference = request_uri.removeprefix(REQUEST_URI_PREFIX)
-    browser = await browsers.recognise(provider, cookie, now=caller.now)
-    entry = namespaces.PUSHED_REQUEST.entry(provider.policy.base_url, client.client_id, reference)
-    pushed = await entry.look(provider.transient, now=caller.now)
+    browser = await browsers.recognise(context, cookie)
+    entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client.client_id, reference)
+    pushed = await entry.look(context.provider.transient, now=context.now)
     if pushed is None:
-        interaction = await arrival.before(provider, client.client_id, reference, browser, caller.now)
+        interaction = await arrival.before(context, client.client_id, reference, browser)
         if interaction is None:
             raise InvalidRequestURI(_NOT_FOUND)
         return Entered(interaction_id=interaction.interaction_id, cookie=None)
@@ -126,35 +114,35 @@ async def _with_reference(
         may_complete=may_complete,
     )
     asker = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
-    address = authorization_response.of_request(pushed.request, iss=provider.policy.iss_of_callback)
-    in_time = caller.now < pushed.pushed_at + REQUEST_URI_SECONDS
-    return await arrival.answered(caller, asker, address, _enter(provider, caller, arriving, in_time=in_time))
+    address = authorization_response.of_request(pushed.request, iss=context.provider.policy.iss_of_callback)
+    in_time = context.now < pushed.pushed_at + REQUEST_URI_SECONDS
+    return await arrival.answered(context, asker, address, _enter(context, arriving, in_time=in_time))
 
 
-async def _enter(provider: Provider, caller: Caller, arriving: Arrival, *, in_time: bool) -> Entered | Answered:
-    client_id, now = arriving.client.client_id, caller.now
-    await provider.registry_cache.refuse_maintenance(now)
-    prospect = await arrival.sso_result(provider, arriving, now)
+async def _enter(context: RequestContext, arriving: Arrival, *, in_time: bool) -> Entered | Answered:
+    client_id, now = arriving.client.client_id, context.now
+    await context.provider.registry_cache.refuse_maintenance(now)
+    prospect = await arrival.sso_result(context, arriving)
     if in_time and prospect.required_prompt is None and arriving.may_complete:
-        return await arrival.complete_at_once(provider, caller, arriving.client, prospect)
-    completed = interactions.request_key(provider, namespaces.COMPLETED, client_id, arriving.reference)
-    if await provider.transient.get(namespaces.COMPLETED.name, completed, now=now) is not None:
+        return await arrival.complete_at_once(context, arriving.client, prospect)
+    completed = interactions.request_key(context, namespaces.COMPLETED, client_id, arriving.reference)
+    if await context.provider.transient.get(namespaces.COMPLETED.name, completed, now=now) is not None:
         raise InvalidRequestURI("this request was already completed: push a new one")
-    before = await arrival.before(provider, client_id, arriving.mark, arriving.browser, now)
+    before = await arrival.before(context, client_id, arriving.mark, arriving.browser)
     if before is not None and now < before.expires_at:
         return Entered(interaction_id=before.interaction_id, cookie=None)
     if not in_time:
         raise InvalidRequestURI(f"request_uri has expired: it is valid for {REQUEST_URI_SECONDS} seconds")
     arrival.refuse_silence(arriving.request, prospect.required_prompt)
-    return await _open(provider, caller, arriving, prospect)
+    return await _open(context, arriving, prospect)
 
 
-async def _open(provider: Provider, caller: Caller, arriving: Arrival, prospect: SsoResult) -> Entered:
+async def _open(context: RequestContext, arriving: Arrival, prospect: SsoResult) -> Entered:
     client_id, reference = arriving.client.client_id, arriving.reference
-    interaction = await arrival.named(provider, prospect.interaction)
-    count = interactions.request_key(provider, namespaces.INTERACTION_COUNT, client_id, reference)
-    here = interactions.request_key(provider, namespaces.ARRIVAL, client_id, arriving.mark, interaction.browser_id)
-    async with provider.transient.unit(caller.now) as unit:
+    interaction = await arrival.named(context, prospect.interaction)
+    count = interactions.request_key(context, namespaces.INTERACTION_COUNT, client_id, reference)
+    here = interactions.request_key(context, namespaces.ARRIVAL, client_id, arriving.mark, interaction.browser_id)
+    async with context.provider.transient.unit(context.now) as unit:
         opened = await unit.count(namespaces.INTERACTION_COUNT.name, count, namespaces.INTERACTION_COUNT.seconds)
         if opened > INTERACTIONS_PER_REQUEST:
             raise InvalidRequestURI("too many browsers have opened this request: push a new one")
@@ -163,5 +151,5 @@ async def _open(provider: Provider, caller: Caller, arriving: Arrival, prospect:
         ):
             first = await unit.get(namespaces.ARRIVAL.name, here)
             return Entered(interaction_id=(first or b"").decode(), cookie=None)
-        await interactions.save(provider, unit, interaction)
+        await interactions.save(context, unit, interaction)
     return Entered(interaction_id=interaction.interaction_id, cookie=prospect.cookie)

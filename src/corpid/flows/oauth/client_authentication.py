@@ -12,7 +12,7 @@ from corpid.flows.oauth import rate_limits, replay_audit
 from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
-from corpid.rules.oauth import client_assertion
+from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
 from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
 from corpid.rules.oauth.errors import InvalidClient, InvalidRequest, ServerError
@@ -21,7 +21,7 @@ from corpid.rules.oauth.records import Client
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.oauth.client_assertion import Candidate
     from corpid.rules.oauth.generations import Generation
@@ -38,87 +38,82 @@ class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
     assertion: Assertion
 
 
-def no_key_set(provider: Provider, cause: str) -> ServerError:
+def no_key_set(context: RequestContext, cause: str) -> ServerError:
     """The refusal if a client has no key set that can be used; the caller reads the cause in developer mode (D27, D28)."""
     sentence = "the key set of this client cannot be fetched or used"
-    return ServerError(f"{sentence}: {cause}" if provider.policy.developer_mode else sentence, detail=cause)
+    return ServerError(f"{sentence}: {cause}" if context.provider.policy.developer_mode else sentence, detail=cause)
 
 
 async def authenticate(
-    provider: Provider,
+    context: RequestContext,
     parameters: Mapping[str, str],
     authorization: Sequence[bytes],
     *,
     generation: Generation,
     endpoint: str,
-    address: str,
-    now: float,
 ) -> AuthenticatedClient:
     """Authenticate the client by its assertion; nothing is spent yet, but the request is counted (D47).
 
     `endpoint` is one of `rate_limits`, `address` the caller's. `authorization` are the request's Authorization headers: another method beside the assertion is refused.
     Raises InvalidClient, InvalidRequest, ServerError, TooManyRequests. Source: RFC 7523 §3, D5, D8, D27, D64
     """
-    await provider.rate_limits.address(endpoint, address, now)
+    await context.provider.rate_limits.address(endpoint, context.address, context.now)
     if "client_assertion" in parameters and ("client_secret" in parameters or authorization):
         raise InvalidRequest("use client_assertion alone, without client_secret or an Authorization header")
-    candidate = _read(provider, parameters, endpoint, generation, now)
-    client = await provider.registry_cache.client(candidate.client_id, now)
+    candidate = _read(context, parameters, endpoint, generation)
+    client = await context.provider.registry_cache.client(candidate.client_id, context.now)
     if client is None:
-        raise _failed(provider, candidate, "unknown or disabled client")
-    _judge_again(provider, parameters, client, candidate, generation, endpoint, now)
-    if not client_assertion.may_name_its_audience(candidate, client, today=provider.policy.today(now)):
-        raise _failed(provider, candidate, "aud is the endpoint, which this client may not name today")
+        raise _failed(context, candidate, "unknown or disabled client")
+    _judge_again(context, parameters, client, candidate, generation, endpoint)
+    if not client_assertion.may_name_its_audience(candidate, client, today=context.today):
+        raise _failed(context, candidate, "aud is the endpoint, which this client may not name today")
     try:
-        keys = await provider.client_keys.current(client, now=now)
+        keys = await context.provider.client_keys.current(client, now=context.now)
         try:
-            assertion = client_assertion.verify(candidate, keys, now=now)
+            assertion = client_assertion.verify(candidate, keys, now=context.now)
         except KeyNotFound:
-            keys = await provider.client_keys.refetched(client, now=now)
+            keys = await context.provider.client_keys.refetched(client, now=context.now)
             if client.jwks_uri and not keys.signing:
-                raise no_key_set(provider, _no_signing_key(client.jwks_uri, keys)) from None
-            assertion = _verify_again(provider, candidate, keys, now)
+                raise no_key_set(context, _no_signing_key(client.jwks_uri, keys)) from None
+            assertion = _verify_again(context, candidate, keys)
     except KeySetUnavailable as error:
-        raise no_key_set(provider, str(error)) from None
-    await provider.rate_limits.client(endpoint, client.client_id, address, now)
+        raise no_key_set(context, str(error)) from None
+    await context.provider.rate_limits.client(endpoint, client.client_id, context.address, context.now)
     return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
 
 
-def _read(
-    provider: Provider, parameters: Mapping[str, str], endpoint: str, generation: Generation, now: float
-) -> Candidate:
-    issuer = provider.policy.base_url
+def _read(context: RequestContext, parameters: Mapping[str, str], endpoint: str, generation: Generation) -> Candidate:
+    issuer = context.provider.policy.base_url
     url = issuer + _PATHS[endpoint]
-    return client_assertion.read(parameters, issuer=issuer, endpoint=url, generation=generation, now=now)
+    return client_assertion.read(parameters, issuer=issuer, endpoint=url, generation=generation, now=context.now)
 
 
-def _failed(provider: Provider, candidate: Candidate, detail: str) -> InvalidClient:
-    policy = provider.policy
+def _failed(context: RequestContext, candidate: Candidate, detail: str) -> InvalidClient:
+    policy = context.provider.policy
     return client_assertion.failed(
         candidate, issuer=policy.base_url, developer_mode=policy.developer_mode, detail=detail
     )
 
 
 def _judge_again(
-    provider: Provider,
+    context: RequestContext,
     parameters: Mapping[str, str],
     client: Client,
     candidate: Candidate,
     generation: Generation,
     endpoint: str,
-    now: float,
 ) -> None:
     """A caller names the generation by the code it sends, so another one's milder rules are for its own clients only.
 
     Raises InvalidClient. Source: D8, decisions "No downgrade"
     """
-    pushed = provider.policy.pushed
-    if pushed is None or provider.policy.serves(client, generation, now):
+    pushed = context.provider.policy.pushed
+    if pushed is None or client_registration.serves(client, generation, context.today):
         return
     try:
-        _read(provider, parameters, endpoint, pushed, now)
+        _read(context, parameters, endpoint, pushed)
     except InvalidClient as error:
-        raise _failed(provider, candidate, error.description) from None
+        raise _failed(context, candidate, error.description) from None
 
 
 def _no_signing_key(url: str, keys: ClientKeySet) -> str:
@@ -126,22 +121,24 @@ def _no_signing_key(url: str, keys: ClientKeySet) -> str:
     return f"the key set at {url} has no usable signing key: {'; '.join(keys.problems) or 'no key has use sig'}"
 
 
-def _verify_again(provider: Provider, candidate: Candidate, keys: ClientKeySet, now: float) -> Assertion:
+def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKeySet) -> Assertion:
     try:
-        return client_assertion.verify(candidate, keys, now=now)
+        return client_assertion.verify(candidate, keys, now=context.now)
     except KeyNotFound:
-        raise _failed(provider, candidate, "no registered key fits kid and alg, or none verifies it") from None
+        raise _failed(context, candidate, "no registered key fits kid and alg, or none verifies it") from None
 
 
-async def spend(provider: Provider, unit: TransientUnit, assertion: Assertion, *, request_id: str, now: float) -> None:
+async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion) -> None:
     """Spend the assertion's jti. Raises InvalidClient if it was spent before (RFC 7523 §3, D8)."""
-    if assertion.issued_at < provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS:  # iat may lie ahead (D49)
+    if (
+        assertion.issued_at < context.provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS
+    ):  # iat may lie ahead (D49)
         raise InvalidClient(
             "client_assertion: made before this provider's restart or just after it, or without iat to tell; make a new one, with iat"
         )
     if assertion.jti is None:
         return
-    spent = namespaces.ASSERTION.entry(provider.policy.base_url, assertion.client_id, assertion.jti)
+    spent = namespaces.ASSERTION.entry(context.provider.policy.base_url, assertion.client_id, assertion.jti)
     if not await spent.add(unit, seconds=assertion.remember_seconds):
-        await replay_audit.record(provider, "assertion.replay", assertion.client_id, request_id=request_id, now=now)
+        await replay_audit.record(context, "assertion.replay", assertion.client_id)
         raise InvalidClient("client_assertion: its jti was used before; make a new assertion for each request")

@@ -13,19 +13,18 @@ from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, UseDPoPN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.oauth.dpop import Proof, Target
     from corpid.rules.oauth.generations import Generation
 
 
 async def verify_proof(
-    provider: Provider,
+    context: RequestContext,
     headers: Sequence[bytes],
     target: Target,
     *,
     generation: Generation,
-    now: float,
     access_token: str | None = None,
 ) -> Proof | None:
     """Verify the request's DPoP header; None where it has none. Nothing is spent yet.
@@ -36,14 +35,14 @@ async def verify_proof(
     text = dpop.header(headers) if generation.sender_constrained else None
     if text is None:
         return None
-    proof = dpop.verify(text, target, algorithms=generation.proof_algorithms, now=now, access_token=access_token)
-    if provider.policy.dpop_nonces:
-        await provider.signing_keys.ring(now)
-        if not provider.signing_keys.is_dpop_nonce(proof.nonce, now):
-            raise UseDPoPNonce(
-                "the DPoP proof must carry the nonce of the DPoP-Nonce header",
-                nonce=provider.signing_keys.dpop_nonce(now),
-            )
+    proof = dpop.verify(
+        text, target, algorithms=generation.proof_algorithms, now=context.now, access_token=access_token
+    )
+    if context.provider.policy.dpop_nonces and not context.keys.is_dpop_nonce(proof.nonce, context.now):
+        raise UseDPoPNonce(
+            "the DPoP proof must carry the nonce of the DPoP-Nonce header",
+            nonce=context.keys.dpop_nonce(context.now),
+        )
     return proof
 
 
@@ -58,13 +57,13 @@ def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generati
     return proof.jkt if proof is not None else dpop_jkt
 
 
-async def spend(
-    provider: Provider, unit: TransientUnit, proof: Proof, *, client_id: str, request_id: str, now: float
-) -> None:
+async def spend(context: RequestContext, unit: TransientUnit, proof: Proof, *, client_id: str) -> None:
     """Spend the jti of a client's proof. Raises InvalidDPoPProof if it was spent before (RFC 9449 §11.1, D7)."""
-    if proof.issued_at < provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS:  # iat may lie ahead (D49)
+    if (
+        proof.issued_at < context.provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS
+    ):  # iat may lie ahead (D49)
         raise InvalidDPoPProof("DPoP proof: iat is before this provider's restart, or just after it; make a new one")
-    spent = namespaces.PROOF.entry(provider.policy.base_url, proof.jkt, proof.jti)
+    spent = namespaces.PROOF.entry(context.provider.policy.base_url, proof.jkt, proof.jti)
     if not await spent.add(unit, seconds=proof.remember_seconds):
-        await replay_audit.record(provider, "proof.replay", client_id, request_id=request_id, now=now)
+        await replay_audit.record(context, "proof.replay", client_id)
         raise InvalidDPoPProof("DPoP proof: its jti was used before; make a new proof for each request")

@@ -21,8 +21,7 @@ from corpid.rules.oauth.errors import TemporarilyUnavailable
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
 
 
@@ -34,16 +33,16 @@ class HeldArrival(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """what its browser asked with: with the same again it comes to the same sign-in; empty: to another one"""
 
 
-def seal(provider: Provider, arrival: HeldArrival) -> str:
-    """Encrypt an arrival for its browser to hold; returns URL-safe text. `signing_keys.ring` was awaited before.
+def seal(context: RequestContext, arrival: HeldArrival) -> str:
+    """Encrypt an arrival for its browser to hold; returns URL-safe text.
 
     The key serves this arrival alone, and opens it only together with the browser's identifier. Source: D34
     """
     interaction = arrival.interaction
-    nonce = from_base64url(provider.new_id())[: authenticated_encryption.NONCE_BYTES]
+    nonce = from_base64url(context.provider.new_id())[: authenticated_encryption.NONCE_BYTES]
     sealed = authenticated_encryption.seal(
         msgspec.msgpack.encode(arrival),
-        _key(provider, interaction.interaction_id),
+        _key(context, interaction.interaction_id),
         nonce,
         context=tuple_bytes(interaction.browser_id),
     )
@@ -55,45 +54,45 @@ def is_of(held: str | None, interaction_id: str) -> bool:
     return bool(held) and str(held).partition(".")[0] == interaction_id
 
 
-async def waiting(provider: Provider, caller: Caller, browser: Browser, held: str | None) -> HeldArrival | None:
+async def waiting(context: RequestContext, browser: Browser, held: str | None) -> HeldArrival | None:
     """Read what this browser holds and what is not stored yet, until its ten minutes end; None for anything else.
 
-    `signing_keys.ring` was awaited before. Source: D15, D34
+    Source: D15, D34
     """
     if not held:
         return None
     interaction_id, _, sealed = held.partition(".")
     try:
         opened = authenticated_encryption.unseal(
-            sealed, _key(provider, interaction_id), context=tuple_bytes(browser.browser_id)
+            sealed, _key(context, interaction_id), context=tuple_bytes(browser.browser_id)
         )
     except MalformedToken:
         return None
     arrival = msgspec.msgpack.decode(opened, type=HeldArrival)
-    if caller.now >= arrival.interaction.expires_at:
+    if context.now >= arrival.interaction.expires_at:
         return None
-    return arrival if await interactions.load(provider, interaction_id, now=caller.now) is None else None
+    return arrival if await interactions.load(context, interaction_id) is None else None
 
 
 async def brought(
-    provider: Provider, caller: Caller, interaction_id: str, *, cookie: str | None, held: str
+    context: RequestContext, interaction_id: str, *, cookie: str | None, held: str
 ) -> tuple[Browser, HeldArrival] | None:
     """The sign-in of this identifier that a browser holds, with the browser that shows the cookie that came with it.
 
     None for another browser, too late, and if it is stored already. Source: D15, D34
     """
-    browser = await browsers.recognise(provider, cookie, now=caller.now)
+    browser = await browsers.recognise(context, cookie)
     if browser is None or not is_of(held, interaction_id):
         return None
-    arrival = await waiting(provider, caller, browser, held)
+    arrival = await waiting(context, browser, held)
     return None if arrival is None else (browser, arrival)
 
 
-def _key(provider: Provider, interaction_id: str) -> bytes:
-    return from_base64url(provider.signing_keys.mac("held arrival", provider.policy.base_url, interaction_id))
+def _key(context: RequestContext, interaction_id: str) -> bytes:
+    return from_base64url(context.keys.mac("held arrival", context.provider.policy.base_url, interaction_id))
 
 
-async def store(provider: Provider, caller: Caller, browser: Browser, arrival: HeldArrival) -> None:
+async def store(context: RequestContext, browser: Browser, arrival: HeldArrival) -> None:
     """Store an arrival once, now that its browser has shown a cookie; a second time changes nothing.
 
     A browser in which nobody has signed in is counted with its network, and with all of them. Raises TooManyRequests,
@@ -101,50 +100,50 @@ async def store(provider: Provider, caller: Caller, browser: Browser, arrival: H
     """
     interaction = arrival.interaction
     if not browser.known:
-        await provider.rate_limits.arrival(caller.address, caller.now)
-    async with provider.transient.unit(caller.now) as unit:
-        if not await interactions.begin(provider, unit, interaction):
+        await context.provider.rate_limits.arrival(context.address, context.now)
+    async with context.provider.transient.unit(context.now) as unit:
+        if not await interactions.begin(context, unit, interaction):
             return
         if arrival.mark:
             # The same may be asked for again after its sign-in has ended, and begins another one then.
             where = interactions.request_key(
-                provider, namespaces.ARRIVAL, interaction.request.client_id, arrival.mark, browser.browser_id
+                context, namespaces.ARRIVAL, interaction.request.client_id, arrival.mark, browser.browser_id
             )
             await unit.put(
                 namespaces.ARRIVAL.name, where, interaction.interaction_id.encode(), namespaces.UNTOUCHED_SECONDS
             )
-        if not await _list(provider, unit, interaction):
-            await unit.take(namespaces.INTERACTION.name, interactions.key(provider, interaction.interaction_id))
+        if not await _list(context, unit, interaction):
+            await unit.take(namespaces.INTERACTION.name, interactions.key(context, interaction.interaction_id))
             raise TemporarilyUnavailable("this browser begins too many sign-ins at the same time: try again")
 
 
-async def _list(provider: Provider, unit: TransientUnit, interaction: Interaction) -> bool:
+async def _list(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
     """Give a sign-in one of its browser's ten places; False if others took them all at this moment.
 
     If every place is taken, the sign-in in one of them ends: one that is over, else the one that would end first.
     """
     kind, name = namespaces.UNFINISHED, interaction.interaction_id.encode()
     places = [
-        namespaces.key(kind, provider.policy.base_url, interaction.browser_id, str(number))
+        namespaces.key(kind, context.provider.policy.base_url, interaction.browser_id, str(number))
         for number in range(ARRIVALS_PER_BROWSER)
     ]
     for place in places:
         if await unit.add(kind.name, place, kind.seconds, name):
             return True
-    ages = {place: await _age(provider, unit, await unit.get(kind.name, place)) for place in places}
+    ages = {place: await _age(context, unit, await unit.get(kind.name, place)) for place in places}
     for place in sorted(places, key=lambda each: ages[each]):
         replaced = await unit.take(kind.name, place)
         if replaced is not None:
-            await unit.take(namespaces.INTERACTION.name, interactions.key(provider, replaced.decode()))
+            await unit.take(namespaces.INTERACTION.name, interactions.key(context, replaced.decode()))
         if await unit.add(kind.name, place, kind.seconds, name):
             return True
     return False
 
 
-async def _age(provider: Provider, unit: TransientUnit, name: bytes | None) -> tuple[bool, bool, float]:
+async def _age(context: RequestContext, unit: TransientUnit, name: bytes | None) -> tuple[bool, bool, float]:
     """What orders the sign-ins of a browser: those that are over, those without a person, those with one; the oldest first."""
     value = (
-        None if name is None else await unit.get(namespaces.INTERACTION.name, interactions.key(provider, name.decode()))
+        None if name is None else await unit.get(namespaces.INTERACTION.name, interactions.key(context, name.decode()))
     )
     if value is None:
         return False, False, 0

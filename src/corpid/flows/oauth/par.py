@@ -10,7 +10,7 @@ from corpid.flows import namespaces
 from corpid.flows.oauth import client_authentication, dpop, rate_limits
 from corpid.flows.oauth.token import id_token_key
 from corpid.rules.limits import REQUEST_URI_SECONDS
-from corpid.rules.oauth import authorization_request, deprecated_usage
+from corpid.rules.oauth import authorization_request, client_registration, deprecated_usage
 from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.dpop import Target
 from corpid.rules.oauth.errors import InvalidRequest, UnauthorizedClient
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.oauth.client_authentication import AuthenticatedClient
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.dpop import Proof
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import AuthorizationRequest
@@ -37,34 +37,25 @@ class ParResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def push(
-    provider: Provider,
+    context: RequestContext,
     parameters: dict[str, str],
     *,
     authorization: Sequence[bytes],
     proofs: Sequence[bytes],
     generation: Generation,
-    now: float,
-    request_id: str = "",
-    address: str = "",
 ) -> ParResponse:
     """Accept a pushed authorization request. Raises the errors of Spec 7.1 (RFC 9126 §2, decisions "order")."""
-    policy = provider.policy
+    policy = context.provider.policy
     caller = await client_authentication.authenticate(
-        provider,
-        parameters,
-        authorization,
-        generation=generation,
-        endpoint=rate_limits.PAR,
-        address=address,
-        now=now,
+        context, parameters, authorization, generation=generation, endpoint=rate_limits.PAR
     )
     client = caller.client
-    if not policy.serves(client, generation, now):
+    if not client_registration.serves(client, generation, context.today):
         raise UnauthorizedClient("this client is not registered for the generation that is served here")
     if parameters.get("client_id") is None:
         raise InvalidRequest("parameter client_id is missing")
     target = Target(method="POST", url=policy.base_url + PAR_PATH)
-    proof = await dpop.verify_proof(provider, proofs, target, generation=generation, now=now)
+    proof = await dpop.verify_proof(context, proofs, target, generation=generation)
     request = authorization_request.validate(
         parameters,
         client,
@@ -75,24 +66,21 @@ async def push(
     )
     if caller.assertion.names_endpoint:
         request = msgspec.structs.replace(request, habits=(deprecated_usage.PAR_ENDPOINT_AUDIENCE,))
-    await id_token_key(provider, client, generation, caller.keys, refusal=InvalidRequest, now=now)
-    return await _write(provider, caller, proof, request, request_id=request_id, now=now)
+    await id_token_key(context, client, generation, caller.keys, refusal=InvalidRequest)
+    return await _write(context, caller, proof, request)
 
 
 async def _write(
-    provider: Provider,
+    context: RequestContext,
     caller: AuthenticatedClient,
     proof: Proof | None,
     request: AuthorizationRequest,
-    *,
-    request_id: str,
-    now: float,
 ) -> ParResponse:
-    reference, client_id = provider.new_id(), caller.client.client_id
-    async with provider.transient.unit(now) as unit:
+    reference, client_id = context.provider.new_id(), caller.client.client_id
+    async with context.provider.transient.unit(context.now) as unit:
         if proof is not None:
-            await dpop.spend(provider, unit, proof, client_id=client_id, request_id=request_id, now=now)
-        await client_authentication.spend(provider, unit, caller.assertion, request_id=request_id, now=now)
-        entry = namespaces.PUSHED_REQUEST.entry(provider.policy.base_url, client_id, reference)
-        await entry.put(unit, PushedRequest(request=request, pushed_at=now))
+            await dpop.spend(context, unit, proof, client_id=client_id)
+        await client_authentication.spend(context, unit, caller.assertion)
+        entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client_id, reference)
+        await entry.put(unit, PushedRequest(request=request, pushed_at=context.now))
     return ParResponse(request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client_id)

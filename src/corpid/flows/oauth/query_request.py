@@ -17,23 +17,21 @@ from corpid.flows.oauth.token import id_token_key
 from corpid.jose.encoding import base64url
 from corpid.ports import KeySetUnavailable
 from corpid.rules.limits import STATE_CHARACTERS, UI_LOCALES_CHARACTERS
-from corpid.rules.oauth import authorization_request, parameters
+from corpid.rules.oauth import authorization_request, client_registration, parameters
 from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.authorization_response import ReturnAddress
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.records import RequestingClient
 
 if TYPE_CHECKING:
-    from corpid.flows.caller import Caller
     from corpid.flows.oauth.arrival import Answered, SsoResult
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import AuthorizationRequest, Client
 
 
 async def arrive(
-    provider: Provider,
-    caller: Caller,
+    context: RequestContext,
     client: Client,
     query: bytes,
     *,
@@ -52,19 +50,16 @@ async def arrive(
         redirect_uri=redirect_uri,
         mode=authorization_request.mode_of_answer(query, generation),
         state=parameters.lone(query, "state", longest=STATE_CHARACTERS),
-        iss=provider.policy.iss_of_callback,
+        iss=context.provider.policy.iss_of_callback,
     )
     wished = parameters.lone(query, "ui_locales", longest=UI_LOCALES_CHARACTERS) or ""
     asker = RequestingClient(client=client, ui_locales=tuple(wished.split()))
-    entering = _enter(
-        provider, caller, client, query, generation=generation, cookie=cookie, held=held, visible=may_complete
-    )
-    return await arrival.answered(caller, asker, address, entering)
+    entering = _enter(context, client, query, generation=generation, cookie=cookie, held=held, visible=may_complete)
+    return await arrival.answered(context, asker, address, entering)
 
 
 async def _enter(
-    provider: Provider,
-    caller: Caller,
+    context: RequestContext,
     client: Client,
     query: bytes,
     *,
@@ -73,64 +68,60 @@ async def _enter(
     held: str | None,
     visible: bool,
 ) -> Entered | Answered:
-    await provider.registry_cache.refuse_maintenance(caller.now)
-    request = _validated(provider, caller, client, query, generation)
-    await _key_at_hand(provider, caller, client, generation)
-    browser = await browsers.recognise(provider, cookie, now=caller.now)
+    await context.provider.registry_cache.refuse_maintenance(context.now)
+    request = _validated(context, client, query, generation)
+    await _key_at_hand(context, client, generation)
+    browser = await browsers.recognise(context, cookie)
     arriving = Arrival(
         client=client,
         request=request,
-        reference=provider.new_id(),
+        reference=context.provider.new_id(),
         mark=f"query:{base64url(sha256(query).digest())}",
         browser=browser,
         may_complete=visible,
     )
-    prospect = await arrival.sso_result(provider, arriving, caller.now)
+    prospect = await arrival.sso_result(context, arriving)
     if prospect.required_prompt is None and visible:
-        return await arrival.complete_at_once(provider, caller, client, prospect)
-    before = await arrival.before(provider, client.client_id, arriving.mark, browser, caller.now)
-    if before is not None and before.outcome is None and caller.now < before.expires_at:
+        return await arrival.complete_at_once(context, client, prospect)
+    before = await arrival.before(context, client.client_id, arriving.mark, browser)
+    if before is not None and before.outcome is None and context.now < before.expires_at:
         return Entered(interaction_id=before.interaction_id, cookie=None)
     arrival.refuse_silence(request, prospect.required_prompt)
-    return await _open(provider, caller, arriving, prospect, held)
+    return await _open(context, arriving, prospect, held)
 
 
-def _validated(
-    provider: Provider, caller: Caller, client: Client, query: bytes, generation: Generation
-) -> AuthorizationRequest:
+def _validated(context: RequestContext, client: Client, query: bytes, generation: Generation) -> AuthorizationRequest:
     return authorization_request.validate(
         parameters.parse(query, REQUEST_PARAMETERS),
         client,
         generation,
         jkt=None,
-        acr_prefix=provider.policy.acr_prefix,
-        pkce_optional=provider.policy.pkce_optional(client, generation, caller.now),
+        acr_prefix=context.provider.policy.acr_prefix,
+        pkce_optional=client_registration.pkce_optional(client, generation, context.today),
     )
 
 
-async def _key_at_hand(provider: Provider, caller: Caller, client: Client, generation: Generation) -> None:
+async def _key_at_hand(context: RequestContext, client: Client, generation: Generation) -> None:
     """An ID token that could not be encrypted is refused before anybody signs in (D27)."""
     try:
-        keys = await provider.client_keys.current(client, now=caller.now)
+        keys = await context.provider.client_keys.current(client, now=context.now)
     except KeySetUnavailable as error:
-        raise no_key_set(provider, str(error)) from None
-    await id_token_key(provider, client, generation, keys, refusal=InvalidRequest, now=caller.now)
+        raise no_key_set(context, str(error)) from None
+    await id_token_key(context, client, generation, keys, refusal=InvalidRequest)
 
 
-async def _open(
-    provider: Provider, caller: Caller, arriving: Arrival, prospect: SsoResult, held: str | None
-) -> Entered:
+async def _open(context: RequestContext, arriving: Arrival, prospect: SsoResult, held: str | None) -> Entered:
     """Begin a sign-in, or store the one that this browser was given for the same query and holds still (D15)."""
-    begun = HeldArrival(interaction=await arrival.named(provider, prospect.interaction), mark=arriving.mark)
+    begun = HeldArrival(interaction=await arrival.named(context, prospect.interaction), mark=arriving.mark)
     if arriving.browser is None:
         return Entered(
             interaction_id=begun.interaction.interaction_id,
             cookie=prospect.cookie,
-            held=held_arrivals.seal(provider, begun),
+            held=held_arrivals.seal(context, begun),
             asker=RequestingClient(client=arriving.client, ui_locales=arriving.request.ui_locales),
         )
-    before = await held_arrivals.waiting(provider, caller, arriving.browser, held)
+    before = await held_arrivals.waiting(context, arriving.browser, held)
     if before is not None and (before.mark, before.interaction.request) == (arriving.mark, arriving.request):
         begun = before
-    await held_arrivals.store(provider, caller, arriving.browser, begun)
+    await held_arrivals.store(context, arriving.browser, begun)
     return Entered(interaction_id=begun.interaction.interaction_id, cookie=None)

@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from corpid.ports import AuditEvent
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
 
 Action: TypeAlias = Literal["code.replay", "assertion.replay", "proof.replay"]
 
 
-async def record(provider: Provider, action: Action, client_id: str, *, request_id: str, now: float) -> None:
+async def record(context: RequestContext, action: Action, client_id: str) -> None:
     """Write the event; the client has been authenticated, or its access token verified.
 
     Called inside the unit that found it, so it is kept with what that unit spent. Raises StoreUnavailable.
     Source: DESIGN "Security", D7, D8, D18
     """
     event = AuditEvent(
-        actor=f"client:{client_id}", action=action, client_id=client_id, outcome="refused", request_id=request_id
+        actor=f"client:{client_id}",
+        action=action,
+        client_id=client_id,
+        outcome="refused",
+        request_id=context.request_id,
     )
-    await provider.registry.audit.write(event, now=now)
+    await context.provider.registry.audit.write(event, now=context.now)

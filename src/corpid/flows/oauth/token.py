@@ -14,7 +14,7 @@ from corpid.jose.keys import EncryptionKey
 from corpid.ports import KeySetUnavailable
 from corpid.rules.directory.parties import entity_attributes, packed_parties, packed_subject, user_attributes
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS
-from corpid.rules.oauth import deprecated_usage, scopes, tokens
+from corpid.rules.oauth import client_registration, deprecated_usage, scopes, tokens
 from corpid.rules.oauth import token_request as grants
 from corpid.rules.oauth.discovery import TOKEN_PATH
 from corpid.rules.oauth.dpop import Proof, Target
@@ -26,19 +26,18 @@ from corpid.rules.oauth.tokens import Packed, Parties, registered_wrap
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.jose.keys import ClientKeySet
     from corpid.rules.oauth.records import Client, Grant
 
 
 async def id_token_key(
-    provider: Provider,
+    context: RequestContext,
     client: Client,
     generation: Generation,
     keys: ClientKeySet,
     *,
     refusal: type[InvalidRequest | ServerError],
-    now: float,
 ) -> EncryptionKey | None:
     """The client's key for its ID tokens; None if they are not encrypted.
 
@@ -47,7 +46,7 @@ async def id_token_key(
     if not generation.id_token_encrypted and client.id_token_encryption_alg is None:
         return None
     wrap = registered_wrap(client)
-    key = await encryption_key(provider, client, keys, wrap, now=now)
+    key = await encryption_key(context, client, keys, wrap)
     if key is None:
         fit = f" and alg {wrap}" if wrap else ""
         raise refusal(f"the key set of this client has no usable key with use enc{fit} for the ID token")
@@ -55,7 +54,7 @@ async def id_token_key(
 
 
 async def encryption_key(
-    provider: Provider, client: Client, keys: ClientKeySet, alg: str | None, *, now: float
+    context: RequestContext, client: Client, keys: ClientKeySet, alg: str | None
 ) -> EncryptionKey | None:
     """The key of `keys` for a JWE alg (None: the default choice); None if there is none.
 
@@ -66,9 +65,9 @@ async def encryption_key(
     if key is not None:
         return key
     try:
-        keys = await provider.client_keys.refetched(client, now=now)
+        keys = await context.provider.client_keys.refetched(client, now=context.now)
     except KeySetUnavailable as error:
-        raise no_key_set(provider, str(error)) from None
+        raise no_key_set(context, str(error)) from None
     return keys.encryption_for(alg)
 
 
@@ -93,7 +92,6 @@ class _Redemption(msgspec.Struct, frozen=True, kw_only=True):
     encrypted_to: EncryptionKey | None
     """None: the ID token is signed only"""
     token_id: str
-    request_id: str
 
     @property
     def client(self) -> Client:
@@ -101,99 +99,86 @@ class _Redemption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def exchange(
-    provider: Provider,
+    context: RequestContext,
     parameters: dict[str, str],
     *,
     authorization: Sequence[bytes],
     proofs: Sequence[bytes],
-    now: float,
-    request_id: str = "",
-    address: str = "",
 ) -> TokenResponse:
     """Redeem a code. Raises the errors of Spec 7.3 (RFC 6749 §4.1.3, RFC 9449 §5, decisions "order")."""
-    redemption = await _proven(provider, parameters, authorization, proofs, now, request_id, address)
-    grant = await _spend(provider, redemption, now)
+    redemption = await _proven(context, parameters, authorization, proofs)
+    grant = await _spend(context, redemption)
     jkt = redemption.proof.jkt if redemption.proof else None
-    grant = grants.redeem(grant, redemption.request, jkt=jkt, mismatch_code=provider.policy.dpop_mismatch_code)
-    subject = await _parties(provider, redemption, grant, now)
-    _note_use(provider, redemption, grant, now)
-    return await _issue(provider, redemption, grant, subject, now)
+    grant = grants.redeem(grant, redemption.request, jkt=jkt, mismatch_code=context.provider.policy.dpop_mismatch_code)
+    subject = await _parties(context, redemption, grant)
+    _note_use(context, redemption, grant)
+    return await _issue(context, redemption, grant, subject)
 
 
 async def _proven(
-    provider: Provider,
+    context: RequestContext,
     parameters: dict[str, str],
     authorization: Sequence[bytes],
     proofs: Sequence[bytes],
-    now: float,
-    request_id: str,
-    address: str,
 ) -> _Redemption:
-    generation = provider.policy.generation_of_code(parameters.get("code", ""))
+    generation = context.provider.policy.generation_of_code(parameters.get("code", ""))
     request = grants.validate(parameters, generation)
     caller = await client_authentication.authenticate(
-        provider,
-        parameters,
-        authorization,
-        generation=generation,
-        endpoint=rate_limits.TOKEN,
-        address=address,
-        now=now,
+        context, parameters, authorization, generation=generation, endpoint=rate_limits.TOKEN
     )
-    pkce_optional = provider.policy.pkce_optional(caller.client, generation, now)
+    pkce_optional = client_registration.pkce_optional(caller.client, generation, context.today)
     grants.require_verifier(request, generation, pkce_optional=pkce_optional)
     return _Redemption(
         caller=caller,
         generation=generation,
         request=request,
-        proof=await _prove(provider, proofs, generation, now),
-        encrypted_to=await id_token_key(provider, caller.client, generation, caller.keys, refusal=ServerError, now=now),
+        proof=await _prove(context, proofs, generation),
+        encrypted_to=await id_token_key(context, caller.client, generation, caller.keys, refusal=ServerError),
         token_id=tokens.identifier(
-            issuer=provider.policy.base_url,
+            issuer=context.provider.policy.base_url,
             client_id=caller.client.client_id,
             code=request.code,
             challenge=request.challenge,
         ),
-        request_id=request_id,
     )
 
 
-async def _prove(provider: Provider, proofs: Sequence[bytes], generation: Generation, now: float) -> Proof | None:
+async def _prove(context: RequestContext, proofs: Sequence[bytes], generation: Generation) -> Proof | None:
     if not generation.sender_constrained:
         return None
-    target = Target(method="POST", url=provider.policy.base_url + TOKEN_PATH)
-    proof = await dpop.verify_proof(provider, proofs, target, generation=generation, now=now)
+    target = Target(method="POST", url=context.provider.policy.base_url + TOKEN_PATH)
+    proof = await dpop.verify_proof(context, proofs, target, generation=generation)
     if proof is None:
         raise InvalidRequest("a DPoP header is needed")
     return proof
 
 
-async def _spend(provider: Provider, redemption: _Redemption, now: float) -> Grant:
+async def _spend(context: RequestContext, redemption: _Redemption) -> Grant:
     """Spend proof and assertion and take the code; a code that is not there ends the token it may have yielded (D18)."""
-    issuer, client_id, request_id = provider.policy.base_url, redemption.client.client_id, redemption.request_id
+    issuer, client_id = context.provider.policy.base_url, redemption.client.client_id
     request, generation = redemption.request, redemption.generation
-    async with provider.transient.unit(now) as unit:
+    async with context.provider.transient.unit(context.now) as unit:
         if redemption.proof is not None:
-            await dpop.spend(provider, unit, redemption.proof, client_id=client_id, request_id=request_id, now=now)
-        await client_authentication.spend(provider, unit, redemption.caller.assertion, request_id=request_id, now=now)
+            await dpop.spend(context, unit, redemption.proof, client_id=client_id)
+        await client_authentication.spend(context, unit, redemption.caller.assertion)
         code = namespaces.code_entry(issuer, generation.name, client_id, request.code, request.challenge)
         grant = await code.take(unit)
         if grant is None:
             await namespaces.DENIED_TOKEN.entry(issuer, redemption.token_id).put(unit, b"1")
-            await replay_audit.record(provider, "code.replay", client_id, request_id=request_id, now=now)
+            await replay_audit.record(context, "code.replay", client_id)
             raise InvalidGrant(grants.FAILED, detail="no such code of this client with this verifier")
     return grant
 
 
-async def _parties(provider: Provider, redemption: _Redemption, grant: Grant, now: float) -> Parties:
+async def _parties(context: RequestContext, redemption: _Redemption, grant: Grant) -> Parties:
     client, generation = redemption.client, redemption.generation
-    if not provider.policy.serves(client, generation, now):
+    if not client_registration.serves(client, generation, context.today):
         raise InvalidGrant(grants.FAILED, detail="the client no longer lists the generation")
     if grant.redirect_uri not in client.redirect_uris:
         raise InvalidGrant(grants.FAILED, detail="the redirect_uri is no longer registered")
     if not scopes.covered(client, grant.scopes):
         raise InvalidGrant(grants.FAILED, detail="the client may no longer ask for these scopes")
-    acting = await provider.registry_cache.acting(grant.user_id, grant.entity_id, now)
+    acting = await context.provider.registry_cache.acting(grant.user_id, grant.entity_id, context.now)
     if acting is None:
         raise InvalidGrant(grants.FAILED, detail="the person may no longer act for the entity")
     user, entity = acting.user, acting.entity
@@ -209,7 +194,7 @@ async def _parties(provider: Provider, redemption: _Redemption, grant: Grant, no
     )
 
 
-def _note_use(provider: Provider, redemption: _Redemption, grant: Grant, now: float) -> None:
+def _note_use(context: RequestContext, redemption: _Redemption, grant: Grant) -> None:
     """Count what a generation or an exception that ends is still used for, and how (`corpid client migration`)."""
     generation, assertion = redemption.generation, redemption.caller.assertion
     of_assertion = deprecated_usage.of_assertion(
@@ -220,14 +205,12 @@ def _note_use(provider: Provider, redemption: _Redemption, grant: Grant, now: fl
     )
     found = (*grant.habits, *of_assertion)
     if found or generation.successor:
-        provider.usage.note(grant.client_id, generation.name, found, now)
+        context.provider.usage.note(grant.client_id, generation.name, found, context.now)
 
 
-async def _issue(
-    provider: Provider, redemption: _Redemption, grant: Grant, subject: Parties, now: float
-) -> TokenResponse:
-    issuer, client, generation = provider.policy.base_url, redemption.client, redemption.generation
-    ring = await provider.signing_keys.ring(now)
+async def _issue(context: RequestContext, redemption: _Redemption, grant: Grant, subject: Parties) -> TokenResponse:
+    issuer, client, generation = context.provider.policy.base_url, redemption.client, redemption.generation
+    ring = (await context.provider.signing_keys.at(context.now)).ring
     access_claims = tokens.access_token_claims(
         grant,
         subject,
@@ -235,15 +218,15 @@ async def _issue(
         issuer=issuer,
         audience=[issuer + resource.path for resource in generation.resources],
         token_id=redemption.token_id,
-        now=int(now),
+        now=int(context.now),
     )
     access = ring.sign(msgspec.json.encode(access_claims), tokens.TYPE)
     id_claims = tokens.id_token_claims(
-        grant, subject, client.subject, generation, issuer=issuer, access_token=access, now=int(now)
+        grant, subject, client.subject, generation, issuer=issuer, access_token=access, now=int(context.now)
     )
     identity = ring.sign(msgspec.json.encode(id_claims), "JWT")
     if redemption.encrypted_to is not None:
-        repeated = provider.policy.replicated_claims(client.client_id)
+        repeated = context.provider.policy.replicated_claims(client.client_id)
         enc = client.id_token_encryption_enc
         identity = encryption.encrypt(identity, redemption.encrypted_to, enc, claims=repeated)
     return TokenResponse(

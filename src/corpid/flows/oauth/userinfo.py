@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +14,7 @@ from corpid.jose import encryption
 from corpid.ports import KeySetUnavailable
 from corpid.rules.directory import authorization_data
 from corpid.rules.directory.parties import entity_attributes
-from corpid.rules.oauth import scopes, tokens
+from corpid.rules.oauth import client_registration, scopes, tokens
 from corpid.rules.oauth.dpop import Target
 from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, ServerError
 from corpid.rules.oauth.scopes import ENTITY_SCOPES
@@ -23,7 +22,7 @@ from corpid.rules.oauth.scopes import ENTITY_SCOPES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import Acting
     from corpid.rules.oauth.dpop import Proof
     from corpid.rules.oauth.generations import Generation, Nesting, Resource
@@ -40,54 +39,53 @@ class ResourceResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read(
-    provider: Provider,
+    context: RequestContext,
     generation: Generation,
     resource: Resource,
     *,
     method: str,
     authorization: Sequence[bytes],
     proofs: Sequence[bytes],
-    now: float,
-    request_id: str = "",
 ) -> ResourceResponse:
     """The answer of a resource: as the generation says and the client registered, signed, nested in a JWE or plain.
 
     Raises the errors of Spec 7.4. Source: RFC 9449 §7, Spec 4.4, D22, D25, D26
     """
     text = tokens.access_token(authorization, generation.scheme)
-    token, proof = await _verify(provider, generation, resource, text, method, proofs, now)
-    await _spend(provider, token, proof, request_id=request_id, now=now)
-    client, acting = await _live(provider, generation, token, now)
-    blocks = await _blocks(provider, resource, token, client, now)
-    claims = tokens.userinfo_claims(token, client, blocks, issuer=provider.policy.base_url, now=int(now))
+    token, proof = await _verify(context, generation, resource, text, method, proofs)
+    await _spend(context, token, proof)
+    client, acting = await _live(context, generation, token)
+    blocks = await _blocks(context, resource, token, client)
+    claims = tokens.userinfo_claims(
+        token, client, blocks, issuer=context.provider.policy.base_url, now=int(context.now)
+    )
     if resource.entity_member is not None:
         claims[resource.entity_member] = entity_attributes(acting.entity, token.scopes)
     content = msgspec.json.encode(claims)
     nesting = resource.nesting(client.userinfo_encryption_alg, client.userinfo_encryption_enc)
     if not (generation.userinfo_signed or client.userinfo_signing_alg or nesting):
         return ResourceResponse(content=content, client_id=client.client_id, signed=False)
-    ring = await provider.signing_keys.ring(now)
+    ring = (await context.provider.signing_keys.at(context.now)).ring
     answer = ring.sign(content, "JWT")
     if nesting is not None:
-        answer = await _encrypt(provider, client, answer, nesting, now)
+        answer = await _encrypt(context, client, answer, nesting)
     return ResourceResponse(content=answer.encode("ascii"), client_id=client.client_id, signed=True)
 
 
 async def _verify(
-    provider: Provider,
+    context: RequestContext,
     generation: Generation,
     resource: Resource,
     text: str,
     method: str,
     proofs: Sequence[bytes],
-    now: float,
 ) -> tuple[AccessToken, Proof | None]:
     """Token and proof, verified together or not at all."""
-    url = provider.policy.base_url + resource.path
-    ring = await provider.signing_keys.ring(now)
-    token = tokens.verify(text, ring, issuer=provider.policy.base_url, resource_url=url, now=now)
+    url = context.provider.policy.base_url + resource.path
+    ring = (await context.provider.signing_keys.at(context.now)).ring
+    token = tokens.verify(text, ring, issuer=context.provider.policy.base_url, resource_url=url, now=context.now)
     target = Target(method=method, url=url)
-    proof = await dpop.verify_proof(provider, proofs, target, generation=generation, now=now, access_token=text)
+    proof = await dpop.verify_proof(context, proofs, target, generation=generation, access_token=text)
     if proof is None and generation.sender_constrained:
         raise InvalidRequest("a DPoP header is needed")
     tokens.validate_binding(token, proof.jkt if proof else None)
@@ -96,58 +94,58 @@ async def _verify(
     return token, proof
 
 
-async def _spend(provider: Provider, token: AccessToken, proof: Proof | None, *, request_id: str, now: float) -> None:
-    denied = namespaces.DENIED_TOKEN.entry(provider.policy.base_url, token.jti)
-    async with provider.transient.unit(now) as unit:
-        if token.issued_at < provider.transient.reject_issued_before:
+async def _spend(context: RequestContext, token: AccessToken, proof: Proof | None) -> None:
+    denied = namespaces.DENIED_TOKEN.entry(context.provider.policy.base_url, token.jti)
+    async with context.provider.transient.unit(context.now) as unit:
+        if token.issued_at < context.provider.transient.reject_issued_before:
             raise InvalidToken("access token: issued before this provider's restart")
         if proof is not None:
-            await dpop.spend(provider, unit, proof, client_id=token.client_id, request_id=request_id, now=now)
+            await dpop.spend(context, unit, proof, client_id=token.client_id)
         if await denied.get(unit) is not None:
             raise InvalidToken("access token: revoked, because its code was presented again")
 
 
-async def _live(provider: Provider, generation: Generation, token: AccessToken, now: float) -> tuple[Client, Acting]:
-    client = await provider.registry_cache.client(token.client_id, now)
+async def _live(context: RequestContext, generation: Generation, token: AccessToken) -> tuple[Client, Acting]:
+    client = await context.provider.registry_cache.client(token.client_id, context.now)
     if client is None:
         raise InvalidToken("access token: its client is not known or disabled")
-    if not provider.policy.serves(client, generation, now):
+    if not client_registration.serves(client, generation, context.today):
         raise InvalidToken("access token: its client may no longer use this interface")
     if not scopes.covered(client, token.scopes):
         raise InvalidToken("access token: its client may no longer ask for these scopes")
-    acting = await provider.registry_cache.acting(token.user_id, token.entity_id, now)
+    acting = await context.provider.registry_cache.acting(token.user_id, token.entity_id, context.now)
     if acting is None:
         raise InvalidToken("access token: the person may no longer act for the entity")
     return client, acting
 
 
 async def _blocks(
-    provider: Provider, resource: Resource, token: AccessToken, client: Client, now: float
+    context: RequestContext, resource: Resource, token: AccessToken, client: Client
 ) -> dict[str, dict[str, object]]:
-    today = datetime.fromtimestamp(now, provider.policy.timezone).date()
+    today = context.day
     wanted = [scope for scope in resource.claim_names if scope in token.scopes or not resource.scoped]
-    services = await provider.registry_cache.services(client.services, now) if wanted else []
+    services = await context.provider.registry_cache.services(client.services, context.now) if wanted else []
     who = (token.user_id, token.entity_id, client.services)
     blocks: dict[str, dict[str, object]] = {}
     if "authinfo" in wanted:
-        rows = await provider.registry_cache.assignments(*who, now)
+        rows = await context.provider.registry_cache.assignments(*who, context.now)
         blocks[resource.claim_names["authinfo"]] = authorization_data.auth_info(rows, services, today)
     if "tpauthinfo" in wanted:
-        others = await provider.registry_cache.third_party_rows(*who, now)
+        others = await context.provider.registry_cache.third_party_rows(*who, context.now)
         block = authorization_data.tp_auth_info(others, services, today)
         if block is not None:
             blocks[resource.claim_names["tpauthinfo"]] = block
     return blocks
 
 
-async def _encrypt(provider: Provider, client: Client, answer: str, nesting: Nesting, now: float) -> str:
+async def _encrypt(context: RequestContext, client: Client, answer: str, nesting: Nesting) -> str:
     try:
-        keys = await provider.client_keys.current(client, now=now)
+        keys = await context.provider.client_keys.current(client, now=context.now)
     except KeySetUnavailable as error:
-        raise no_key_set(provider, str(error)) from None
-    key = await encryption_key(provider, client, keys, nesting.alg, now=now)
+        raise no_key_set(context, str(error)) from None
+    key = await encryption_key(context, client, keys, nesting.alg)
     if key is None:
         fit = f" and alg {nesting.alg}" if nesting.alg else ""
         raise ServerError(f"the key set of this client has no usable key with use enc{fit}")
-    repeated = provider.policy.replicated_claims(client.client_id)
+    repeated = context.provider.policy.replicated_claims(client.client_id)
     return encryption.encrypt(answer, key, nesting.enc, claims=repeated)

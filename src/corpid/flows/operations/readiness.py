@@ -84,4 +84,4 @@ async def _transient(provider: Provider) -> None:
 
 
 async def _keys(provider: Provider) -> None:
-    await provider.signing_keys.ring(provider.clock())
+    pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -46,46 +47,16 @@ def open_key(key: SealedKey) -> SigningKey:
     )
 
 
-class SigningKeys:
-    """Signing key ring and server secret; a change made elsewhere is seen within five seconds.
+@dataclass(frozen=True, slots=True)
+class ServerKeys:
+    """The keys of one moment: the signing key ring, and the server secret for what only this deployment reads."""
 
-    `certificates` publishes a certificate with every key.
-    """
-
-    def __init__(self, registry: Registry, *, certificates: bool = False) -> None:
-        self._registry = registry
-        self._certificates = certificates
-        self._ring: KeyRing | None = None
-        self._secret = b""
-        self._stored: list[SealedKey] = []
-        self._looked_at = float("-inf")
-
-    async def ring(self, now: float) -> KeyRing:
-        """The key ring at `now`; raises ValueError when no key may sign (D42)."""
-        if self._ring is None or not 0 <= now - self._looked_at < LIVE_STATE_SECONDS or now >= self._ring.until:
-            await self._look(now)
-        assert self._ring is not None  # noqa: S101 - `_look` set it or raised
-        return self._ring
-
-    async def _look(self, now: float) -> None:
-        stored = await self._registry.keys.all()
-        if stored != self._stored or self._ring is None or now >= self._ring.until:
-            opened = [open_key(key) for key in stored if key.use == "sig"]
-            self._ring = key_ring.build(
-                opened, now=now, kept_seconds=KEPT_SECONDS, with_certificates=self._certificates
-            )
-            self._secret = next(from_base64url(key.secret) for key in stored if key.use == "mac")
-            self._stored = stored
-        self._looked_at = now
+    ring: KeyRing
+    secret: bytes
 
     def mac(self, purpose: str, *parts: str) -> str:
-        """HMAC-SHA256 by the server secret over a length-prefixed tuple, base64url.
-
-        Raises RuntimeError where `ring` was not awaited before: without the secret anybody could compute it.
-        """
-        if not self._secret:
-            raise RuntimeError("the server secret is not loaded: await ring() first")
-        return base64url(hmac.digest(self._secret, tuple_bytes(purpose, *parts), "sha256"))
+        """HMAC-SHA256 by the server secret over a length-prefixed tuple, base64url."""
+        return base64url(hmac.digest(self.secret, tuple_bytes(purpose, *parts), "sha256"))
 
     def dpop_nonce(self, now: float, *, steps_back: int = 0) -> str:
         """The server nonce of this moment, or of an earlier step of 120 seconds (RFC 9449 §8)."""
@@ -96,6 +67,42 @@ class SigningKeys:
         return nonce is not None and any(
             hmac.compare_digest(nonce.encode(), self.dpop_nonce(now, steps_back=back).encode()) for back in (0, 1)
         )
+
+
+class SigningKeys:
+    """The stored keys, held ready; a change made elsewhere is seen within five seconds.
+
+    `certificates` publishes a certificate with every key.
+    """
+
+    def __init__(self, registry: Registry, *, certificates: bool = False) -> None:
+        self._registry = registry
+        self._certificates = certificates
+        self._keys: ServerKeys | None = None
+        self._stored: list[SealedKey] = []
+        self._looked_at = float("-inf")
+
+    async def at(self, now: float) -> ServerKeys:
+        """The keys at `now`. Raises StoreUnavailable; ValueError if no key may sign or the server secret is missing (D42)."""
+        keys = self._keys
+        if keys is None or not 0 <= now - self._looked_at < LIVE_STATE_SECONDS or now >= keys.ring.until:
+            keys = await self._look(now)
+        return keys
+
+    async def _look(self, now: float) -> ServerKeys:
+        stored = await self._registry.keys.all()
+        if stored != self._stored or self._keys is None or now >= self._keys.ring.until:
+            opened = [open_key(key) for key in stored if key.use == "sig"]
+            ring = key_ring.build(opened, now=now, kept_seconds=KEPT_SECONDS, with_certificates=self._certificates)
+            secret = next((from_base64url(key.secret) for key in stored if key.use == "mac"), b"")
+            if not secret:  # an HMAC without one is one that anybody can compute
+                raise ValueError(
+                    "the server secret is missing from the stored keys: restore the database from a backup"
+                )
+            self._keys = ServerKeys(ring, secret)
+            self._stored = stored
+        self._looked_at = now
+        return self._keys
 
 
 class RotationRefused(Exception):

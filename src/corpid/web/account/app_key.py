@@ -20,9 +20,9 @@ _QUIET_ZONE: Final = 4
 """modules around a QR code (ISO/IEC 18004)"""
 
 
-def link(context: WebContext, user: User, secret: str) -> str:
+def link(web: WebContext, user: User, secret: str) -> str:
     """The address (otpauth) that opens an app, which the QR code says, too (D45)."""
-    return totp.otpauth_uri(secret, account=user.user_name, issuer=context.provider.policy.name)
+    return totp.otpauth_uri(secret, account=user.user_name, issuer=web.provider.policy.name)
 
 
 def grouped(secret: str) -> str:

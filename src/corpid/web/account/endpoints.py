@@ -23,7 +23,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.web.account import table
 from corpid.web.account.page_context import EXTEND, AccountContext, Gone, account_path
-from corpid.web.http.requests import caller, cookie, form_bytes
+from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.plain import not_found, remember_language
 from corpid.web.pages.responses import enter, page_response, see_other, throttled
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.caller import Caller
+    from corpid.flows.request_context import RequestContext
     from corpid.web.account.table import Page
     from corpid.web.context import WebContext
 
@@ -45,69 +45,68 @@ def _named(path: str) -> tuple[str, bool]:
     return (page, True) if last == EXTEND else (path, False)
 
 
-async def account(request: Request, context: WebContext) -> Response:
+async def account(request: Request, web: WebContext) -> Response:
     """Every address of the account (D30, D34)."""
-    provider = context.provider
+    provider = web.provider
     path, longer = _named(str(request.path_params.get("rest", "")))
     page = table.page(path)
     if page is None:
-        return await not_found(request, context)
+        return await not_found(request, web)
     shown = path if page.part_of is None else page.part_of
-    who = caller(request, provider)
-    await provider.registry_cache.refuse_maintenance(who.now)
-    await provider.signing_keys.ring(who.now)
-    browser = await browsers.recognise(provider, cookie(request, provider), now=who.now)
-    visit = await account_sessions.visit(provider, who, browser)
+    context = await page_request(request, provider)
+    await provider.registry_cache.refuse_maintenance(context.now)
+    browser = await browsers.recognise(context, cookie(request, provider))
+    visit = await account_sessions.visit(context, browser)
     posted = request.method == "POST"
     if visit is None:
-        return await _enter(request, context, who, browser, shown, anew=posted and page.fresh)
+        return await _enter(request, web, context, browser, shown, anew=posted and page.fresh)
     said = request.query_params
-    turn = AccountContext(context=context, who=who, visit=visit, page=shown, saved=_SAVED in said, again=AGAIN in said)
+    turn = AccountContext(web=web, context=context, visit=visit, page=shown, saved=_SAVED in said, again=AGAIN in said)
     try:
         if longer:
             return await _extend(request, turn, page)
         return await (_post if posted else _get)(request, turn, page)
     except TooOld:
-        return await _enter(request, context, who, browser, shown, anew=True)
+        return await _enter(request, web, context, browser, shown, anew=True)
     except StaleStep:
-        return _to(context, page.leads_to)
+        return _to(web, page.leads_to)
     except Gone:
-        return await not_found(request, context)
+        return await not_found(request, web)
 
 
 async def _enter(
-    request: Request, context: WebContext, who: Caller, browser: Browser | None, page: str, *, anew: bool
+    request: Request, web: WebContext, context: RequestContext, browser: Browser | None, page: str, *, anew: bool
 ) -> Response:
-    await context.provider.rate_limits.address(rate_limits.ACCOUNT, who.address, who.now)
-    entered = await account_sessions.enter(context.provider, who, browser, page=page, anew=anew)
-    return enter(request, context, entered)
+    await web.provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
+    entered = await account_sessions.enter(context, browser, page=page, anew=anew)
+    return enter(request, web, entered)
 
 
-def _to(context: WebContext, page: str, query: str = "") -> Response:
-    return see_other(account_path(context, page) + query)
+def _to(web: WebContext, page: str, query: str = "") -> Response:
+    return see_other(account_path(web, page) + query)
 
 
 async def _shown(request: Request, turn: AccountContext, page: Page, *, status: int = 200) -> Response:
     view = await page.view(turn)
-    return view if isinstance(view, Response) else page_response(request, turn.context.renderer, view, status=status)
+    return view if isinstance(view, Response) else page_response(request, turn.web.renderer, view, status=status)
 
 
 async def _get(request: Request, turn: AccountContext, page: Page) -> Response:
     if page.fresh:
-        visit = await account_sessions.opened(turn.context.provider, turn.who, turn.visit, turn.page)
+        visit = await account_sessions.opened(turn.context, turn.visit, turn.page)
         turn = replace(turn, visit=visit)
     return await _shown(request, turn, page)
 
 
 async def _sent(request: Request, turn: AccountContext, page: Page) -> AccountContext | None:
     """The person with the form that they sent, at a page that still stands open; None for another session's form (D35)."""
-    provider, visit = turn.context.provider, turn.visit
+    visit = turn.visit
     form = parameters.parse(await form_bytes(request), table.FIELDS)
     token = form.get("form_token", "")
-    if not interactions.is_form_token(provider, token, visit.browser.browser_id, visit.form):
+    if not interactions.is_form_token(turn.context, token, visit.browser.browser_id, visit.form):
         return None
     if page.fresh:
-        visit = await account_sessions.still_open(provider, turn.who, visit, turn.page)
+        visit = await account_sessions.still_open(turn.context, visit, turn.page)
     return replace(turn, visit=visit, form=form)
 
 
@@ -115,24 +114,24 @@ async def _extend(request: Request, turn: AccountContext, page: Page) -> Respons
     """More time for a page, which is then shown as it was (D15, WCAG 2.2.1)."""
     sent = await _sent(request, turn, page) if request.method == "POST" else None
     if sent is None:
-        return _to(turn.context, turn.page)
+        return _to(turn.web, turn.page)
     try:
-        await account_sessions.extend(turn.context.provider, turn.who, sent.visit)
+        await account_sessions.extend(turn.context, sent.visit)
     except StaleStep:
         pass
     except Rejected as rejected:
         failed = replace(sent, form={}, errors=(("", rejected.sentence),))
         return await _shown(request, failed, page, status=422)
-    return _to(turn.context, turn.page)
+    return _to(turn.web, turn.page)
 
 
 async def _post(request: Request, turn: AccountContext, page: Page) -> Response:
-    context = turn.context
+    web = turn.web
     if page.submit is None:
         raise InvalidRequest("this page has no form")
     sent = await _sent(request, turn, page)
     if sent is None:
-        return _to(context, turn.page)
+        return _to(web, turn.page)
     try:
         await page.submit(sent)
     except Throttled as slowed:
@@ -141,8 +140,8 @@ async def _post(request: Request, turn: AccountContext, page: Page) -> Response:
     except Rejected as rejected:
         failed = replace(sent, errors=((page.says, rejected.sentence),))
         return await _shown(request, failed, page, status=422)
-    answer = _to(context, page.leads_to, f"?{_SAVED}")
+    answer = _to(web, page.leads_to, f"?{_SAVED}")
     language = lookup((sent.form.get("language", ""),), LANGUAGES)
     if language is not None:
-        remember_language(answer, context, Pick(tag=language.tag))
+        remember_language(answer, web, Pick(tag=language.tag))
     return answer

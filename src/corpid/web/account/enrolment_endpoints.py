@@ -17,7 +17,7 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
 from corpid.rules.oauth import parameters
 from corpid.web.account import app_key, enrolment_pages
-from corpid.web.http.requests import caller, cookie, form_bytes
+from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.responses import page_response, require_own_form, see_other, throttled
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
-    from corpid.flows.caller import Caller
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
@@ -52,13 +51,11 @@ class _Action:
     beside: str | None = None
     """the field of its errors, empty for the page as a whole; None: the one that it takes"""
 
-    async def submitted(
-        self, provider: Provider, who: Caller, visit: EnrolmentVisit, form: Mapping[str, str]
-    ) -> Enrolment:
+    async def submitted(self, context: RequestContext, visit: EnrolmentVisit, form: Mapping[str, str]) -> Enrolment:
         if self.submit is None:
             return visit.enrolment
         given = {self.takes: form.get(self.takes, "")} if self.takes else {}
-        return await self.submit(provider, who, visit, **given)
+        return await self.submit(context, visit, **given)
 
     def wrong(self, sentence: Phrase) -> FieldError:
         return self.takes if self.beside is None else self.beside, sentence
@@ -83,69 +80,72 @@ ACTIONS: Final[Mapping[tuple[Step | None, str], _Action]] = {
 """what can be submitted at which step"""
 
 
-async def enrolment(request: Request, context: WebContext) -> Response:
+async def enrolment(request: Request, web: WebContext) -> Response:
     """Every address below /enrolment/{enrolment}: the page, its forms, and the QR code (D15, D34)."""
-    provider, who = context.provider, caller(request, context.provider)
+    provider = web.provider
+    context = await page_request(request, provider)
     enrolment_id, _, action = str(request.path_params["rest"]).partition("/")
-    await provider.registry_cache.refuse_maintenance(who.now)
-    browser = await browsers.recognise(provider, cookie(request, provider), now=who.now)
+    await provider.registry_cache.refuse_maintenance(context.now)
+    browser = await browsers.recognise(context, cookie(request, provider))
     try:
-        visit = await enrolments.sit(provider, who, enrolment_id, browser.browser_id if browser else "")
+        visit = await enrolments.sit(context, enrolment_id, browser.browser_id if browser else "")
         if request.method == "POST":
-            return await _post(request, context, who, visit, action)
+            return await _post(request, web, context, visit, action)
         if action == _PICTURE and visit.enrolment.step is Step.SECOND_FACTOR:
-            return app_key.picture(enrolment_pages.app_link(context, visit))
+            return app_key.picture(enrolment_pages.app_link(web, context, visit))
         if action:
-            return to_enrolment(context, enrolment_id)
-        return page_response(request, context.renderer, await enrolment_pages.of_step(context, who, visit))
+            return to_enrolment(web, enrolment_id)
+        return page_response(request, web.renderer, await enrolment_pages.of_step(web, context, visit))
     except StaleStep:
-        return to_enrolment(context, enrolment_id)
+        return to_enrolment(web, enrolment_id)
     except (NotHere, OpenElsewhere, Stopped) as ending:
-        return ended(request, context, ending)
+        return ended(request, web, ending)
 
 
-def to_enrolment(context: WebContext, enrolment_id: str) -> Response:
+def to_enrolment(web: WebContext, enrolment_id: str) -> Response:
     """On to the page of an enrolment (D15)."""
-    return see_other(enrolment_pages.enrolment_path(context, enrolment_id))
+    return see_other(enrolment_pages.enrolment_path(web, enrolment_id))
 
 
-def ended(request: Request, context: WebContext, ending: NotHere | OpenElsewhere | Stopped) -> Response:
+def ended(request: Request, web: WebContext, ending: NotHere | OpenElsewhere | Stopped) -> Response:
     """The page that says why a link or an enrolment does not go on (D34, D45)."""
     view, status = {
         NotHere: (enrolment_pages.gone, 404),
         OpenElsewhere: (enrolment_pages.other_browser, 403),
         Stopped: (enrolment_pages.stopped, 403),
     }[type(ending)]
-    return page_response(request, context.renderer, view(), status=status)
+    return page_response(request, web.renderer, view(), status=status)
 
 
-async def _post(request: Request, context: WebContext, who: Caller, visit: EnrolmentVisit, action: str) -> Response:
-    provider, at = context.provider, visit.enrolment
+async def _post(
+    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentVisit, action: str
+) -> Response:
+    at = visit.enrolment
     form = parameters.parse(await form_bytes(request), FIELDS)
-    require_own_form(provider, form, at.browser_id, at.enrolment_id)
+    require_own_form(context, form, at.browser_id, at.enrolment_id)
     taken = ACTIONS.get((at.step, action))
     if at.finished or taken is None or form.get("step") != enrolment_pages.step_name(at):
-        return to_enrolment(context, at.enrolment_id)
+        return to_enrolment(web, at.enrolment_id)
     try:
-        moved = await taken.submitted(provider, who, visit, form)
+        moved = await taken.submitted(context, visit, form)
     except Throttled as slowed:
-        return throttled(await _again(request, context, who, visit, taken.wrong(slowed.sentence)), slowed)
+        return throttled(await _again(request, web, context, visit, taken.wrong(slowed.sentence)), slowed)
     except Rejected as rejected:
-        return await _again(request, context, who, visit, taken.wrong(rejected.sentence))
+        return await _again(request, web, context, visit, taken.wrong(rejected.sentence))
     if moved.step is None and action != _EXTEND:
-        after = await enrolments.sit(provider, who, at.enrolment_id, at.browser_id)
-        await set_factor.finish(provider, who, after)
-    return to_enrolment(context, at.enrolment_id)
+        after = await enrolments.sit(context, at.enrolment_id, at.browser_id)
+        await set_factor.finish(context, after)
+    return to_enrolment(web, at.enrolment_id)
 
 
 async def _again(
-    request: Request, context: WebContext, who: Caller, visit: EnrolmentVisit, error: FieldError
+    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentVisit, error: FieldError
 ) -> Response:
     """The same page with what is wrong, unless another request has moved on meanwhile."""
     before = visit.enrolment
-    after = await enrolments.sit(context.provider, who, before.enrolment_id, before.browser_id)
+    after = await enrolments.sit(context, before.enrolment_id, before.browser_id)
     if after.enrolment.serial != before.serial:
         raise StaleStep
     return page_response(
-        request, context.renderer, await enrolment_pages.of_step(context, who, after, errors=(error,)), status=422
+        request, web.renderer, await enrolment_pages.of_step(web, context, after, errors=(error,)), status=422
     )

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from corpid import ports
     from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
     from corpid.flows.account.links import Purpose
-    from corpid.flows.caller import Caller
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import User
     from corpid.web.context import WebContext
     from corpid.web.pages.factor_fields import Asked
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
-    Page = Callable[[WebContext, Caller, EnrolmentVisit, Frame, tuple[FieldError, ...]], Awaitable[View]]
+    Page = Callable[[WebContext, RequestContext, EnrolmentVisit, Frame, tuple[FieldError, ...]], Awaitable[View]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,28 +112,30 @@ _APP_INSTEAD: Final = (Way.APP.value, phrase("Set up an authenticator app"))
 _NO_MORE_TIME: Final = phrase("There is no more time after that. If it is too short, ask for a new link.")
 
 
-def enrolment_path(context: WebContext, enrolment_id: str, action: str = "") -> str:
+def enrolment_path(web: WebContext, enrolment_id: str, action: str = "") -> str:
     """The address path of an enrolment's page, or of one of its actions."""
-    return f"{context.base_path}{PATH}{enrolment_id}" + (f"/{action}" if action else "")
+    return f"{web.base_path}{PATH}{enrolment_id}" + (f"/{action}" if action else "")
 
 
-def begin(context: WebContext, link: ports.Link, user: User, *, action: str, form_token: str) -> View:
+def begin(
+    web: WebContext, context: RequestContext, link: ports.Link, user: User, *, action: str, form_token: str
+) -> View:
     """The page of an opened link (D46)."""
     purpose = PURPOSES[link.purpose]
     return Begin(
         frame=Frame(form_token=form_token, under_way=True),
         action=action,
         heading=purpose.heading,
-        told=purpose.told(user.name, context.provider.policy.name),
+        told=purpose.told(user.name, web.provider.policy.name),
         user_name=user.user_name,
         steps=len(purpose.steps),
         fewer=_ends_early(context, purpose),
     )
 
 
-def _ends_early(context: WebContext, purpose: Purpose) -> bool:
+def _ends_early(context: RequestContext, purpose: Purpose) -> bool:
     """Return whether a passkey, which stands for both factors, can be made first."""
-    return passkeys.offered(context.provider) and chosen(purpose.steps, passkey_first=True) != purpose.steps
+    return passkeys.offered(context) and chosen(purpose.steps, passkey_first=True) != purpose.steps
 
 
 def step_name(enrolment: Enrolment) -> str:
@@ -141,61 +143,61 @@ def step_name(enrolment: Enrolment) -> str:
     return str(enrolment.serial - enrolment.extensions)
 
 
-def _frame(context: WebContext, caller: Caller, visit: EnrolmentVisit) -> Frame:
-    enrolment, provider = visit.enrolment, context.provider
-    steps, more = enrolment.steps, Form(action=enrolment_path(context, enrolment.enrolment_id, "extend"))
+def _frame(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> Frame:
+    enrolment, provider = visit.enrolment, web.provider
+    steps, more = enrolment.steps, Form(action=enrolment_path(web, enrolment.enrolment_id, "extend"))
     return Frame(
         step=(steps.index(enrolment.step) + 1, len(steps)) if enrolment.step else None,
         fewer_steps=enrolment.step is Step.FIRST and _ends_early(context, PURPOSES[enrolment.purpose]),
         step_name=step_name(enrolment),
-        form_token=interactions.form_token(provider, enrolment.browser_id, enrolment.enrolment_id),
+        form_token=interactions.form_token(context, enrolment.browser_id, enrolment.enrolment_id),
         limit=time_limit(
             enrolment.expires_at,
-            now=caller.now,
+            now=context.now,
             zone=provider.policy.timezone,
             more=more if visit.extendable else None,
             at_end=_NO_MORE_TIME,
         ),
-        here=enrolment_path(context, enrolment.enrolment_id),
+        here=enrolment_path(web, enrolment.enrolment_id),
         under_way=True,
     )
 
 
 async def of_step(
-    context: WebContext, caller: Caller, visit: EnrolmentVisit, *, errors: tuple[FieldError, ...] = ()
+    web: WebContext, context: RequestContext, visit: EnrolmentVisit, *, errors: tuple[FieldError, ...] = ()
 ) -> View:
     """The page of an enrolment's step, and the one after its end."""
     if visit.enrolment.finished:
-        return await _finished(context, visit)
-    return await _PAGES[visit.enrolment.step](context, caller, visit, _frame(context, caller, visit), errors)
+        return await _finished(web, context, visit)
+    return await _PAGES[visit.enrolment.step](web, context, visit, _frame(web, context, visit), errors)
 
 
-def _passkey(context: WebContext, visit: EnrolmentVisit, options: str) -> AskPasskey | None:
+def _passkey(web: WebContext, visit: EnrolmentVisit, options: str) -> AskPasskey | None:
     if not options:
         return None
-    return AskPasskey(action=enrolment_path(context, visit.enrolment.enrolment_id, "passkey"), options=options)
+    return AskPasskey(action=enrolment_path(web, visit.enrolment.enrolment_id, "passkey"), options=options)
 
 
 async def _first(
-    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, context: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
-    options = await set_factor.passkey_options(context.provider, visit)
+    options = await set_factor.passkey_options(context, visit)
     return ChoosePassword(
         frame=frame,
-        action=enrolment_path(context, visit.enrolment.enrolment_id, "password"),
+        action=enrolment_path(web, visit.enrolment.enrolment_id, "password"),
         heading=phrase("Choose how you sign in") if options else phrase("Choose a password"),
         user_name=visit.user.user_name,
-        passkey=_passkey(context, visit, options),
+        passkey=_passkey(web, visit, options),
         errors=errors,
     )
 
 
 async def _password(
-    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, _: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     return ChoosePassword(
         frame=frame,
-        action=enrolment_path(context, visit.enrolment.enrolment_id, "password"),
+        action=enrolment_path(web, visit.enrolment.enrolment_id, "password"),
         heading=phrase("Choose a new password"),
         user_name=visit.user.user_name,
         errors=errors,
@@ -203,84 +205,82 @@ async def _password(
 
 
 async def _second_factor(
-    context: WebContext, caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, context: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     enrolment_id = visit.enrolment.enrolment_id
-    secret = enrolments.app_secret(context.provider, visit.enrolment)
+    secret = enrolments.app_secret(context, visit.enrolment)
     return SetUpApp(
         frame=frame,
-        action=enrolment_path(context, enrolment_id, "code"),
-        picture=enrolment_path(context, enrolment_id, "qr.svg"),
-        app_link=app_link(context, visit),
+        action=enrolment_path(web, enrolment_id, "code"),
+        picture=enrolment_path(web, enrolment_id, "qr.svg"),
+        app_link=app_link(web, context, visit),
         secret=app_key.grouped(secret),
-        passkey=_passkey(context, visit, await set_factor.passkey_options(context.provider, visit)),
-        by_email=enrolment_path(context, enrolment_id, "way")
-        if email_step.offered(context.provider, caller, visit)
-        else "",
+        passkey=_passkey(web, visit, await set_factor.passkey_options(context, visit)),
+        by_email=enrolment_path(web, enrolment_id, "way") if email_step.offered(context, visit) else "",
         errors=errors,
     )
 
 
 async def _mailed_code(
-    context: WebContext, caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, context: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
-    enrolment_id, page = visit.enrolment.enrolment_id, email_step.asked(caller, visit)
-    heading, wanted = asked(page, enrolment_path(context, enrolment_id, "way"))
+    enrolment_id, page = visit.enrolment.enrolment_id, email_step.asked(context, visit)
+    heading, wanted = asked(page, enrolment_path(web, enrolment_id, "way"))
     can_go_on = page.under_way or page.more
     return TypeMailedCode(
         frame=frame,
-        action=enrolment_path(context, enrolment_id, "code"),
+        action=enrolment_path(web, enrolment_id, "code"),
         heading=heading,
         asked=replace(wanted, hint=wanted.hint if can_go_on else _NO_MORE_CODES, ways=(*wanted.ways, _APP_INSTEAD)),
         errors=errors,
     )
 
 
-def app_link(context: WebContext, visit: EnrolmentVisit) -> str:
+def app_link(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> str:
     """The content of the QR code (D45)."""
-    secret = enrolments.app_secret(context.provider, visit.enrolment)
-    return app_key.link(context, visit.user, secret)
+    secret = enrolments.app_secret(context, visit.enrolment)
+    return app_key.link(web, visit.user, secret)
 
 
 async def _codes(
-    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, context: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     return KeepCodes(
         frame=frame,
-        action=enrolment_path(context, visit.enrolment.enrolment_id, "codes"),
-        codes=enrolments.codes(context.provider, visit.enrolment),
-        replaces=await context.provider.registry.factors.recovery_codes_left(visit.user.user_id) > 0,
+        action=enrolment_path(web, visit.enrolment.enrolment_id, "codes"),
+        codes=enrolments.codes(context, visit.enrolment),
+        replaces=await web.provider.registry.factors.recovery_codes_left(visit.user.user_id) > 0,
         errors=errors,
     )
 
 
 async def _prove_password(
-    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, _: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     return ProvePassword(
         frame=frame,
-        action=enrolment_path(context, visit.enrolment.enrolment_id, "password"),
+        action=enrolment_path(web, visit.enrolment.enrolment_id, "password"),
         user_name=visit.user.user_name,
         errors=errors,
     )
 
 
 async def _prove_second_factor(
-    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, context: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     return ProveSecondFactor(
         frame=frame,
-        action=enrolment_path(context, visit.enrolment.enrolment_id, "code"),
-        takes_codes=await reauthenticate.has_codes(context.provider, visit.user),
-        passkey=_passkey(context, visit, await reauthenticate.passkey_options(context.provider, visit)),
+        action=enrolment_path(web, visit.enrolment.enrolment_id, "code"),
+        takes_codes=await reauthenticate.has_codes(context, visit.user),
+        passkey=_passkey(web, visit, await reauthenticate.passkey_options(context, visit)),
         errors=errors,
     )
 
 
 async def _save(
-    context: WebContext, _caller: Caller, visit: EnrolmentVisit, frame: Frame, _: tuple[FieldError, ...]
+    web: WebContext, _: RequestContext, visit: EnrolmentVisit, frame: Frame, __: tuple[FieldError, ...]
 ) -> View:
-    return Save(frame=frame, action=enrolment_path(context, visit.enrolment.enrolment_id, "finish"))
+    return Save(frame=frame, action=enrolment_path(web, visit.enrolment.enrolment_id, "finish"))
 
 
 _PAGES: Final[Mapping[Step | None, Page]] = {
@@ -295,9 +295,9 @@ _PAGES: Final[Mapping[Step | None, Page]] = {
 }
 
 
-async def _finished(context: WebContext, visit: EnrolmentVisit) -> View:
-    account = context.base_path + ACCOUNT_PATH
-    older = await set_factor.passkeys_from_before(context.provider, visit)
+async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> View:
+    account = web.base_path + ACCOUNT_PATH
+    older = await set_factor.passkeys_from_before(context, visit)
     names = tuple(each.name for each in older)
     left = phrase(
         "These passkeys still open your account: {names}. Was one of them on a device that you have lost? Remove it.",

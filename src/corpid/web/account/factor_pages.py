@@ -39,27 +39,27 @@ def reference(passkey: Passkey) -> str:
 
 
 async def _factors(turn: AccountContext) -> HeldFactors:
-    return await own_factors.of(turn.context.provider, turn.visit)
+    return await own_factors.of(turn.context, turn.visit)
 
 
-def _line(context: WebContext, passkey: Passkey) -> views.PasskeyLine:
+def _line(web: WebContext, passkey: Passkey) -> views.PasskeyLine:
     return views.PasskeyLine(
-        url=account_path(context, f"passkey/{reference(passkey)}"),
+        url=account_path(web, f"passkey/{reference(passkey)}"),
         name=passkey.name,
-        made=moment(context, passkey.created_at),
-        used=moment(context, passkey.used_at) if passkey.used_at else None,
+        made=moment(web, passkey.created_at),
+        used=moment(web, passkey.used_at) if passkey.used_at else None,
         synced=passkey.synced,
     )
 
 
 async def passkeys(turn: AccountContext) -> View:
     """The passkeys of a person (D46)."""
-    context, factors = turn.context, await _factors(turn)
-    works, full = own_factors.offered(context.provider), own_factors.full(factors)
+    web, factors = turn.web, await _factors(turn)
+    works, full = own_factors.offered(turn.context), own_factors.full(factors)
     return views.Passkeys(
         frame=frame(turn),
-        passkeys=tuple(_line(context, each) for each in factors.passkeys),
-        add=account_path(context, "new-passkey") if works and not full else "",
+        passkeys=tuple(_line(web, each) for each in factors.passkeys),
+        add=account_path(web, "new-passkey") if works and not full else "",
         full=phrase("You have {passkeys} passkeys, which is as many as there can be.", passkeys=PASSKEYS_PER_PERSON)
         if full
         else None,
@@ -67,21 +67,21 @@ async def passkeys(turn: AccountContext) -> View:
     )
 
 
-def _up_to_passkeys(context: WebContext) -> Link:
-    return Link(url=account_path(context, "passkeys"), text=_UP_TO_PASSKEYS)
+def _up_to_passkeys(web: WebContext) -> Link:
+    return Link(url=account_path(web, "passkeys"), text=_UP_TO_PASSKEYS)
 
 
 async def new_passkey(turn: AccountContext) -> View:
     """The page that makes a passkey (D46). Raises Gone if unsupported here, StaleStep at the limit."""
-    context = turn.context
-    if not own_factors.offered(context.provider):
+    web = turn.web
+    if not own_factors.offered(turn.context):
         raise Gone
     if own_factors.full(await _factors(turn)):
         raise StaleStep
     return views.AddPasskey(
-        frame=frame(turn, up=_up_to_passkeys(context)),
+        frame=frame(turn, up=_up_to_passkeys(web)),
         passkey=AskPasskey(
-            action=account_path(context, "new-passkey"), options=await own_factors.options(context.provider, turn.visit)
+            action=account_path(web, "new-passkey"), options=await own_factors.options(turn.context, turn.visit)
         ),
         notes=turn.notes,
         errors=turn.errors,
@@ -99,11 +99,11 @@ async def this_passkey(turn: AccountContext) -> Passkey:
 
 async def passkey(turn: AccountContext) -> View:
     """One passkey, which can be renamed and removed (D46)."""
-    context, shown = turn.context, await this_passkey(turn)
+    web, shown = turn.web, await this_passkey(turn)
     return views.Passkey(
-        frame=frame(turn, up=_up_to_passkeys(context)),
-        action=account_path(context, turn.page),
-        passkey=_line(context, shown),
+        frame=frame(turn, up=_up_to_passkeys(web)),
+        action=account_path(web, turn.page),
+        passkey=_line(web, shown),
         heading=phrase("{name}", name=shown.name),
         typed=turn.form.get("name", shown.name),
         notes=turn.notes,
@@ -116,12 +116,12 @@ async def password(turn: AccountContext) -> View:
     factors = await _factors(turn)
     return ChoosePassword(
         frame=frame(turn),
-        action=account_path(turn.context, "password"),
+        action=account_path(turn.web, "password"),
         heading=phrase("Choose a new password") if factors.password else phrase("Choose a password"),
         user_name=turn.visit.user.user_name,
         notes=(
             *turn.notes,
-            *(() if own_factors.go_with_password(turn.context.provider, turn.visit, factors) else (_PASSWORD_ALONE,)),
+            *(() if own_factors.go_with_password(turn.context, turn.visit, factors) else (_PASSWORD_ALONE,)),
         ),
         errors=turn.errors,
     )
@@ -133,17 +133,17 @@ def _notes(turn: AccountContext, factors: HeldFactors, alone: Phrase) -> tuple[P
 
 async def app(turn: AccountContext) -> View:
     """Setting up an app, which may replace another one (D45)."""
-    context, factors = turn.context, await _factors(turn)
-    shown = await own_factors.offer(context.provider, turn.who, turn.visit, "app")
-    secret = own_factors.app_secret(context.provider, shown)
+    web, factors = turn.web, await _factors(turn)
+    shown = await own_factors.offer(turn.context, turn.visit, "app")
+    secret = own_factors.app_secret(turn.context, shown)
     return SetUpApp(
         frame=frame(turn),
-        action=account_path(context, "app"),
-        picture=account_path(context, "app/qr.svg"),
+        action=account_path(web, "app"),
+        picture=account_path(web, "app/qr.svg"),
         app_link=_app_link(turn, secret),
         secret=app_key.grouped(secret),
         notes=(*_notes(turn, factors, _APP_ALONE), *((_REPLACED,) if factors.app else ())),
-        remove=Link(url=account_path(context, "remove-app"), text=phrase("Remove the app you have now"))
+        remove=Link(url=account_path(web, "remove-app"), text=phrase("Remove the app you have now"))
         if factors.app
         else None,
         errors=turn.errors,
@@ -152,12 +152,12 @@ async def app(turn: AccountContext) -> View:
 
 async def app_link(turn: AccountContext) -> str:
     """The content of the QR code (D45)."""
-    shown = await own_factors.offer(turn.context.provider, turn.who, turn.visit, "app")
-    return _app_link(turn, own_factors.app_secret(turn.context.provider, shown))
+    shown = await own_factors.offer(turn.context, turn.visit, "app")
+    return _app_link(turn, own_factors.app_secret(turn.context, shown))
 
 
 def _app_link(turn: AccountContext, secret: str) -> str:
-    return app_key.link(turn.context, turn.visit.user, secret)
+    return app_key.link(turn.web, turn.visit.user, secret)
 
 
 async def remove_app(turn: AccountContext) -> View:
@@ -168,10 +168,10 @@ async def remove_app(turn: AccountContext) -> View:
     used_at = own_factors.app_used_at(factors)
     return views.Remove(
         frame=frame(turn),
-        action=account_path(turn.context, "remove-app"),
+        action=account_path(turn.web, "remove-app"),
         heading=phrase("Remove the authenticator app?"),
         told=phrase("Its codes no longer work then, and you are signed out everywhere else."),
-        used=moment(turn.context, used_at) if used_at else None,
+        used=moment(turn.web, used_at) if used_at else None,
         button=phrase("Remove the app"),
         notes=turn.notes,
         errors=turn.errors,
@@ -180,15 +180,15 @@ async def remove_app(turn: AccountContext) -> View:
 
 async def codes(turn: AccountContext) -> View:
     """New recovery codes; they stay the same until they are kept (D45)."""
-    context, factors = turn.context, await _factors(turn)
-    shown = await own_factors.offer(context.provider, turn.who, turn.visit, "codes")
+    web, factors = turn.web, await _factors(turn)
+    shown = await own_factors.offer(turn.context, turn.visit, "codes")
     return KeepCodes(
         frame=frame(turn, step_name=shown),
-        action=account_path(context, "codes"),
-        codes=own_factors.codes(context.provider, shown),
+        action=account_path(web, "codes"),
+        codes=own_factors.codes(turn.context, shown),
         replaces=factors.codes > 0,
         notes=_notes(turn, factors, _CODES_ALONE),
-        remove=Link(url=account_path(context, "remove-codes"), text=phrase("Remove the codes you have now"))
+        remove=Link(url=account_path(web, "remove-codes"), text=phrase("Remove the codes you have now"))
         if factors.codes
         else None,
         errors=turn.errors,
@@ -202,7 +202,7 @@ async def remove_codes(turn: AccountContext) -> View:
         raise StaleStep
     return views.Remove(
         frame=frame(turn),
-        action=account_path(turn.context, "remove-codes"),
+        action=account_path(turn.web, "remove-codes"),
         heading=phrase("Remove your recovery codes?"),
         told=counted(
             left,

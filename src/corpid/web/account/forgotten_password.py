@@ -13,7 +13,7 @@ from corpid.rules.networks import neighbourhood
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
 from corpid.web.account import enrolment_pages
-from corpid.web.http.requests import caller, cookie, form_bytes
+from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import Frame
 from corpid.web.pages.responses import page_response, require_own_form, set_cookie, throttled
 from corpid.web.pages.views import Problem
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.caller import Caller
+    from corpid.flows.request_context import RequestContext
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
 
@@ -32,48 +32,50 @@ _FORM: Final = "forgotten password"
 """binding of its form, in addition to the browser (D35)"""
 
 
-async def forgotten_password(request: Request, context: WebContext) -> Response:
+async def forgotten_password(request: Request, web: WebContext) -> Response:
     """Ask for the user name; an e-mail follows some seconds after the answer, whose request does the same for everybody (D44, D47)."""
-    provider, who = context.provider, caller(request, context.provider)
-    await provider.rate_limits.address(rate_limits.ACCOUNT, who.address, who.now)
-    await provider.registry_cache.refuse_maintenance(who.now)
+    provider = web.provider
+    context = await page_request(request, provider)
+    await provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
+    await provider.registry_cache.refuse_maintenance(context.now)
     if not provider.mail.works:
-        return page_response(request, context.renderer, _without_mail(context))
-    await provider.signing_keys.ring(who.now)
-    known = await browsers.recognise(provider, cookie(request, provider), now=who.now)
+        return page_response(request, web.renderer, _without_mail(web))
+    known = await browsers.recognise(context, cookie(request, provider))
     if request.method != "POST":
-        return await _asks(request, context, who, known)
+        return await _asks(request, web, context, known)
     browser_id = known.browser_id if known else ""
     form = parameters.parse(await form_bytes(request), {"user_name", "form_token", "step"})
-    require_own_form(provider, form, browser_id, _FORM)
+    require_own_form(context, form, browser_id, _FORM)
     user_name = form.get("user_name", "").strip()[:_NAME_CHARACTERS]
     if not user_name:
-        view = _question(context, browser_id, ("user_name", phrase("Enter your user name.")))
-        return page_response(request, context.renderer, view, status=422)
+        view = _question(web, context, browser_id, ("user_name", phrase("Enter your user name.")))
+        return page_response(request, web.renderer, view, status=422)
     try:
-        await recovery.ask(provider, who)
+        await recovery.ask(context)
     except Throttled as slowed:
-        view = _question(context, browser_id, ("user_name", slowed.sentence))
-        return throttled(page_response(request, context.renderer, view), slowed)
-    letter = partial(recovery.answer, provider, who, user_name, browser_key=known.browser_key if known else "")
-    provider.background_tasks.later(letter, place=neighbourhood(who.address))
-    return page_response(request, context.renderer, _asked())
+        view = _question(web, context, browser_id, ("user_name", slowed.sentence))
+        return throttled(page_response(request, web.renderer, view), slowed)
+    letter = partial(recovery.answer, context, user_name, browser_key=known.browser_key if known else "")
+    provider.background_tasks.later(letter, place=neighbourhood(context.address))
+    return page_response(request, web.renderer, _asked())
 
 
-async def _asks(request: Request, context: WebContext, who: Caller, known: Browser | None) -> Response:
+async def _asks(request: Request, web: WebContext, context: RequestContext, known: Browser | None) -> Response:
     """The question; a browser that is new gets a cookie, which its form is bound to (D34, D35)."""
-    provider = context.provider
-    browser, value = (known, None) if known else await browsers.issue_cookie(provider, now=who.now)
-    answer = page_response(request, context.renderer, _question(context, browser.browser_id))
+    provider = web.provider
+    browser, value = (known, None) if known else await browsers.issue_cookie(context)
+    answer = page_response(request, web.renderer, _question(web, context, browser.browser_id))
     if value is not None:
         set_cookie(answer, provider, value)
     return answer
 
 
-def _question(context: WebContext, browser_id: str, *wrong: FieldError) -> enrolment_pages.ForgottenPassword:
+def _question(
+    web: WebContext, context: RequestContext, browser_id: str, *wrong: FieldError
+) -> enrolment_pages.ForgottenPassword:
     return enrolment_pages.ForgottenPassword(
-        frame=Frame(form_token=interactions.form_token(context.provider, browser_id, _FORM)),
-        action=context.base_path + account_client.RECOVERY_PATH,
+        frame=Frame(form_token=interactions.form_token(context, browser_id, _FORM)),
+        action=web.base_path + account_client.RECOVERY_PATH,
         errors=wrong,
     )
 
@@ -93,14 +95,14 @@ def _asked() -> Problem:
     )
 
 
-def _without_mail(context: WebContext) -> Problem:
+def _without_mail(web: WebContext) -> Problem:
     return Problem(
         frame=Frame(),
         heading=phrase("Ask your administrator"),
         paragraphs=(
             phrase(
                 "The person who manages {name} in your organisation can send you a link to choose a new password.",
-                name=context.provider.policy.name,
+                name=web.provider.policy.name,
             ),
         ),
     )

@@ -19,7 +19,7 @@ from corpid.rules.oauth import parameters
 from corpid.texts import phrase
 from corpid.web.account import enrolment_pages
 from corpid.web.account.enrolment_endpoints import ended, to_enrolment
-from corpid.web.http.requests import caller, cookie, form_bytes
+from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import Frame, Link
 from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie, throttled
 from corpid.web.pages.views import Problem
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.caller import Caller
+    from corpid.flows.request_context import RequestContext
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
 
@@ -45,91 +45,95 @@ _OPENS_NOTHING: Final = phrase(
 )
 
 
-async def link(request: Request, context: WebContext) -> Response:
+async def link(request: Request, web: WebContext) -> Response:
     """The page that every link leads to, and its form, which opens the link that the code belongs to (D34, D35, D47)."""
-    provider, who = context.provider, caller(request, context.provider)
-    await provider.rate_limits.address(rate_limits.SIGN_IN, who.address, who.now)
-    await provider.registry_cache.refuse_maintenance(who.now)
-    await provider.signing_keys.ring(who.now)
-    known = await browsers.recognise(provider, cookie(request, provider), now=who.now)
+    provider = web.provider
+    context = await page_request(request, provider)
+    await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
+    await provider.registry_cache.refuse_maintenance(context.now)
+    known = await browsers.recognise(context, cookie(request, provider))
     if request.method == "POST":
-        return await _open(request, context, who, known)
-    browser, value = (known, None) if known else await browsers.issue_cookie(provider, now=who.now)
-    answer = page_response(request, context.renderer, _question(context, browser.browser_id))
+        return await _open(request, web, context, known)
+    browser, value = (known, None) if known else await browsers.issue_cookie(context)
+    answer = page_response(request, web.renderer, _question(web, context, browser.browser_id))
     if value is not None:
         set_cookie(answer, provider, value)
     return answer
 
 
-async def _open(request: Request, context: WebContext, who: Caller, browser: Browser | None) -> Response:
+async def _open(request: Request, web: WebContext, context: RequestContext, browser: Browser | None) -> Response:
     if browser is None:
-        return ended(request, context, OpenElsewhere())
-    provider, form = context.provider, parameters.parse(await form_bytes(request), _FIELDS)
+        return ended(request, web, OpenElsewhere())
+    form = parameters.parse(await form_bytes(request), _FIELDS)
     bound_to, typed = browser.browser_id, form.get("code", "")[:_TYPED_CHARACTERS]
-    require_own_form(provider, form, bound_to, _FORM)
+    require_own_form(context, form, bound_to, _FORM)
     try:
-        opened_id = await opened_links.open_link(provider, who, browser, typed)
+        opened_id = await opened_links.open_link(context, browser, typed)
     except Throttled as slowed:
-        return throttled(_again(request, context, bound_to, typed, ("code", slowed.sentence)), slowed)
+        return throttled(_again(request, web, context, bound_to, typed, ("code", slowed.sentence)), slowed)
     except ValueError:
-        return _again(request, context, bound_to, typed, ("code", _INCOMPLETE))
+        return _again(request, web, context, bound_to, typed, ("code", _INCOMPLETE))
     except NotHere as gone:
         if form.get("followed"):
-            return ended(request, context, gone)
-        return _again(request, context, bound_to, typed, ("code", _OPENS_NOTHING))
-    return see_other(f"{context.base_path}{OPENED_PATH}{opened_id}")
+            return ended(request, web, gone)
+        return _again(request, web, context, bound_to, typed, ("code", _OPENS_NOTHING))
+    return see_other(f"{web.base_path}{OPENED_PATH}{opened_id}")
 
 
-def _again(request: Request, context: WebContext, bound_to: str, typed: str, error: FieldError) -> Response:
-    return page_response(request, context.renderer, _question(context, bound_to, error, typed=typed), status=422)
+def _again(
+    request: Request, web: WebContext, context: RequestContext, bound_to: str, typed: str, error: FieldError
+) -> Response:
+    return page_response(request, web.renderer, _question(web, context, bound_to, error, typed=typed), status=422)
 
 
-def _question(context: WebContext, bound_to: str, *wrong: FieldError, typed: str = "") -> enrolment_pages.TypeLinkCode:
-    here = context.base_path + PATH
+def _question(
+    web: WebContext, context: RequestContext, bound_to: str, *wrong: FieldError, typed: str = ""
+) -> enrolment_pages.TypeLinkCode:
+    here = web.base_path + PATH
     return enrolment_pages.TypeLinkCode(
-        frame=Frame(form_token=interactions.form_token(context.provider, bound_to, _FORM), here=here),
+        frame=Frame(form_token=interactions.form_token(context, bound_to, _FORM), here=here),
         action=here,
         typed=typed,
         errors=wrong,
     )
 
 
-async def opened(request: Request, context: WebContext) -> Response:
+async def opened(request: Request, web: WebContext) -> Response:
     """The page of an opened link: purpose, owner, and a button to begin (D34, D46)."""
-    provider, who = context.provider, caller(request, context.provider)
+    provider = web.provider
+    context = await page_request(request, provider)
     opened_id = str(request.path_params["rest"])
-    await provider.rate_limits.address(rate_limits.SIGN_IN, who.address, who.now)
-    await provider.registry_cache.refuse_maintenance(who.now)
-    await provider.signing_keys.ring(who.now)
-    browser = await browsers.recognise(provider, cookie(request, provider), now=who.now)
+    await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
+    await provider.registry_cache.refuse_maintenance(context.now)
+    browser = await browsers.recognise(context, cookie(request, provider))
     try:
         if browser is None:
             raise NotOpened
-        found, user = await opened_links.opened(provider, who, browser, opened_id)
+        found, user = await opened_links.opened(context, browser, opened_id)
         if request.method == "POST":
             form = parameters.parse(await form_bytes(request), _FIELDS)
-            require_own_form(provider, form, browser.browser_id, opened_id)
-            begun = await enrolments.begin(provider, who, found, browser)
-            return to_enrolment(context, begun.enrolment_id)
+            require_own_form(context, form, browser.browser_id, opened_id)
+            begun = await enrolments.begin(context, found, browser)
+            return to_enrolment(web, begun.enrolment_id)
     except NotOpened:
-        return see_other(context.base_path + PATH)
+        return see_other(web.base_path + PATH)
     except (NotHere, OpenElsewhere, Stopped) as ending:
-        return ended(request, context, ending)
-    action = f"{context.base_path}{OPENED_PATH}{opened_id}"
-    token = interactions.form_token(provider, browser.browser_id, opened_id)
+        return ended(request, web, ending)
+    action = f"{web.base_path}{OPENED_PATH}{opened_id}"
+    token = interactions.form_token(context, browser.browser_id, opened_id)
     return page_response(
-        request, context.renderer, enrolment_pages.begin(context, found, user, action=action, form_token=token)
+        request, web.renderer, enrolment_pages.begin(web, context, found, user, action=action, form_token=token)
     )
 
 
-async def link_of_before(request: Request, context: WebContext) -> Response:
+async def link_of_before(request: Request, web: WebContext) -> Response:
     """The page of a former link, with its secret in the path: opens nothing, and says what to do (D48).
 
     Nothing is looked up. Whatever stands behind the slash was seen by every log on the way.
     """
     if not request.path_params["rest"]:
-        return see_other(context.base_path + PATH)
-    return page_response(request, context.renderer, link_of_before_view(context.base_path + PATH), status=410)
+        return see_other(web.base_path + PATH)
+    return page_response(request, web.renderer, link_of_before_view(web.base_path + PATH), status=410)
 
 
 def link_of_before_view(page: str) -> Problem:

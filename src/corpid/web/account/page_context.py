@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.account.account_sessions import AccountVisit
-    from corpid.flows.caller import Caller
+    from corpid.flows.request_context import RequestContext
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
@@ -39,8 +39,8 @@ class Gone(Exception):
 class AccountContext:
     """A person at a page of their account, with the form that they sent, if they did."""
 
-    context: WebContext
-    who: Caller
+    web: WebContext
+    context: RequestContext
     visit: AccountVisit
     page: str
     form: Mapping[str, str] = field(default_factory=dict)
@@ -56,31 +56,31 @@ class AccountContext:
         return (_AGAIN,) if self.again else ()
 
 
-def account_path(context: WebContext, page: str = "") -> str:
+def account_path(web: WebContext, page: str = "") -> str:
     """The address path of a page of the account."""
-    return f"{context.base_path}{PATH}" + (f"/{page}" if page else "")
+    return f"{web.base_path}{PATH}" + (f"/{page}" if page else "")
 
 
-def moment(context: WebContext, at: float) -> datetime:
+def moment(web: WebContext, at: float) -> datetime:
     """Epoch seconds in the time zone of the deployment."""
-    return datetime.fromtimestamp(at, context.provider.policy.timezone)
+    return datetime.fromtimestamp(at, web.provider.policy.timezone)
 
 
 def frame(turn: AccountContext, *, up: Link | None = None, step_name: str = "") -> Frame:
     """Around a page of the account: how long it stays open, and the way up; the overview has none (D30, WCAG 2.2.1)."""
-    context, visit = turn.context, turn.visit
-    more = Form(action=account_path(context, f"{turn.page}/{EXTEND}" if turn.page else EXTEND))
+    web, visit = turn.web, turn.visit
+    more = Form(action=account_path(web, f"{turn.page}/{EXTEND}" if turn.page else EXTEND))
     return Frame(
-        form_token=interactions.form_token(context.provider, visit.browser.browser_id, visit.form),
+        form_token=interactions.form_token(turn.context, visit.browser.browser_id, visit.form),
         step_name=step_name,
-        up=up or (Link(url=account_path(context), text=_UP) if turn.page else None),
+        up=up or (Link(url=account_path(web), text=_UP) if turn.page else None),
         limit=time_limit(
-            account_sessions.ends_at(context.provider, visit),
-            now=turn.who.now,
-            zone=context.provider.policy.timezone,
-            more=more if account_sessions.extendable(context.provider, visit) else None,
+            account_sessions.ends_at(turn.context, visit),
+            now=turn.context.now,
+            zone=web.provider.policy.timezone,
+            more=more if account_sessions.extendable(turn.context, visit) else None,
             at_end=_SIGNED_OUT if visit.opening is None else _CLOSES,
             of_session=visit.opening is None,
         ),
-        here=account_path(context, turn.page),
+        here=account_path(web, turn.page),
     )

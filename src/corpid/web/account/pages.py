@@ -40,38 +40,36 @@ _SHOWN: Final[Mapping[tuple[tuple[str, ...], str], Phrase]] = {
 
 async def overview(turn: AccountContext) -> View:
     """Everything there is, and how it stands."""
-    context, visit = turn.context, turn.visit
-    factors = await own_factors.of(context.provider, visit)
-    browsers = await activity.signed_in(context.provider, turn.who, visit)
+    visit = turn.visit
+    factors = await own_factors.of(turn.context, visit)
+    browsers = await activity.signed_in(turn.context, visit)
     return views.Overview(
         frame=frame(turn),
         name=visit.user.name,
         user_name=visit.user.user_name,
         sections=(*_factor_sections(turn, factors), *_other_sections(turn, len(browsers))),
-        sign_out=context.base_path + SIGN_OUT_PATH,
+        sign_out=turn.web.base_path + SIGN_OUT_PATH,
         saved=turn.saved,
     )
 
 
 def _factor_sections(turn: AccountContext, factors: HeldFactors) -> tuple[views.Section, ...]:
-    context, number, used_at = turn.context, len(factors.passkeys), own_factors.app_used_at(factors)
+    web, number, used_at = turn.web, len(factors.passkeys), own_factors.app_used_at(factors)
     return (
         views.Section(
-            url=account_path(context, "passkeys"),
+            url=account_path(web, "passkeys"),
             name=phrase("Passkeys"),
             state=counted(number, "{count} passkey", "{count} passkeys") if number else _NONE,
         ),
+        views.Section(url=account_path(web, "password"), name=phrase("Password"), state=_of_password(turn, factors)),
         views.Section(
-            url=account_path(context, "password"), name=phrase("Password"), state=_of_password(turn, factors)
-        ),
-        views.Section(
-            url=account_path(context, "app"),
+            url=account_path(web, "app"),
             name=phrase("Authenticator app"),
             state=_beside_password(factors, _IN_USE if factors.app else None),
-            used=moment(context, used_at) if used_at else None,
+            used=moment(web, used_at) if used_at else None,
         ),
         views.Section(
-            url=account_path(context, "codes"),
+            url=account_path(web, "codes"),
             name=phrase("Recovery codes"),
             state=_beside_password(factors, _left(factors)),
         ),
@@ -81,7 +79,7 @@ def _factor_sections(turn: AccountContext, factors: HeldFactors) -> tuple[views.
 def _of_password(turn: AccountContext, factors: HeldFactors) -> Phrase:
     if not factors.password:
         return _NONE
-    goes = own_factors.go_with_password(turn.context.provider, turn.visit, factors)
+    goes = own_factors.go_with_password(turn.context, turn.visit, factors)
     return _IN_USE if goes else _NEEDS_A_SECOND_FACTOR
 
 
@@ -97,21 +95,21 @@ def _beside_password(factors: HeldFactors, state: Phrase | None) -> Phrase:
 
 
 def _other_sections(turn: AccountContext, browsers: int) -> tuple[views.Section, ...]:
-    context, tag = turn.context, turn.visit.user.language
+    web, tag = turn.web, turn.visit.user.language
     language = lookup((tag,), LANGUAGES)
     return (
         views.Section(
-            url=account_path(context, "browsers"),
+            url=account_path(web, "browsers"),
             name=phrase("Where you are signed in"),
             state=counted(browsers, "{count} browser", "{count} browsers"),
         ),
         views.Section(
-            url=account_path(context, "sign-ins"),
+            url=account_path(web, "sign-ins"),
             name=phrase("Your last sign-ins"),
             state=phrase("When, where and how"),
         ),
         views.Section(
-            url=account_path(context, "language"),
+            url=account_path(web, "language"),
             name=phrase("Language"),
             state=phrase("{language}", language=language.name if language else tag),
         ),
@@ -120,19 +118,19 @@ def _other_sections(turn: AccountContext, browsers: int) -> tuple[views.Section,
 
 async def browsers(turn: AccountContext) -> View:
     """The list of the person's signed-in browsers (D30)."""
-    context = turn.context
+    web = turn.web
     return views.Browsers(
         frame=frame(turn),
-        action=account_path(context, "browsers"),
+        action=account_path(web, "browsers"),
         browsers=tuple(
             views.BrowserLine(
                 name=each.name,
                 device=each.device,
-                since=moment(context, each.since),
-                seen=moment(context, each.seen_at),
+                since=moment(web, each.since),
+                seen=moment(web, each.seen_at),
                 this=each.this,
             )
-            for each in await activity.signed_in(context.provider, turn.who, turn.visit)
+            for each in await activity.signed_in(turn.context, turn.visit)
         ),
         saved=turn.saved,
     )
@@ -140,17 +138,17 @@ async def browsers(turn: AccountContext) -> View:
 
 async def sign_ins(turn: AccountContext) -> View:
     """The last sign-ins."""
-    found = await activity.past(turn.context.provider, turn.visit)
-    return views.SignIns(frame=frame(turn), sign_ins=tuple(_line(turn.context, each) for each in found))
+    found = await activity.past(turn.context, turn.visit)
+    return views.SignIns(frame=frame(turn), sign_ins=tuple(_line(turn.web, each) for each in found))
 
 
-def _line(context: WebContext, past: PastSignIn) -> views.SignInLine:
+def _line(web: WebContext, past: PastSignIn) -> views.SignInLine:
     client = past.client_name or phrase("A service that is no longer available")
     entity = past.entity_name or phrase("an organisation that is no longer available")
     asked = _SHOWN.get((past.amr, past.way)) or _SHOWN.get((past.amr, ""))
     known = phrase("You were already signed in") if past.way == completion.OF_SESSION else asked
     return views.SignInLine(
-        at=moment(context, past.at),
+        at=moment(web, past.at),
         client="" if past.account else client,
         entity="" if past.account else entity,
         factors=known or phrase("Another way"),
@@ -163,7 +161,7 @@ async def language(turn: AccountContext) -> View:
     known = lookup((turn.visit.user.language,), LANGUAGES)
     return views.ChooseLanguage(
         frame=frame(turn),
-        action=account_path(turn.context, "language"),
+        action=account_path(turn.web, "language"),
         chosen=known.tag if known else "",
         errors=turn.errors,
     )

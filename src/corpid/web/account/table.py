@@ -45,16 +45,16 @@ class Page:
 
 
 async def _add_passkey(turn: AccountContext) -> None:
-    await own_factors.add(turn.context.provider, turn.who, turn.visit, answer=turn.form.get("passkey", ""))
+    await own_factors.add(turn.context, turn.visit, answer=turn.form.get("passkey", ""))
 
 
 async def _change_passkey(turn: AccountContext) -> None:
-    provider, who, visit = turn.context.provider, turn.who, turn.visit
+    visit = turn.visit
     shown = await factor_pages.this_passkey(turn)
     if turn.form.get("decision") == "remove":
-        await own_factors.remove(provider, who, visit, shown)
+        await own_factors.remove(turn.context, visit, shown)
     else:
-        await own_factors.rename(provider, who, visit, shown, name=turn.form.get("name", ""))
+        await own_factors.rename(turn.context, visit, shown, name=turn.form.get("name", ""))
 
 
 async def _qr_code(turn: AccountContext) -> Response:
@@ -62,40 +62,40 @@ async def _qr_code(turn: AccountContext) -> Response:
 
 
 async def _set_up_app(turn: AccountContext) -> None:
-    await own_factors.set_up_app(turn.context.provider, turn.who, turn.visit, code=turn.form.get("code", ""))
+    await own_factors.set_up_app(turn.context, turn.visit, code=turn.form.get("code", ""))
 
 
 async def _remove_app(turn: AccountContext) -> None:
-    await own_factors.remove_app(turn.context.provider, turn.who, turn.visit)
+    await own_factors.remove_app(turn.context, turn.visit)
 
 
 async def _change_password(turn: AccountContext) -> None:
     password = turn.form.get("password", "")
-    await own_factors.change_password(turn.context.provider, turn.who, turn.visit, password=password)
+    await own_factors.change_password(turn.context, turn.visit, password=password)
 
 
 async def _replace_codes(turn: AccountContext) -> None:
     shown, kept = turn.form.get("step", ""), turn.form.get("kept") == "yes"
-    await own_factors.replace_codes(turn.context.provider, turn.who, turn.visit, shown=shown, kept=kept)
+    await own_factors.replace_codes(turn.context, turn.visit, shown=shown, kept=kept)
 
 
 async def _remove_codes(turn: AccountContext) -> None:
-    await own_factors.remove_codes(turn.context.provider, turn.who, turn.visit)
+    await own_factors.remove_codes(turn.context, turn.visit)
 
 
 async def _end(turn: AccountContext) -> None:
-    provider, who, visit = turn.context.provider, turn.who, turn.visit
+    visit = turn.visit
     if turn.form.get("decision") == "others":
-        await activity.end_others(provider, who, visit)
+        await activity.end_others(turn.context, visit)
     else:
-        await activity.end(provider, who, visit, name=turn.form.get("browser", ""))
+        await activity.end(turn.context, visit, name=turn.form.get("browser", ""))
 
 
 async def _choose_language(turn: AccountContext) -> None:
     wanted = turn.form.get("language", "")
     if wanted not in {each.tag for each in LANGUAGES}:
         raise Rejected(phrase("Choose a language."))
-    await activity.choose_language(turn.context.provider, turn.who, turn.visit, language=wanted)
+    await activity.choose_language(turn.context, turn.visit, language=wanted)
 
 
 _ONE_PASSKEY: Final = Page(

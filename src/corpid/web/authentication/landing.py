@@ -21,17 +21,19 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.interactions import Interaction
-    from corpid.flows.caller import Caller
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
 
 
-async def land(request: Request, context: WebContext, who: Caller, interaction_id: str, action: str) -> Response | None:
+async def land(
+    request: Request, web: WebContext, context: RequestContext, interaction_id: str, action: str
+) -> Response | None:
     """Store a sign-in that its browser holds, and brings in a cookie, or in a form if it is too long for one (D15, D34).
 
     Returns a page if that failed, and the browser has to try again.
     """
-    provider = context.provider
+    provider = web.provider
     held = arrival_cookie(request, provider)
     posted = action == ARRIVE and request.method == "POST"
     if posted:
@@ -39,15 +41,15 @@ async def land(request: Request, context: WebContext, who: Caller, interaction_i
     if held is None or not held_arrivals.is_of(held, interaction_id):
         return None
     sent = cookie(request, provider)
-    found = await held_arrivals.brought(provider, who, interaction_id, cookie=sent, held=held)
+    found = await held_arrivals.brought(context, interaction_id, cookie=sent, held=held)
     if found is not None:
         browser, arrival = found
-        client = await completion.registered(provider, arrival.interaction.request, now=who.now)
+        client = await completion.registered(context, arrival.interaction.request)
         try:
-            await provider.registry_cache.refuse_maintenance(who.now)
-            await held_arrivals.store(provider, who, browser, arrival)
+            await provider.registry_cache.refuse_maintenance(context.now)
+            await held_arrivals.store(context, browser, arrival)
         except Exception as error:  # noqa: BLE001 - the one who asks is known here
-            return failed(request, context, client, arrival.interaction, error, reload=posted)
+            return failed(request, web, client, arrival.interaction, error, reload=posted)
     request.scope["state"]["landed"] = True
     return None
 
@@ -59,7 +61,7 @@ def met(url: str, frame: Frame) -> ErrorContext:
 
 def failed(
     request: Request,
-    context: WebContext,
+    web: WebContext,
     client: Client,
     interaction: Interaction,
     error: Exception,
@@ -67,7 +69,7 @@ def failed(
     reload: bool = False,
 ) -> Response:
     """The page of an error that a sign-in outlives; `reload`: only the same form brings it on (D16)."""
-    around = replace(client_frame(context, client, interaction), under_way=True)
+    around = replace(client_frame(web, client, interaction), under_way=True)
     return errors.as_page(
-        request, error, context.renderer, ErrorContext(frame=around) if reload else met(around.here, around)
+        request, error, web.renderer, ErrorContext(frame=around) if reload else met(around.here, around)
     )

@@ -14,7 +14,7 @@ from corpid.web.pages.layout import Form, Frame, time_limit
 if TYPE_CHECKING:
     from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.authentication.sign_in import Visit
-    from corpid.flows.caller import Caller
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
 
@@ -30,9 +30,9 @@ def step_name(interaction: Interaction) -> str:
     return str(interaction.serial - interaction.extensions)
 
 
-def frame(context: WebContext, caller: Caller, visit: Visit, *, step: tuple[int, int] | None) -> Frame:
+def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple[int, int] | None) -> Frame:
     """Around a page that asks something; `step` is its number and how many there are (D12, D15, D17)."""
-    interaction, provider = visit.interaction, context.provider
+    interaction, provider = visit.interaction, web.provider
     extendable = interaction.extensions < INTERACTION_EXTENSIONS
     where = interaction.interaction_id
     return Frame(
@@ -41,36 +41,36 @@ def frame(context: WebContext, caller: Caller, visit: Visit, *, step: tuple[int,
         user_name=interaction.user_name or None,
         step=step,
         step_name=step_name(interaction),
-        form_token=interactions.form_token(provider, visit.browser.browser_id, where),
-        cancel=Form(action=interaction_path(context, where, "cancel")),
+        form_token=interactions.form_token(context, visit.browser.browser_id, where),
+        cancel=Form(action=interaction_path(web, where, "cancel")),
         limit=time_limit(
             interaction.expires_at,
-            now=caller.now,
+            now=context.now,
             zone=provider.policy.timezone,
-            more=Form(action=interaction_path(context, where, "extend")) if extendable else None,
+            more=Form(action=interaction_path(web, where, "extend")) if extendable else None,
             at_end=_NO_MORE_TIME,
         ),
         under_way=True,
         reason=_ANEW if account_client.is_reauthentication(interaction.request) else None,
         ui_locales=interaction.request.ui_locales,
-        here=interaction_path(context, where),
+        here=interaction_path(web, where),
     )
 
 
-async def final_frame(context: WebContext, caller: Caller, client: Client, interaction: Interaction) -> Frame:
+async def final_frame(web: WebContext, context: RequestContext, client: Client, interaction: Interaction) -> Frame:
     """Around a page on which nothing is asked any more: who asked, and for whom, once that was chosen (D12)."""
-    known, acting = client_frame(context, client, interaction), None
+    known, acting = client_frame(web, client, interaction), None
     if interaction.entity_id:
-        acting = await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, caller.now)
+        acting = await web.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now)
     return replace(known, entity=acting.entity.name) if acting else known
 
 
-def client_frame(context: WebContext, client: Client, interaction: Interaction) -> Frame:
+def client_frame(web: WebContext, client: Client, interaction: Interaction) -> Frame:
     """The frame without the directory, which may be unavailable (D12)."""
     request = interaction.request
     return Frame(
         client_name=client.name,
         message=request.context_message,
         ui_locales=request.ui_locales,
-        here=interaction_path(context, interaction.interaction_id),
+        here=interaction_path(web, interaction.interaction_id),
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.authentication.sign_in import Visit
-    from corpid.flows.caller import Caller
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.entity_choice import Choice
     from corpid.rules.oauth.records import AuthorizationRequest
     from corpid.texts import Phrase
@@ -44,13 +44,13 @@ def _steps(visit: Visit, *, chooses: bool) -> int:
     return _factors(visit) + chooses + sign_in.asks_consent(visit)
 
 
-async def _chooses(context: WebContext, caller: Caller, visit: Visit) -> bool:
+async def _chooses(context: RequestContext, visit: Visit) -> bool:
     """Return whether an entity has to be chosen; of somebody who has not shown every factor yet, whether that may be."""
     interaction = visit.interaction
     if not interaction.signed_in or not sign_in.asks_entity(visit):
         return sign_in.asks_entity(visit)
     user_id, request = interaction.user_id, interaction.request
-    return not await entity_selection.unasked(context.provider, user_id, visit.client, request, now=caller.now)
+    return not await entity_selection.unasked(context, user_id, visit.client, request)
 
 
 def _shown(choice: Choice, preselected: str) -> views.Choice:
@@ -80,33 +80,33 @@ class Again:
 class _Look:
     """Inputs of a page, in addition to the flow's step."""
 
-    context: WebContext
-    caller: Caller
+    web: WebContext
+    context: RequestContext
     visit: Visit
     steps: int
     again: Again
 
     def at(self, action: str = "") -> str:
         """The address path of the sign-in's page, or of one of its actions."""
-        return interaction_path(self.context, self.visit.interaction.interaction_id, action)
+        return interaction_path(self.web, self.visit.interaction.interaction_id, action)
 
     def frame(self, step: int | None) -> Frame:
         """The frame of the page; `step` counts from one."""
         # What can be chosen changes meanwhile, and with it how many steps there are.
-        return frame(self.context, self.caller, self.visit, step=(step, max(step, self.steps)) if step else None)
+        return frame(self.web, self.context, self.visit, step=(step, max(step, self.steps)) if step else None)
 
 
-async def of_step(context: WebContext, caller: Caller, visit: Visit, page: sign_in.Page, again: Again) -> View:
+async def of_step(web: WebContext, context: RequestContext, visit: Visit, page: sign_in.Page, again: Again) -> View:
     """The page of a step."""
-    steps = _steps(visit, chooses=await _chooses(context, caller, visit))
-    look = _Look(context=context, caller=caller, visit=visit, steps=steps, again=again)
+    steps = _steps(visit, chooses=await _chooses(context, visit))
+    look = _Look(web=web, context=context, visit=visit, steps=steps, again=again)
     return _VIEWS[type(page)](look, page)
 
 
 def _password(look: _Look, page: sign_in.AskPassword) -> View:
-    provider = look.context.provider
-    options = passkeys.options(provider, look.visit)
-    lacks_second_factor = (("password", sign_in.no_second_factor(provider)),) if page.lacks_second_factor else ()
+    provider = look.web.provider
+    options = passkeys.options(look.context, look.visit)
+    lacks_second_factor = (("password", sign_in.no_second_factor(look.context)),) if page.lacks_second_factor else ()
     # Who it is decides whether there is a choice, which is told to them alone, and a passkey is two factors at once.
     fewer = sign_in.asks_entity(look.visit) or bool(options)
     return views.SignIn(
@@ -114,7 +114,7 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
         action=look.at("password"),
         user_name=look.again.typed,
         passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
-        recover=look.context.base_path + RECOVERY_PATH if provider.mail.works else "",
+        recover=look.web.base_path + RECOVERY_PATH if provider.mail.works else "",
         errors=look.again.errors or lacks_second_factor,
     )
 
@@ -122,7 +122,7 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
 def _second_factor(look: _Look, page: AskSecondFactor) -> View:
     heading, wanted = asked(page, look.at("way"))
     if page.way is Way.PASSKEY:
-        options = passkeys.options(look.context.provider, look.visit, allowed=page.passkeys)
+        options = passkeys.options(look.context, look.visit, allowed=page.passkeys)
         wanted = replace(wanted, passkey=AskPasskey(action=look.at("passkey"), options=options))
     return views.SecondFactor(
         frame=replace(look.frame(2), fewer_steps=sign_in.asks_entity(look.visit)),
@@ -198,19 +198,19 @@ def _told(request: AuthorizationRequest) -> tuple[Phrase, ...]:
     return consent_items((*request.scopes, *generation.unasked_scopes, *parties))
 
 
-async def leaving(context: WebContext, caller: Caller, visit: Visit) -> View:
+async def leaving(web: WebContext, context: RequestContext, visit: Visit) -> View:
     """The own page between the last POST and the client (D37)."""
-    around = await final_frame(context, caller, visit.client, visit.interaction)
+    around = await final_frame(web, context, visit.client, visit.interaction)
     return views.Leave(
         frame=replace(around, under_way=True),
-        url=interaction_path(context, visit.interaction.interaction_id, "leave"),
+        url=interaction_path(web, visit.interaction.interaction_id, "leave"),
         client_name=visit.client.name,
     )
 
 
-async def waiting(context: WebContext, caller: Caller, visit: Visit) -> View:
+async def waiting(web: WebContext, context: RequestContext, visit: Visit) -> View:
     """A completion is being written by another request (D15)."""
-    around = await final_frame(context, caller, visit.client, visit.interaction)
+    around = await final_frame(web, context, visit.client, visit.interaction)
     return views.Wait(
-        frame=replace(around, under_way=True), url=interaction_path(context, visit.interaction.interaction_id)
+        frame=replace(around, under_way=True), url=interaction_path(web, visit.interaction.interaction_id)
     )

@@ -9,7 +9,7 @@ from corpid.flows.authentication import browsers, interactions, sessions
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
 from corpid.flows.authentication.interactions import StaleStep
 from corpid.rules.oauth import parameters
-from corpid.web.http.requests import caller, cookie, form_bytes
+from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import views
 from corpid.web.pages.layout import Frame
 from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.request_context import RequestContext
     from corpid.ports import Session
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
@@ -27,33 +28,32 @@ SIGN_OUT_PATH: Final = "/sign-out"
 _FORM: Final = "sign-out"
 
 
-async def sign_out(request: Request, context: WebContext) -> Response:
+async def sign_out(request: Request, web: WebContext) -> Response:
     """Ask, then end the sessions of this browser; its cookie value is replaced (D30, D34)."""
-    provider = context.provider
-    who = caller(request, provider)
-    await provider.signing_keys.ring(who.now)
+    provider = web.provider
+    context = await page_request(request, provider)
     sent = cookie(request, provider)
-    browser = await browsers.recognise(provider, sent, now=who.now)
-    held = await sessions.held(provider, browser, now=who.now)
+    browser = await browsers.recognise(context, sent)
+    held = await sessions.held(context, browser)
     if browser is None or sent is None or not held:
-        return page_response(request, context.renderer, views.SignedOut())
+        return page_response(request, web.renderer, views.SignedOut())
     if request.method != "POST":
-        return page_response(request, context.renderer, await _question(context, browser, held))
+        return page_response(request, web.renderer, await _question(web, context, browser, held))
     form = parameters.parse(await form_bytes(request), {"form_token", "step"})
-    require_own_form(provider, form, browser.browser_id, _FORM)
-    answer = see_other(context.base_path + SIGN_OUT_PATH)
+    require_own_form(context, form, browser.browser_id, _FORM)
+    answer = see_other(web.base_path + SIGN_OUT_PATH)
     with suppress(StaleStep):  # asked again, or told that it is done
-        set_cookie(answer, provider, await sessions.sign_out(provider, who, sent, browser, held))
+        set_cookie(answer, provider, await sessions.sign_out(context, sent, browser, held))
     return answer
 
 
-async def _question(context: WebContext, browser: Browser, held: list[Session]) -> View:
+async def _question(web: WebContext, context: RequestContext, browser: Browser, held: list[Session]) -> View:
     """The question before signing out, with a link back to an open account."""
-    found = [await context.provider.registry.directory.user(each.user_id) for each in held]
+    found = [await web.provider.registry.directory.user(each.user_id) for each in held]
     open_here = any(each.purpose == "account" for each in held)
     return views.SignOut(
-        frame=Frame(form_token=interactions.form_token(context.provider, browser.browser_id, _FORM)),
-        action=context.base_path + SIGN_OUT_PATH,
+        frame=Frame(form_token=interactions.form_token(context, browser.browser_id, _FORM)),
+        action=web.base_path + SIGN_OUT_PATH,
         people=tuple(dict.fromkeys(user.name for user in found if user is not None)),
-        stay=context.base_path + (ACCOUNT_PATH if open_here else "/"),
+        stay=web.base_path + (ACCOUNT_PATH if open_here else "/"),
     )

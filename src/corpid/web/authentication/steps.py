@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from corpid.flows.authentication.sign_in import Visit
-    from corpid.flows.caller import Caller
-    from corpid.web.context import WebContext
+    from corpid.flows.request_context import RequestContext
 
 FIELDS: Final = frozenset(
     {"form_token", "step", "user_name", "password", "code", "passkey", "entity", "query", "decision"}
@@ -27,7 +26,7 @@ _NO_ENTITY: Final = "none of the organisations that the person acts for can be u
 class Step:
     """A POST of the sign-in: its submission, and the field of its errors."""
 
-    submit: Callable[[WebContext, Caller, Visit, Mapping[str, str]], Awaitable[Visit]]
+    submit: Callable[[RequestContext, Visit, Mapping[str, str]], Awaitable[Visit]]
     """returns the visit as it is now"""
     field: str = ""
     completes: bool = False
@@ -36,56 +35,56 @@ class Step:
     """whether it may be the last factor, after which the browser has another cookie value"""
 
 
-async def _password(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _password(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
     user_name, password = form.get("user_name", "").strip(), form.get("password", "")
-    return await sign_in.submit_password(context.provider, who, visit, user_name=user_name, password=password)
+    return await sign_in.submit_password(context, visit, user_name=user_name, password=password)
 
 
-async def _passkey(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
-    return await passkeys.submit_passkey(context.provider, who, visit, answer=form.get("passkey", ""))
+async def _passkey(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await passkeys.submit_passkey(context, visit, answer=form.get("passkey", ""))
 
 
-async def _way(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
-    return await second_factors.choose_way(context.provider, who, visit, way=form.get("decision", ""))
+async def _way(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await second_factors.choose_way(context, visit, way=form.get("decision", ""))
 
 
-async def _code(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
-    return await second_factors.submit_code(context.provider, who, visit, code=form.get("code", ""))
+async def _code(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await second_factors.submit_code(context, visit, code=form.get("code", ""))
 
 
-async def _entity(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _entity(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
     if form.get("decision") == "other_account":
-        return await sign_in.start_over(context.provider, who, visit)
-    return await sign_in.submit_entity(context.provider, who, visit, entity_id=form.get("entity", ""))
+        return await sign_in.start_over(context, visit)
+    return await sign_in.submit_entity(context, visit, entity_id=form.get("entity", ""))
 
 
-async def _consent(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _consent(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
     if form.get("decision") == "other_account":
-        return await sign_in.start_over(context.provider, who, visit)
+        return await sign_in.start_over(context, visit)
     if form.get("decision") != "agree":
         raise Rejected(phrase("Choose whether you agree."))
-    return await sign_in.submit_consent(context.provider, who, visit)
+    return await sign_in.submit_consent(context, visit)
 
 
-async def _confirm(context: WebContext, who: Caller, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _confirm(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
     if form.get("decision") == "other_account":
-        return await sign_in.start_over(context.provider, who, visit)
+        return await sign_in.start_over(context, visit)
     if form.get("decision") != "continue":
         raise Rejected(phrase("Choose whether you continue."))
     return visit
 
 
-async def _extend(context: WebContext, who: Caller, visit: Visit, _: Mapping[str, str]) -> Visit:
-    return await sign_in.extend(context.provider, who, visit)
+async def _extend(context: RequestContext, visit: Visit, _: Mapping[str, str]) -> Visit:
+    return await sign_in.extend(context, visit)
 
 
-async def _cancel(context: WebContext, who: Caller, visit: Visit, _: Mapping[str, str]) -> Visit:
-    user_id, provider = visit.interaction.user_id, context.provider
+async def _cancel(context: RequestContext, visit: Visit, _: Mapping[str, str]) -> Visit:
+    user_id = visit.interaction.user_id
     chooses = visit.interaction.signed_in
-    nothing = chooses and not await entity_selection.any_usable(provider, user_id, visit.client, now=who.now)
+    nothing = chooses and not await entity_selection.any_usable(context, user_id, visit.client)
     refusal = AccessDenied(_NO_ENTITY if nothing else "the person cancelled the sign-in")
-    refused = await completion.refuse(provider, who, visit.interaction, refusal)
-    await sessions.end_with_sign_in(provider, who, refused.made_session_id)
+    refused = await completion.refuse(context, visit.interaction, refusal)
+    await sessions.end_with_sign_in(context, refused.made_session_id)
     return replace(visit, interaction=refused)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.authentication.sign_in import Visit
-    from corpid.flows.caller import Caller
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
@@ -98,15 +98,15 @@ def page(ending: Ending, name: str, frame: Frame, back: Link | None) -> views.Pr
     return views.Problem(frame=frame, heading=told.heading, paragraphs=(told.said, told.advice(name)), back=back)
 
 
-async def over(context: WebContext, caller: Caller, visit: Visit, ending: Ending) -> View:
+async def over(web: WebContext, context: RequestContext, visit: Visit, ending: Ending) -> View:
     """The page of a sign-in that is over, for the browser that it belongs to."""
     client, interaction = visit.client, visit.interaction
     answer = Link(
-        url=interaction_path(context, interaction.interaction_id, "leave"),
+        url=interaction_path(web, interaction.interaction_id, "leave"),
         text=phrase("Return to {name}", name=client.name),
     )
     back = answer if _TOLD[ending].answers else client_site(client, interaction.request.redirect_uri)
-    return page(ending, client.name, await final_frame(context, caller, client, interaction), back)
+    return page(ending, client.name, await final_frame(web, context, client, interaction), back)
 
 
 def other_browser(client: Client | None, interaction: Interaction) -> View:

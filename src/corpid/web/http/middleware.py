@@ -13,12 +13,12 @@ import msgspec
 
 from corpid.flows.operations.readiness import NotReady
 from corpid.web.http.addresses import ClientAddresses, ForwardingHeader, Hosts
-from corpid.web.http.requests import new_request_id
+from corpid.web.http.requests import header_values, new_request_id
 from corpid.web.telemetry import access_log
 from corpid.web.telemetry.trace_context import trace_id
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -50,15 +50,16 @@ CANCELLED: Final = 499
 """logged where no answer was sent: the process stopped, or the caller was gone"""
 
 
-def named_hosts(scope: Scope) -> list[bytes]:
+def named_hosts(fields: Mapping[bytes, list[bytes]]) -> list[bytes]:
     """Every Host header of a request; a request must have exactly one (RFC 9112 §3.2, D35)."""
-    return [value for name, value in scope["headers"] if name == b"host"]
+    return fields.get(b"host", [])
 
 
 class Middleware:
     """Wraps the application. `ready` raises NotReady while the deployment cannot answer.
 
-    For an endpoint, `scope["state"]` holds `request_id`, `client_address` and `log`, a LogFields it may add to. A
+    For an endpoint, `scope["state"]` holds `headers` (see `header_values`), `request_id`, `client_address` and
+    `log`, a LogFields it may add to. A
     `trace_id` found there afterwards is the line's, else the one that the caller named.
     """
 
@@ -99,6 +100,7 @@ class Middleware:
         exchange = _Exchange(send, *self._security)
         state = scope.setdefault("state", {})
         request_id = state["request_id"] = new_request_id()
+        fields = state["headers"] = header_values(scope["headers"])
         peer = scope["client"][0] if scope.get("client") else ""
         address = state["client_address"] = self._addresses.of(peer, scope["headers"])
         added: LogFields = {}
@@ -120,7 +122,7 @@ class Middleware:
                 "duration_ms": round(seconds * 1000, 2),
                 "address": address,
             }
-            trace = state.get("trace_id") or trace_id(scope["headers"])
+            trace = state.get("trace_id") or trace_id(fields.get(b"traceparent", ()))
             if trace is not None:
                 line["trace_id"] = trace
             access_log.request(line, added)
@@ -139,7 +141,7 @@ class Middleware:
         if health is not None:
             await health(scope, exchange)
             return
-        hosts = named_hosts(scope)
+        hosts = named_hosts(scope["state"]["headers"])
         if len(hosts) == 1 and self._hosts.allows(hosts[0]):
             await self._app(scope, receive, exchange.send)
         elif len(hosts) == 1:

@@ -1,4 +1,4 @@
-"""Caller, form, cookie and request id of a request (D14, D28, D34, D47)."""
+"""Context, form, cookie and request id of a request (D14, D28, D34, D47)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import itertools
 import os
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.caller import Caller
-from corpid.rules.authentication.devices import device
+from corpid.flows import request_context
 from corpid.rules.oauth.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from starlette.requests import Request
 
     from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
 
 _MASK: Final = (1 << 64) - 1
 
@@ -48,20 +50,37 @@ _COOKIES: Final = 1000
 """of one site: browsers keep a few hundred"""
 
 
-def caller(request: Request, provider: Provider) -> Caller:
-    """The request's caller and device, with one reading of the clock (D49, RFC 9110 §10.1.5)."""
-    state, said = request.scope["state"], headers(request, b"user-agent")
-    return Caller(
-        request_id=state["request_id"],
-        address=state["client_address"],
-        now=provider.clock(),
-        device=device(said[0].decode("latin-1")) if said else "",
+async def client_request(request: Request, provider: Provider) -> RequestContext:
+    """The context of a client's request, with one reading of the clock (D49)."""
+    state = request.scope["state"]
+    return await request_context.request_context(
+        provider, request_id=state["request_id"], address=state["client_address"]
     )
 
 
+async def page_request(request: Request, provider: Provider) -> RequestContext:
+    """The context of a person's request, with their device (D49, RFC 9110 §10.1.5)."""
+    state, agents = request.scope["state"], headers(request, b"user-agent")
+    return await request_context.request_context(
+        provider,
+        request_id=state["request_id"],
+        address=state["client_address"],
+        user_agent=agents[0].decode("latin-1") if agents else "",
+    )
+
+
+def header_values(fields: Iterable[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
+    """The values of each header field in their order, by its name in lower case (RFC 9110 §5.2)."""
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in fields:
+        found.setdefault(name, []).append(value)
+    return found
+
+
 def headers(request: Request, name: bytes) -> list[bytes]:
-    """Every value of a header; `name` in lower case."""
-    return [value for header, value in request.scope["headers"] if header == name]
+    """Every value of a header; `name` in lower case. The middleware has looked through the header once."""
+    values: list[bytes] = request.scope["state"]["headers"].get(name, [])
+    return values
 
 
 async def form_bytes(request: Request) -> bytes:

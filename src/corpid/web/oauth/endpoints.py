@@ -17,7 +17,15 @@ from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
 from corpid.web.authentication.page_context import final_frame
-from corpid.web.http.requests import arrival_cookie, caller, cookie, form_bytes, headers, may_complete
+from corpid.web.http.requests import (
+    arrival_cookie,
+    client_request,
+    cookie,
+    form_bytes,
+    headers,
+    may_complete,
+    page_request,
+)
 from corpid.web.pages import errors
 from corpid.web.pages.layout import BARE, Frame
 from corpid.web.pages.responses import _NO_STORE, _Plain, enter, leave, see_other
@@ -26,7 +34,7 @@ from corpid.web.pages.translations import LANGUAGES
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from corpid.flows.caller import Caller
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.generations import Generation, Resource
     from corpid.web.context import WebContext
 
@@ -38,9 +46,9 @@ _JSON: Final = (_NO_STORE, (b"pragma", b"no-cache"), (b"content-type", b"applica
 _JWT: Final = (_NO_STORE, (b"pragma", b"no-cache"), (b"content-type", b"application/jwt"))
 
 
-async def discovery(request: Request, context: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
+async def discovery(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
     """The discovery document (Spec 4.6)."""
-    policy = context.provider.policy
+    policy = web.provider.policy
     document = discovery_rules.discovery(
         policy.served,
         base_url=policy.base_url,
@@ -52,48 +60,40 @@ async def discovery(request: Request, context: WebContext) -> Response:  # noqa:
     return Response(msgspec.json.encode(document), 200, _PUBLIC, "application/json; charset=utf-8")
 
 
-async def jwks(request: Request, context: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
+async def jwks(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
     """The public signing keys (Spec 4.7)."""
-    ring = await context.provider.signing_keys.ring(context.provider.clock())
+    ring = (await web.provider.signing_keys.at(web.provider.clock())).ring
     return Response(ring.public_key_set, 200, _PUBLIC, "application/jwk-set+json; charset=utf-8")
 
 
-async def pushed_authorization_request(request: Request, context: WebContext, generation: Generation) -> Response:
+async def pushed_authorization_request(request: Request, web: WebContext, generation: Generation) -> Response:
     """PAR (Spec 4.1)."""
-    provider = context.provider
-    now = provider.clock()
+    context = await client_request(request, web.provider)
     body = await form_bytes(request)
-    await provider.registry_cache.refuse_maintenance(now)
+    await web.provider.registry_cache.refuse_maintenance(context.now)
     # Kept, since an error repeats the state (D4).
     sent = request.scope["state"]["parameters"] = parameters.parse(body, PUSHED_PARAMETERS)
     pushed = await par.push(
-        provider,
+        context,
         sent,
         authorization=headers(request, b"authorization"),
         proofs=headers(request, b"dpop"),
         generation=generation,
-        now=now,
-        request_id=request.scope["state"]["request_id"],
-        address=request.scope["state"]["client_address"],
     )
     request.scope["state"]["log"]["client_id"] = pushed.client_id
     content = {"request_uri": pushed.request_uri, "expires_in": pushed.expires_in}
     return _Plain(msgspec.json.encode(content), 201, _JSON)
 
 
-async def token_endpoint(request: Request, context: WebContext) -> Response:
+async def token_endpoint(request: Request, web: WebContext) -> Response:
     """The token endpoint (Spec 4.3)."""
-    provider = context.provider
-    now = provider.clock()
-    await provider.registry_cache.refuse_maintenance(now)
+    context = await client_request(request, web.provider)
+    await web.provider.registry_cache.refuse_maintenance(context.now)
     issued = await token.exchange(
-        provider,
+        context,
         parameters.parse(await form_bytes(request), TOKEN_PARAMETERS),
         authorization=headers(request, b"authorization"),
         proofs=headers(request, b"dpop"),
-        now=now,
-        request_id=request.scope["state"]["request_id"],
-        address=request.scope["state"]["client_address"],
     )
     request.scope["state"]["log"]["client_id"] = issued.client_id
     content = {
@@ -106,36 +106,32 @@ async def token_endpoint(request: Request, context: WebContext) -> Response:
     return _Plain(msgspec.json.encode(content), 200, _JSON)
 
 
-async def resource_endpoint(request: Request, context: WebContext, generation: Generation, which: Resource) -> Response:
+async def resource_endpoint(request: Request, web: WebContext, generation: Generation, which: Resource) -> Response:
     """A protected resource (Spec 4.4)."""
-    provider = context.provider
-    now = provider.clock()
-    await provider.registry_cache.refuse_maintenance(now)
+    context = await client_request(request, web.provider)
+    await web.provider.registry_cache.refuse_maintenance(context.now)
     answer = await userinfo.read(
-        provider,
+        context,
         generation,
         which,
         method=request.method,
         authorization=headers(request, b"authorization"),
         proofs=headers(request, b"dpop"),
-        now=now,
-        request_id=request.scope["state"]["request_id"],
     )
     request.scope["state"]["log"]["client_id"] = answer.client_id
     return _Plain(answer.content, 200, _JWT if answer.signed else _JSON)
 
 
-async def authorization(request: Request, context: WebContext) -> Response:
+async def authorization(request: Request, web: WebContext) -> Response:
     """A browser arrives (Spec 4.2); a POST is sent on to the GET (D40)."""
-    provider = context.provider
-    who = caller(request, provider)
-    await provider.rate_limits.address(rate_limits.SIGN_IN, who.address, who.now)
+    provider = web.provider
+    context = await page_request(request, provider)
+    await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
     if request.method == "POST":
-        await provider.registry_cache.refuse_maintenance(who.now)
-        return await _to_get(request, context)
+        await provider.registry_cache.refuse_maintenance(context.now)
+        return await _to_get(request, web)
     arrived = await authorize.arrive(
-        provider,
-        who,
+        context,
         request.scope["query_string"],
         cookie=cookie(request, provider),
         held=arrival_cookie(request, provider),
@@ -144,23 +140,23 @@ async def authorization(request: Request, context: WebContext) -> Response:
     if isinstance(arrived, Answered):
         if arrived.failure is not None:
             errors.record(request, errors.as_oauth_error(arrived.failure))
-        around = await _around(context, who, arrived) if arrived.response.posted else BARE
-        return leave(request, context, arrived.response, around)
-    return enter(request, context, arrived)
+        around = await _around(web, context, arrived) if arrived.response.posted else BARE
+        return leave(request, web, arrived.response, around)
+    return enter(request, web, arrived)
 
 
-async def _to_get(request: Request, context: WebContext) -> Response:
-    known = REQUEST_PARAMETERS if context.provider.policy.query is not None else AUTHORIZATION_PARAMETERS
+async def _to_get(request: Request, web: WebContext) -> Response:
+    known = REQUEST_PARAMETERS if web.provider.policy.query is not None else AUTHORIZATION_PARAMETERS
     query = parameters.requoted(await form_bytes(request), known)
     if len(query) > HEAD_BYTES // 2:
         raise InvalidRequest("the request is too long for a query string")
     if not query:
         raise InvalidRequest("the parameters of the authorization request are missing")
-    return see_other(f"{context.base_path}{discovery_rules.AUTHORIZATION_PATH}?{query}")
+    return see_other(f"{web.base_path}{discovery_rules.AUTHORIZATION_PATH}?{query}")
 
 
-async def _around(context: WebContext, who: Caller, arrived: Answered) -> Frame:
+async def _around(web: WebContext, context: RequestContext, arrived: Answered) -> Frame:
     client = arrived.asker.client
     if arrived.interaction is not None:
-        return await final_frame(context, who, client, arrived.interaction)
+        return await final_frame(web, context, client, arrived.interaction)
     return Frame(client_name=client.name, ui_locales=arrived.asker.ui_locales)

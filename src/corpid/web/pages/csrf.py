@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
 
 
-def refuse_forged(request: Request, context: WebContext) -> None:
+def refuse_forged(request: Request, web: WebContext) -> None:
     """Return for a POST of our own origin; raises InvalidRequest for any other.
 
     `Sec-Fetch-Site` decides where the browser sends it; an older browser's `Origin` must be base_url's. Source: D35
     """
     sites = headers(request, b"sec-fetch-site")
-    parts = urlsplit(context.provider.policy.base_url)
+    parts = urlsplit(web.provider.policy.base_url)
     own = f"{parts.scheme}://{parts.netloc}".encode()
     if sites == [b"same-origin"] or (not sites and headers(request, b"origin") == [own]):
         return

@@ -31,48 +31,48 @@ _IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 _OPENED_ALONE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
-async def home(request: Request, context: WebContext) -> Response:
+async def home(request: Request, web: WebContext) -> Response:
     """The home page, for people who open the server's address."""
-    base_url = context.provider.policy.base_url
+    base_url = web.provider.policy.base_url
     view = views.Home(discovery=base_url + discovery.DISCOVERY_PATH, keys=base_url + discovery.JWKS_PATH)
-    return page_response(request, context.renderer, view)
+    return page_response(request, web.renderer, view)
 
 
-async def language(request: Request, context: WebContext) -> Response:
+async def language(request: Request, web: WebContext) -> Response:
     """Remember the language that a person picked, and show the page again on which they did.
 
     The link says where that was, or else the browser, and only a page of this site is gone back to. A stranger who
     sends somebody here changes the language of their pages, which the next pick mends.
     """
-    wanted = lookup((request.path_params["rest"],), context.renderer.languages)
+    wanted = lookup((request.path_params["rest"],), web.renderer.languages)
     if wanted is None:
-        return await not_found(request, context)
-    page = _named(request, context) or _came_from(request, context)
+        return await not_found(request, web)
+    page = _named(request, web) or _came_from(request, web)
     answer = see_other(urlunsplit(page))
-    remember_language(answer, context, Pick(tag=wanted.tag, where=where_of(page.path)))
+    remember_language(answer, web, Pick(tag=wanted.tag, where=where_of(page.path)))
     return answer
 
 
-def remember_language(answer: Response, context: WebContext, pick: Pick) -> None:
+def remember_language(answer: Response, web: WebContext, pick: Pick) -> None:
     """Have the browser remember a language for a year."""
-    secure = context.provider.policy.base_url.startswith("https:")
+    secure = web.provider.policy.base_url.startswith("https:")
     name, attributes = (LANGUAGE_COOKIES[0], "; Secure") if secure else (LANGUAGE_COOKIES[1], "")
     value = f"{name}={pick.written()}; Path=/; Max-Age={_A_YEAR}; HttpOnly; SameSite=Lax{attributes}"
     answer.headers.append("Set-Cookie", value)
 
 
-def _named(request: Request, context: WebContext) -> SplitResult | None:
+def _named(request: Request, web: WebContext) -> SplitResult | None:
     """The page of ours that the link names: a path below our own, of harmless characters, perhaps with a search."""
-    base = urlsplit(context.provider.policy.base_url)
+    base = urlsplit(web.provider.policy.base_url)
     path = parameters.lone(request.scope["query_string"], "page", longest=_PATH_CHARACTERS) or ""
-    if not path.startswith(f"{context.base_path}/") or not _OWN_PATH.fullmatch(path):
+    if not path.startswith(f"{web.base_path}/") or not _OWN_PATH.fullmatch(path):
         return None
     return urlsplit(f"{base.scheme}://{base.netloc}{path}")
 
 
-def _came_from(request: Request, context: WebContext) -> SplitResult:
+def _came_from(request: Request, web: WebContext) -> SplitResult:
     """The page of ours that the browser comes from, else the one at /."""
-    home = urlsplit(f"{context.provider.policy.base_url}/")
+    home = urlsplit(f"{web.provider.policy.base_url}/")
     sent = [value.decode("latin-1") for value in headers(request, b"referer")]
     try:
         page = urlsplit(sent[0] if len(sent) == 1 else "")
@@ -82,18 +82,18 @@ def _came_from(request: Request, context: WebContext) -> SplitResult:
     return page if own else home
 
 
-async def static_file(request: Request, context: WebContext) -> Response:
+async def static_file(request: Request, web: WebContext) -> Response:
     """A file whose name carries the hash of its content (D31)."""
     name = request.scope["path"].rpartition("/")[2]
     try:
-        content, media_type = context.renderer.static_file(name)
+        content, media_type = web.renderer.static_file(name)
     except KeyError:
-        return await not_found(request, context)
+        return await not_found(request, web)
     # A picture that is opened by itself could otherwise run what an editor left in it.
     return Response(content, 200, {**_IMMUTABLE, "Content-Security-Policy": _OPENED_ALONE}, media_type)
 
 
-async def not_found(request: Request, context: WebContext) -> Response:
+async def not_found(request: Request, web: WebContext) -> Response:
     """404: a page for a browser that navigates, JSON for everybody else (D32)."""
     accept = request.headers.get("accept", "")
     if "text/html" not in accept:
@@ -103,4 +103,4 @@ async def not_found(request: Request, context: WebContext) -> Response:
         heading=phrase("There is no page here"),
         paragraphs=(phrase("The address is not one of this site. Check it, or go back to where you came from."),),
     )
-    return page_response(request, context.renderer, view, status=404)
+    return page_response(request, web.renderer, view, status=404)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Throttled
     from corpid.flows.oauth.arrival import Entered
     from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.web.context import WebContext
     from corpid.web.pages.rendering import Renderer
@@ -85,9 +86,9 @@ def throttled(page: Response, slowed: Throttled) -> Response:
     return page
 
 
-def require_own_form(provider: Provider, form: Mapping[str, str], browser_id: str, subject: str) -> None:
+def require_own_form(context: RequestContext, form: Mapping[str, str], browser_id: str, subject: str) -> None:
     """Return for a form of a page that this browser was shown for this subject; raises InvalidRequest (D35)."""
-    if not interactions.is_form_token(provider, form.get("form_token", ""), browser_id, subject):
+    if not interactions.is_form_token(context, form.get("form_token", ""), browser_id, subject):
         raise InvalidRequest(
             "form_token is missing, or another browser's",
             sentence=phrase("This form is not one that this browser was shown: open the page again."),
@@ -114,17 +115,17 @@ class _Plain(Response):
         self.raw_headers = [*headers, (b"content-length", b"%d" % len(content))]
 
 
-def enter(request: Request, context: WebContext, entered: Entered) -> Response:
+def enter(request: Request, web: WebContext, entered: Entered) -> Response:
     """On to the page of a sign-in. What is not stored goes with the browser: in a cookie, else in a form (D15, D34)."""
-    provider, held = context.provider, entered.held
-    where = interaction_path(context, entered.interaction_id)
+    provider, held = web.provider, entered.held
+    where = interaction_path(web, entered.interaction_id)
     if len(held) <= _HELD_CHARACTERS:
         answer = see_other(where)
     else:
         who = entered.asker
         frame = Frame(client_name=who.client.name, ui_locales=who.ui_locales, under_way=True) if who else BARE
         view = Arrive(frame=frame, action=f"{where}/{ARRIVE}", fields=((ARRIVE, held),))
-        answer = page_response(request, context.renderer, view)
+        answer = page_response(request, web.renderer, view)
         held = ""
     if entered.cookie is not None:
         set_cookie(answer, provider, entered.cookie)
@@ -133,7 +134,7 @@ def enter(request: Request, context: WebContext, entered: Entered) -> Response:
     return answer
 
 
-def leave(request: Request, context: WebContext, response: AuthorizationResponse, around: Frame) -> Response:
+def leave(request: Request, web: WebContext, response: AuthorizationResponse, around: Frame) -> Response:
     """The hop to the relying party: a redirect, or a page whose form carries the answer (D37, D38)."""
     if not response.posted:
         return _Plain(b"", 302, (_NO_STORE, (b"location", response.url.encode("latin-1"))))
@@ -142,7 +143,7 @@ def leave(request: Request, context: WebContext, response: AuthorizationResponse
         action=response.redirect_uri,
         fields=tuple(response.parameters.items()),
     )
-    return page_response(request, context.renderer, view, more={"Content-Security-Policy": FORM_POST_POLICY})
+    return page_response(request, web.renderer, view, more={"Content-Security-Policy": FORM_POST_POLICY})
 
 
 def set_cookie(answer: Response, provider: Provider, value: str) -> None:

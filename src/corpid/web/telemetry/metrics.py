@@ -26,6 +26,7 @@ from corpid.ports import StoreUnavailable
 from corpid.web.http.addresses import OwnHosts
 from corpid.web.http.connection_limits import Limits
 from corpid.web.http.middleware import NO_ENDPOINT, named_hosts
+from corpid.web.http.requests import header_values
 from corpid.web.http.server import Server
 from corpid.web.telemetry import access_log
 
@@ -182,7 +183,7 @@ class Metrics:
         self._pool_limit.set(self.watched.pool_limit)
         now = self.watched.clock()
         with suppress(StoreUnavailable, ValueError):
-            ring = await self.watched.signing_keys.ring(now)
+            ring = (await self.watched.signing_keys.at(now)).ring
             ahead = [key.active_from for key in ring.by_kid.values() if key.active_from > now]
             self._keys.labels("active").set(ring.active.active_from)
             self._keys.labels("next").set(min(ahead, default=0))
@@ -210,7 +211,7 @@ class Metrics:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
     def _judge(self, scope: Scope) -> int:
-        hosts = named_hosts(scope)
+        hosts = named_hosts(header_values(scope["headers"]))
         if len(hosts) != 1:
             return 400
         if not self.hosts.allows(hosts[0], scope["server"]):

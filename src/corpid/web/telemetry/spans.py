@@ -37,6 +37,7 @@ from corpid import __version__
 from corpid.ports.registry import Registry
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.urls import DEFAULT_PORTS
+from corpid.web.http.requests import header_values
 from corpid.web.telemetry.trace_context import trace_parent
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ class _Requests:
     def _origin(self, scope: Scope) -> tuple[Context, list[Link]]:
         """A trusted proxy's trace goes on here, with its decision to sample. Anybody else's is only linked to: who
         may not decide what is kept, nor write into a trace of ours, may still be found by theirs."""
-        named = trace_parent(scope["headers"])
+        named = trace_parent(header_values(scope["headers"]).get(b"traceparent", ()))
         if named is None:
             return Context(), []
         flags = TraceFlags(int(named.flags, 16) & TraceFlags.SAMPLED)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 _TRACEPARENT: Final = re.compile(rb"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _FIRST_VERSION: Final = b"00"
@@ -22,12 +22,11 @@ class TraceParent:
     flags: str
 
 
-def trace_parent(headers: Iterable[tuple[bytes, bytes]]) -> TraceParent | None:
-    """What a request's traceparent says; None unless there is exactly one valid one.
+def trace_parent(values: Sequence[bytes]) -> TraceParent | None:
+    """What the values of traceparent say; None unless there is exactly one valid one.
 
     Source: W3C Trace Context §3.2, D48
     """
-    values = [value for name, value in headers if name == b"traceparent"]
     if len(values) != 1 or (found := _TRACEPARENT.fullmatch(values[0])) is None:
         return None
     version, trace, parent, flags, more = found.groups()
@@ -36,10 +35,10 @@ def trace_parent(headers: Iterable[tuple[bytes, bytes]]) -> TraceParent | None:
     return TraceParent(trace=trace.decode(), span=parent.decode(), flags=flags.decode())
 
 
-def trace_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The trace-id of a request's traceparent, 32 hexadecimal characters; None unless there is exactly one valid one.
+def trace_id(values: Sequence[bytes]) -> str | None:
+    """The trace-id in the values of traceparent, 32 hexadecimal characters; None unless there is exactly one valid one.
 
     Source: W3C Trace Context §3.2, D48
     """
-    found = trace_parent(headers)
+    found = trace_parent(values)
     return None if found is None else found.trace

@@ -1,0 +1,89 @@
+"""The context of a request: read once at the edge, passed to every flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from corpid.ports import AuditEvent
+from corpid.rules.authentication import devices
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from corpid.flows.operations.signing_keys import ServerKeys
+    from corpid.flows.provider import Provider
+    from corpid.rules.directory.access import Actor
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestContext:
+    """The provider, the moment, and the origin of one request.
+
+    `now` is the request's one reading of the clock, in epoch seconds (D49); `keys` are the keys of that
+    moment; `request_id` is the reference in errors (D28).
+    """
+
+    provider: Provider
+    keys: ServerKeys
+    now: float
+    request_id: str
+    address: str
+    user_agent: str = ""
+    """of a page's reader; empty for a request of a client"""
+
+    @cached_property
+    def device(self) -> str:
+        """Browser and system of a page's reader, empty if unknown (RFC 9110 §10.1.5)."""
+        return devices.device(self.user_agent) if self.user_agent else ""
+
+    @cached_property
+    def day(self) -> date:
+        """The day in the deployment's time zone (D23)."""
+        return datetime.fromtimestamp(self.now, self.provider.policy.timezone).date()
+
+    @cached_property
+    def today(self) -> str:
+        """The day in the deployment's time zone, YYYY-MM-DD (D23)."""
+        return self.day.isoformat()
+
+    def event(
+        self,
+        actor: Actor,
+        action: str,
+        *,
+        subject: str = "",
+        client_id: str = "",
+        entity_id: str = "",
+        outcome: Literal["ok", "refused"] = "ok",
+        **detail: str,
+    ) -> AuditEvent:
+        """An audit event for this request's action on `subject`, with address and device.
+
+        Of the detail what is empty is left out. Source: DESIGN, Security
+        """
+        known = {"address": self.address, "device": self.device, **detail}
+        return AuditEvent(
+            actor=actor.name,
+            action=action,
+            object=subject,
+            client_id=client_id,
+            entity_id=entity_id,
+            outcome=outcome,
+            request_id=self.request_id,
+            detail={name: value for name, value in known.items() if value},
+        )
+
+
+async def request_context(provider: Provider, *, request_id: str, address: str, user_agent: str = "") -> RequestContext:
+    """A new request's context: reads the clock, and the keys of that moment.
+
+    Raises StoreUnavailable; ValueError if no key may sign. Source: D42, D49
+    """
+    now = provider.clock()
+    keys = await provider.signing_keys.at(now)
+    return RequestContext(
+        provider=provider, keys=keys, now=now, request_id=request_id, address=address, user_agent=user_agent
+    )
