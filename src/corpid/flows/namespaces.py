@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from corpid.ports import TransientStore, TransientUnit
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 DAY: Final = 86400
 
@@ -28,12 +29,12 @@ DAY: Final = 86400
 class Namespace(Generic[T]):
     """A namespace of the transient store; `seconds` is how long its entries live (0: the entry decides).
 
-    `type` is that of its values: bytes are stored as they are, records as MessagePack.
+    `record` is the type of its values: bytes are stored as they are, text as UTF-8, records as MessagePack.
     """
 
     name: str
     seconds: float
-    type: type[T]
+    record: type[T]
 
     def entry(self, issuer: str, *parts: str) -> Entry[T]:
         """The entry of these parts; nothing is read or written yet."""
@@ -41,11 +42,19 @@ class Namespace(Generic[T]):
 
     def encoded(self, value: T) -> bytes:
         """What is stored of a value."""
+        if isinstance(value, str):
+            return value.encode()
         return value if isinstance(value, bytes) else msgspec.msgpack.encode(value)
 
     def decoded(self, stored: bytes) -> T:
         """The value of what is stored. Raises msgspec.DecodeError for what this namespace never wrote."""
-        return cast("T", stored) if self.type is bytes else msgspec.msgpack.decode(stored, type=self.type)
+        if self.record is str:
+            return cast("T", stored.decode())
+        return cast("T", stored) if self.record is bytes else msgspec.msgpack.decode(stored, type=self.record)
+
+    def holding(self, record: type[R]) -> Namespace[R]:
+        """The same namespace with values of this type, for a record that is declared above this module."""
+        return Namespace(self.name, self.seconds, record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +76,10 @@ class Entry(Generic[T]):
         """Get and delete, atomically. Raises StoreUnavailable."""
         return self._value(await unit.take(self.namespace.name, self.key))
 
-    async def put(self, unit: TransientUnit, value: T) -> None:
-        """Write over what is there, for the namespace's lifetime. Raises StoreUnavailable."""
-        await unit.put(self.namespace.name, self.key, self.namespace.encoded(value), self.namespace.seconds)
+    async def put(self, unit: TransientUnit, value: T, *, seconds: float | None = None) -> None:
+        """Write over what is there, for the namespace's lifetime unless `seconds` says another. Raises StoreUnavailable."""
+        lifetime = self.namespace.seconds if seconds is None else seconds
+        await unit.put(self.namespace.name, self.key, self.namespace.encoded(value), lifetime)
 
     async def add(self, unit: TransientUnit, value: T | None = None, *, seconds: float | None = None) -> bool:
         """True for the first only, until it expires; `seconds` where the entry decides. Raises StoreUnavailable."""
@@ -86,12 +96,12 @@ class Entry(Generic[T]):
 
 
 PUSHED_REQUEST: Final = Namespace("pushed_request", limits.PUSHED_REQUEST_KEPT_SECONDS, PushedRequest)
-ARRIVAL: Final = Namespace("arrival", limits.COMPLETION_KEPT_SECONDS, bytes)
+ARRIVAL: Final = Namespace("arrival", limits.COMPLETION_KEPT_SECONDS, str)
 INTERACTION_COUNT: Final = Namespace("interaction_count", limits.PUSHED_REQUEST_KEPT_SECONDS, bytes)
 INTERACTION: Final = Namespace("interaction", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 UNTOUCHED_SECONDS: Final = limits.PUSHED_REQUEST_KEPT_SECONDS
 """how long an interaction is kept in which nobody has shown anything: no longer than a request that was pushed"""
-UNFINISHED: Final = Namespace("unfinished", UNTOUCHED_SECONDS, bytes)
+UNFINISHED: Final = Namespace("unfinished", UNTOUCHED_SECONDS, str)
 """the sign-ins that a browser has begun without a pushed request"""
 CLAIM: Final = Namespace("claim", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 COMPLETED: Final = Namespace("completed", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
@@ -131,15 +141,15 @@ RECOVERIES: Final = Namespace("recoveries", 3600, bytes)
 RECOVERY_LETTERS: Final = Namespace("recovery_letters", limits.PASSWORD_LINK_SECONDS, bytes)
 """no longer than a link lasts: whoever gets no further letter has one that works"""
 ENROLMENT: Final = Namespace("enrolment", limits.ENROLMENT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
-OPENED_LINK: Final = Namespace("opened_link", DAY, bytes)
+OPENED_LINK: Final = Namespace("opened_link", DAY, str)
 """as long as a browser is known in which nobody has signed in"""
-LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS, bytes)
+LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS, str)
 ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS, bytes)
 CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SESSION_SECONDS, bytes)
 """outlives the session that such a page is open for, and so every time that it is given"""
-ACCOUNT_OFFER: Final = Namespace("account_offer", DAY, bytes)
+ACCOUNT_OFFER: Final = Namespace("account_offer", DAY, str)
 """what is offered in the account, an app's key or recovery codes, stays the same for as long"""
-UNDER_WAY: Final = Namespace("under_way", limits.ENROLMENT_SECONDS, bytes)
+UNDER_WAY: Final = Namespace("under_way", limits.ENROLMENT_SECONDS, str)
 """the enrolment that a person has begun last, for each purpose"""
 
 

@@ -9,7 +9,7 @@ is kept beside the session, and ends with it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -27,6 +27,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.authentication.throttle import Attempt
+    from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent, Session, TransientUnit
     from corpid.rules.directory.records import User
@@ -119,6 +120,9 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     extensions: int = 0
 
 
+_ACCOUNT_PAGE: Final = namespaces.ACCOUNT_PAGE.holding(Opening)
+
+
 async def opened(context: RequestContext, visit: AccountVisit, page: str) -> AccountVisit:
     """The person at an open page, or one opened now. Raises TooOld if a new sign-in is needed (D45)."""
     found = await _standing(context, visit, page)
@@ -182,11 +186,11 @@ async def extend(context: RequestContext, visit: AccountVisit) -> None:
     if before is None:
         return
     longer = msgspec.structs.replace(before, ends_at=_from(context, visit), extensions=before.extensions + 1)
-    step = namespaces.key(namespaces.STEP, context.provider.policy.base_url, before.opening_id, str(before.extensions))
+    step = namespaces.STEP.entry(context.provider.policy.base_url, before.opening_id, str(before.extensions))
     async with context.provider.transient.unit(context.now) as unit:
-        if await unit.get(*_closed(context, before)) is not None:
+        if await _closed(context, before).get(unit) is not None:
             raise StaleStep
-        if not await unit.add(namespaces.STEP.name, step, namespaces.STEP.seconds):
+        if not await step.add(unit):
             raise StaleStep
         await _keep(context, unit, visit, longer)
 
@@ -199,7 +203,7 @@ async def close(context: RequestContext, visit: AccountVisit) -> None:
     if visit.opening is not None:
         # An entry of its own, since another request may write the opening that it read before this.
         async with context.provider.transient.unit(context.now) as unit:
-            await unit.add(*_closed(context, visit.opening), namespaces.CLOSED_ACCOUNT_PAGE.seconds)
+            await _closed(context, visit.opening).add(unit)
 
 
 def _from(context: RequestContext, visit: AccountVisit) -> float:
@@ -207,27 +211,22 @@ def _from(context: RequestContext, visit: AccountVisit) -> float:
 
 
 async def _standing(context: RequestContext, visit: AccountVisit, page: str) -> Opening | None:
-    value = await context.provider.transient.get(
-        namespaces.ACCOUNT_PAGE.name, _key(context, visit, page), now=context.now
-    )
-    found = None if value is None else msgspec.msgpack.decode(value, type=Opening)
+    found = await _entry(context, visit, page).look(context.provider.transient, now=context.now)
     return found if found is not None and context.now < found.ends_at else None
 
 
 async def _is_closed(context: RequestContext, opening: Opening) -> bool:
-    return await context.provider.transient.get(*_closed(context, opening), now=context.now) is not None
+    return await _closed(context, opening).look(context.provider.transient, now=context.now) is not None
 
 
 async def _keep(context: RequestContext, unit: TransientUnit, visit: AccountVisit, opening: Opening) -> None:
-    key, value = _key(context, visit, opening.page), msgspec.msgpack.encode(opening)
-    await unit.put(namespaces.ACCOUNT_PAGE.name, key, value, namespaces.ACCOUNT_PAGE.seconds)
+    await _entry(context, visit, opening.page).put(unit, opening)
 
 
-def _key(context: RequestContext, visit: AccountVisit, page: str) -> bytes:
-    return namespaces.key(namespaces.ACCOUNT_PAGE, context.provider.policy.base_url, visit.session.session_id, page)
+def _entry(context: RequestContext, visit: AccountVisit, page: str) -> Entry[Opening]:
+    return _ACCOUNT_PAGE.entry(context.provider.policy.base_url, visit.session.session_id, page)
 
 
-def _closed(context: RequestContext, opening: Opening) -> tuple[str, bytes]:
-    """The key of the note that an opened page has served its purpose."""
-    kind = namespaces.CLOSED_ACCOUNT_PAGE
-    return kind.name, namespaces.key(kind, context.provider.policy.base_url, opening.opening_id)
+def _closed(context: RequestContext, opening: Opening) -> Entry[bytes]:
+    """The note that an opened page has served its purpose."""
+    return namespaces.CLOSED_ACCOUNT_PAGE.entry(context.provider.policy.base_url, opening.opening_id)

@@ -24,6 +24,7 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Link, TransientUnit
     from corpid.rules.directory.records import User
@@ -86,6 +87,9 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         return following(self.steps, set(self.done))
 
 
+_ENROLMENT: Final = namespaces.ENROLMENT.holding(Enrolment)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrolmentVisit:
     """A person at their enrolment, in the browser that began it."""
@@ -133,11 +137,10 @@ async def begin(context: RequestContext, link: Link, browser: Browser) -> Enrolm
     )
     claim, mine = _claim(context, enrolment)
     async with context.provider.transient.unit(context.now) as unit:
-        if await unit.add(namespaces.LINK_CLAIM.name, claim, namespaces.LINK_CLAIM.seconds, mine):
+        if await claim.add(unit, mine):
             await _open(context, unit, enrolment)
             return enrolment
-        owner = await unit.get(namespaces.LINK_CLAIM.name, claim) or b""
-        whose, _, enrolment_id = owner.decode().partition(" ")
+        whose, _, enrolment_id = (await claim.get(unit) or "").partition(" ")
         if whose != browser.browser_id:
             raise OpenElsewhere
         # Whatever process claimed it may have ended before it wrote more: on Valkey, one verb stands without the next.
@@ -147,41 +150,35 @@ async def begin(context: RequestContext, link: Link, browser: Browser) -> Enrolm
 
 async def _open(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
     """Write a new enrolment, unless it is there."""
-    key, value = _key(context, enrolment.enrolment_id), msgspec.msgpack.encode(enrolment)
-    if await unit.add(namespaces.ENROLMENT.name, key, namespaces.ENROLMENT.seconds, value):
+    if await _entry(context, enrolment.enrolment_id).add(unit, enrolment):
         await _note(context, unit, enrolment)
 
 
-def _claim(context: RequestContext, enrolment: Enrolment) -> tuple[bytes, bytes]:
-    """The key and value of a browser's claim of a link."""
-    claim = namespaces.key(namespaces.LINK_CLAIM, context.provider.policy.base_url, enrolment.link_hash)
-    return claim, f"{enrolment.browser_id} {enrolment.enrolment_id}".encode()
+def _claim(context: RequestContext, enrolment: Enrolment) -> tuple[Entry[str], str]:
+    """The entry and value of a browser's claim of a link."""
+    claim = namespaces.LINK_CLAIM.entry(context.provider.policy.base_url, enrolment.link_hash)
+    return claim, f"{enrolment.browser_id} {enrolment.enrolment_id}"
 
 
-def _under_way(context: RequestContext, user_id: str, purpose: LinkPurpose) -> bytes:
-    return namespaces.key(namespaces.UNDER_WAY, context.provider.policy.base_url, user_id, purpose)
+def _under_way(context: RequestContext, user_id: str, purpose: LinkPurpose) -> Entry[str]:
+    return namespaces.UNDER_WAY.entry(context.provider.policy.base_url, user_id, purpose)
 
 
 async def _note(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
-    key, value = _under_way(context, enrolment.user_id, enrolment.purpose), enrolment.enrolment_id.encode()
-    await unit.put(namespaces.UNDER_WAY.name, key, value, namespaces.UNDER_WAY.seconds)
+    await _under_way(context, enrolment.user_id, enrolment.purpose).put(unit, enrolment.enrolment_id)
 
 
 async def under_way(context: RequestContext, user: User, purpose: LinkPurpose) -> str:
     """The hash of the link of this person's current enrolment; empty for none (D34)."""
-    key = _under_way(context, user.user_id, purpose)
-    enrolment_id = await context.provider.transient.get(namespaces.UNDER_WAY.name, key, now=context.now)
-    enrolment = await _stored(context, (enrolment_id or b"").decode())
+    enrolment_id = await _under_way(context, user.user_id, purpose).look(context.provider.transient, now=context.now)
+    enrolment = await _stored(context, enrolment_id or "")
     if enrolment is None or enrolment.stopped or enrolment.finished or context.now >= enrolment.expires_at:
         return ""
     return enrolment.link_hash
 
 
 async def _stored(context: RequestContext, enrolment_id: str) -> Enrolment | None:
-    value = await context.provider.transient.get(
-        namespaces.ENROLMENT.name, _key(context, enrolment_id), now=context.now
-    )
-    return None if value is None else msgspec.msgpack.decode(value, type=Enrolment)
+    return await _entry(context, enrolment_id).look(context.provider.transient, now=context.now)
 
 
 async def sit(context: RequestContext, enrolment_id: str, browser_id: str) -> EnrolmentVisit:
@@ -209,8 +206,7 @@ async def sit(context: RequestContext, enrolment_id: str, browser_id: str) -> En
 
 async def keep(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
     """Write an enrolment (D34)."""
-    key, value = _key(context, enrolment.enrolment_id), msgspec.msgpack.encode(enrolment)
-    await unit.put(namespaces.ENROLMENT.name, key, value, namespaces.ENROLMENT.seconds)
+    await _entry(context, enrolment.enrolment_id).put(unit, enrolment)
 
 
 async def stop(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
@@ -256,10 +252,10 @@ async def extend(context: RequestContext, visit: EnrolmentVisit) -> Enrolment:
     async with context.provider.transient.unit(context.now) as unit:
         await _claim_step(context, unit, enrolment)
         await keep(context, unit, extended)
-        await unit.put(namespaces.LINK_CLAIM.name, claim, mine, namespaces.LINK_CLAIM.seconds)
+        await claim.put(unit, mine)
         await _note(context, unit, extended)
     return extended
 
 
-def _key(context: RequestContext, enrolment_id: str) -> bytes:
-    return namespaces.key(namespaces.ENROLMENT, context.provider.policy.base_url, enrolment_id)
+def _entry(context: RequestContext, enrolment_id: str) -> Entry[Enrolment]:
+    return _ENROLMENT.entry(context.provider.policy.base_url, enrolment_id)

@@ -15,6 +15,7 @@ from corpid.rules.authentication import link_codes
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Link
     from corpid.rules.directory.records import User
@@ -34,21 +35,20 @@ async def open_link(context: RequestContext, browser: Browser, code: str) -> str
     await throttle.attempt_link_code(context)
     await enrolments.look(context, link_hash)
     opened_id = context.keys.mac("opened-link", browser.browser_id, link_hash)
-    kind, value = namespaces.OPENED_LINK, f"{browser.browser_id} {link_hash}".encode()
     async with context.provider.transient.unit(context.now) as unit:
         await throttle.link_code_accepted(context, unit)
-        await unit.put(kind.name, _key(context, opened_id), value, kind.seconds)
+        await _entry(context, opened_id).put(unit, f"{browser.browser_id} {link_hash}")
     return opened_id
 
 
 async def opened(context: RequestContext, browser: Browser | None, opened_id: str) -> tuple[Link, User]:
     """A link that this browser has opened, and whose it is; spends nothing. Raises NotOpened, NotHere (D34, D50)."""
-    value = await context.provider.transient.get(namespaces.OPENED_LINK.name, _key(context, opened_id), now=context.now)
-    browser_id, _, link_hash = (value or b"").decode().partition(" ")
+    found = await _entry(context, opened_id).look(context.provider.transient, now=context.now)
+    browser_id, _, link_hash = (found or "").partition(" ")
     if browser is None or browser.browser_id != browser_id:
         raise NotOpened
     return await enrolments.look(context, link_hash)
 
 
-def _key(context: RequestContext, opened_id: str) -> bytes:
-    return namespaces.key(namespaces.OPENED_LINK, context.provider.policy.base_url, opened_id)
+def _entry(context: RequestContext, opened_id: str) -> Entry[str]:
+    return namespaces.OPENED_LINK.entry(context.provider.policy.base_url, opened_id)

@@ -32,6 +32,7 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.account.account_sessions import AccountVisit
+    from corpid.flows.namespaces import Entry
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.person_factors import HeldFactors
@@ -164,26 +165,25 @@ _PURPOSE: Final = "account"
 async def offer(context: RequestContext, visit: AccountVisit, what: Offered) -> str:
     """The identifier of the secrets offered in this browser, stable for a day (D45)."""
     credentials = await context.provider.registry.factors.credentials(visit.user.user_id)
-    kind, key, made = namespaces.ACCOUNT_OFFER, _offer_key(context, visit, credentials, what), context.provider.new_id()
-    standing = await context.provider.transient.get(kind.name, key, now=context.now)
-    if standing is None:
+    entry, made = _offer(context, visit, credentials, what), context.provider.new_id()
+    offered = await entry.look(context.provider.transient, now=context.now)
+    if offered is None:
         async with context.provider.transient.unit(context.now) as unit:
-            first = await unit.add(kind.name, key, kind.seconds, made.encode())
-            standing = made.encode() if first else await unit.get(kind.name, key)
-    if standing is None:
+            offered = made if await entry.add(unit, made) else await entry.get(unit)
+    if offered is None:
         raise StaleStep
-    return standing.decode()
+    return offered
 
 
-def _offer_key(context: RequestContext, visit: AccountVisit, credentials: Credentials, what: Offered) -> bytes:
+def _offer(context: RequestContext, visit: AccountVisit, credentials: Credentials, what: Offered) -> Entry[str]:
     parts = (visit.browser.browser_id, credentials.user_id, base64url(fingerprint(credentials)), what)
-    return namespaces.key(namespaces.ACCOUNT_OFFER, context.provider.policy.base_url, *parts)
+    return namespaces.ACCOUNT_OFFER.entry(context.provider.policy.base_url, *parts)
 
 
 async def _spend(context: RequestContext, visit: AccountVisit, before: Credentials, what: Offered, shown: str) -> None:
     async with context.provider.transient.unit(context.now) as unit:
-        spent = await unit.take(namespaces.ACCOUNT_OFFER.name, _offer_key(context, visit, before, what))
-    if spent != shown.encode():
+        spent = await _offer(context, visit, before, what).take(unit)
+    if spent != shown:
         raise StaleStep
 
 

@@ -30,9 +30,9 @@ async def ask(context: RequestContext) -> None:
     """Count a request of this address. Raises Throttled (D47)."""
     kind = namespaces.RECOVERIES
     window = str(int(context.now // kind.seconds))
-    key = namespaces.key(kind, context.provider.policy.base_url, site(context.address), window)
+    requests = kind.entry(context.provider.policy.base_url, site(context.address), window)
     async with context.provider.transient.unit(context.now) as unit:
-        asked = await unit.count(kind.name, key, kind.seconds)
+        asked = await requests.count(unit)
     if asked > RECOVERIES_PER_ADDRESS:
         raise Throttled(ceil(kind.seconds - context.now % kind.seconds))
 
@@ -83,11 +83,11 @@ async def _named(context: RequestContext, user_name: str) -> User | None:
 
 async def _admitted(context: RequestContext, user: User, browser_key: str) -> bool:
     known = await throttle.is_known(context, names.user_name(user.user_name), browser_key)
-    key = namespaces.key(
-        namespaces.RECOVERY_LETTERS, context.provider.policy.base_url, user.user_id, browser_key if known else ""
+    letters = namespaces.RECOVERY_LETTERS.entry(
+        context.provider.policy.base_url, user.user_id, browser_key if known else ""
     )
     async with context.provider.transient.unit(context.now) as unit:
-        sent = await unit.count(namespaces.RECOVERY_LETTERS.name, key, namespaces.RECOVERY_LETTERS.seconds)
+        sent = await letters.count(unit)
     return sent <= RECOVERIES_PER_ACCOUNT
 
 

@@ -113,9 +113,9 @@ async def before(context: RequestContext, client_id: str, mark: str, browser: Br
     """The interaction that this browser began with the same request; None where there is none (D15)."""
     if browser is None:
         return None
-    key = interactions.request_key(context, namespaces.ARRIVAL, client_id, mark, browser.browser_id)
-    value = await context.provider.transient.get(namespaces.ARRIVAL.name, key, now=context.now)
-    return None if value is None else await interactions.load(context, value.decode())
+    arrived = namespaces.ARRIVAL.entry(context.provider.policy.base_url, client_id, mark, browser.browser_id)
+    interaction_id = await arrived.look(context.provider.transient, now=context.now)
+    return None if interaction_id is None else await interactions.load(context, interaction_id)
 
 
 async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:

@@ -125,8 +125,8 @@ async def _enter(context: RequestContext, arriving: Arrival, *, in_time: bool) -
     prospect = await arrival.sso_result(context, arriving)
     if in_time and prospect.required_prompt is None and arriving.may_complete:
         return await arrival.complete_at_once(context, arriving.client, prospect)
-    completed = interactions.request_key(context, namespaces.COMPLETED, client_id, arriving.reference)
-    if await context.provider.transient.get(namespaces.COMPLETED.name, completed, now=now) is not None:
+    completed = namespaces.COMPLETED.entry(context.provider.policy.base_url, client_id, arriving.reference)
+    if await completed.look(context.provider.transient, now=now) is not None:
         raise InvalidRequestURI("this request was already completed: push a new one")
     before = await arrival.before(context, client_id, arriving.mark, arriving.browser)
     if before is not None and now < before.expires_at:
@@ -138,18 +138,14 @@ async def _enter(context: RequestContext, arriving: Arrival, *, in_time: bool) -
 
 
 async def _open(context: RequestContext, arriving: Arrival, prospect: SsoResult) -> Entered:
-    client_id, reference = arriving.client.client_id, arriving.reference
+    client_id, issuer = arriving.client.client_id, context.provider.policy.base_url
     interaction = await arrival.named(context, prospect.interaction)
-    count = interactions.request_key(context, namespaces.INTERACTION_COUNT, client_id, reference)
-    here = interactions.request_key(context, namespaces.ARRIVAL, client_id, arriving.mark, interaction.browser_id)
+    opened = namespaces.INTERACTION_COUNT.entry(issuer, client_id, arriving.reference)
+    here = namespaces.ARRIVAL.entry(issuer, client_id, arriving.mark, interaction.browser_id)
     async with context.provider.transient.unit(context.now) as unit:
-        opened = await unit.count(namespaces.INTERACTION_COUNT.name, count, namespaces.INTERACTION_COUNT.seconds)
-        if opened > INTERACTIONS_PER_REQUEST:
+        if await opened.count(unit) > INTERACTIONS_PER_REQUEST:
             raise InvalidRequestURI("too many browsers have opened this request: push a new one")
-        if not await unit.add(
-            namespaces.ARRIVAL.name, here, namespaces.ARRIVAL.seconds, interaction.interaction_id.encode()
-        ):
-            first = await unit.get(namespaces.ARRIVAL.name, here)
-            return Entered(interaction_id=(first or b"").decode(), cookie=None)
+        if not await here.add(unit, interaction.interaction_id):
+            return Entered(interaction_id=await here.get(unit) or "", cookie=None)
         await interactions.save(context, unit, interaction)
     return Entered(interaction_id=interaction.interaction_id, cookie=prospect.cookie)

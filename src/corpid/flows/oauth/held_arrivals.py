@@ -106,12 +106,9 @@ async def store(context: RequestContext, browser: Browser, arrival: HeldArrival)
             return
         if arrival.mark:
             # The same may be asked for again after its sign-in has ended, and begins another one then.
-            where = interactions.request_key(
-                context, namespaces.ARRIVAL, interaction.request.client_id, arrival.mark, browser.browser_id
-            )
-            await unit.put(
-                namespaces.ARRIVAL.name, where, interaction.interaction_id.encode(), namespaces.UNTOUCHED_SECONDS
-            )
+            client_id, issuer = interaction.request.client_id, context.provider.policy.base_url
+            here = namespaces.ARRIVAL.entry(issuer, client_id, arrival.mark, browser.browser_id)
+            await here.put(unit, interaction.interaction_id, seconds=namespaces.UNTOUCHED_SECONDS)
         if not await _list(context, unit, interaction):
             await unit.take(namespaces.INTERACTION.name, interactions.key(context, interaction.interaction_id))
             raise TemporarilyUnavailable("this browser begins too many sign-ins at the same time: try again")
@@ -122,29 +119,27 @@ async def _list(context: RequestContext, unit: TransientUnit, interaction: Inter
 
     If every place is taken, the sign-in in one of them ends: one that is over, else the one that would end first.
     """
-    kind, name = namespaces.UNFINISHED, interaction.interaction_id.encode()
+    issuer, name = context.provider.policy.base_url, interaction.interaction_id
     places = [
-        namespaces.key(kind, context.provider.policy.base_url, interaction.browser_id, str(number))
+        namespaces.UNFINISHED.entry(issuer, interaction.browser_id, str(number))
         for number in range(ARRIVALS_PER_BROWSER)
     ]
     for place in places:
-        if await unit.add(kind.name, place, kind.seconds, name):
+        if await place.add(unit, name):
             return True
-    ages = {place: await _age(context, unit, await unit.get(kind.name, place)) for place in places}
+    ages = {place: await _age(context, unit, await place.get(unit)) for place in places}
     for place in sorted(places, key=lambda each: ages[each]):
-        replaced = await unit.take(kind.name, place)
+        replaced = await place.take(unit)
         if replaced is not None:
-            await unit.take(namespaces.INTERACTION.name, interactions.key(context, replaced.decode()))
-        if await unit.add(kind.name, place, kind.seconds, name):
+            await unit.take(namespaces.INTERACTION.name, interactions.key(context, replaced))
+        if await place.add(unit, name):
             return True
     return False
 
 
-async def _age(context: RequestContext, unit: TransientUnit, name: bytes | None) -> tuple[bool, bool, float]:
+async def _age(context: RequestContext, unit: TransientUnit, name: str | None) -> tuple[bool, bool, float]:
     """What orders the sign-ins of a browser: those that are over, those without a person, those with one; the oldest first."""
-    value = (
-        None if name is None else await unit.get(namespaces.INTERACTION.name, interactions.key(context, name.decode()))
-    )
+    value = None if name is None else await unit.get(namespaces.INTERACTION.name, interactions.key(context, name))
     if value is None:
         return False, False, 0
     found = msgspec.msgpack.decode(value, type=Interaction)
