@@ -11,8 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations.signing_keys import ensure_first_keys
-from corpid.outbound.mail_server import mail_server
-from corpid.outbound.no_mail import NoMail
+from corpid.outbound.mail import NoMail, mail_server
 from corpid.ports import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import encryption_at_rest

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from corpid.engines import said
-from corpid.outbound.mail_server import MailServer, mail_server
+from corpid.outbound.mail import MailServer, mail_server
 from corpid.outbound.smtp import SmtpMail
 from corpid.ports import Letter
 from corpid.rules.directory import values

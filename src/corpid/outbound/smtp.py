@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Sequence
 
-    from corpid.outbound.mail_server import MailServer
+    from corpid.outbound.mail import MailServer
     from corpid.ports import Letter
     from corpid.texts import Phrase
 

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from corpid.outbound.mail_server import mail_server
+from corpid.outbound.mail import mail_server
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.urls import DEFAULT_PORTS

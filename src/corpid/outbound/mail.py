@@ -1,11 +1,16 @@
-"""The address of a mail server, and what it says of TLS."""
+"""The mail server of a deployment, or none."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import unquote, urlsplit
+
+import structlog
+
+if TYPE_CHECKING:
+    from corpid.ports import Letter
 
 _PORTS: Final = {"smtp": 587, "smtps": 465}
 
@@ -53,3 +58,13 @@ def _is_this_machine(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+class NoMail:
+    """A ports.Mail of a deployment without a mail server."""
+
+    works = False
+
+    def post(self, letter: Letter) -> None:  # noqa: ARG002 - the port's signature
+        """Log that a letter was not sent, and nothing of its content (D48)."""
+        structlog.get_logger().info("mail_not_sent", detail="no mail server is set: mail_url")
