@@ -89,9 +89,9 @@ def test_statements_and_law_agree_on_every_combination(place: Place) -> None:
             pairs = accepted(services)
             by_law = {one.entity_id for one, member in held if usable(one, member, services).usable}
             by_statement = [
-                entity_id
+                found.entity.entity_id
                 for _, member in held
-                for entity_id in await stores.registry.directory.usable(member.user_id, pairs)
+                for found in await stores.registry.directory.usable(member.user_id, pairs)
             ]
             assert sorted(by_law) == by_statement
             listed, total = await stores.registry.directory.choices("u1", pairs, words=(), first="", limit=1000)
@@ -109,9 +109,11 @@ def test_the_search_for_usable_ones_ends_at_the_second(place: Place) -> None:
         await write(stores, *held_by("u2", entity("E0"), entity("E9")))
         assert await directory.usable("u1", ANYTHING) == []
         await write(stores, *held_by("u1", entity("E1")), *held_by("u1", entity("E2"), enabled=False))
-        assert await directory.usable("u1", ANYTHING) == ["E1"]
+        assert [each.entity.entity_id for each in await directory.usable("u1", ANYTHING)] == ["E1"]
         await write(stores, *held_by("u1", entity("E3"), entity("E4")))
-        assert await directory.usable("u1", ANYTHING) == ["E1", "E3"]
+        found = await directory.usable("u1", ANYTHING)
+        assert [each.entity.entity_id for each in found] == ["E1", "E3"]
+        assert found[0] == await directory.acting("u1", "E1")
         assert await directory.usable("u1", frozenset()) == []
         assert await directory.usable("nobody", ANYTHING) == []
 
@@ -227,10 +229,7 @@ def test_every_look_reads_the_persons_memberships_and_their_entities_by_key(tmp_
 
     async def scenario(stores: SqlStores) -> None:
         directory = stores.registry.directory
-        statements = [
-            directory._usable,
-            *(make(words) for make in (directory._choices, directory._count) for words in (1, 3)),
-        ]
+        statements = [make(words) for make in (directory._choices, directory._count) for words in (1, 3)]
         mine, theirs = (
             "SEARCH memberships USING PRIMARY KEY (user_id=?)",
             "SEARCH entities USING PRIMARY KEY (entity_id=?)",
@@ -238,6 +237,8 @@ def test_every_look_reads_the_persons_memberships_and_their_entities_by_key(tmp_
         for statement in statements:
             assert [step for step in plan(tmp_path, statement.text) if "TEMP B-TREE" not in step] == [mine, theirs]
         assert plan(tmp_path, directory._count(0).text) == [mine]
+        person = "SEARCH users USING PRIMARY KEY (user_id=?)"
+        assert plan(tmp_path, directory._usable.text) == [person, mine, theirs]
 
     run(Place(tmp_path / "corpid.db"), scenario)
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.ports import FactorChange
+from corpid.ports import Account, AuditEvent, FactorChange, Session
+from corpid.rules.authentication.code_guesses import CodeGuesses
+from corpid.rules.authentication.person_factors import HeldFactors
 from corpid.rules.authentication.records import Credentials, Passkey
 from tests.adapters.kept_records import FACTORS, LIM, TAN, remove, write
-from tests.adapters.opened import EVENT
+from tests.adapters.opened import EVENT, NOW
 
 if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
@@ -53,6 +55,76 @@ def test_a_passkey_is_added_found_listed_renamed_and_removed(place: Place) -> No
         assert await factors.passkey("B") is None
         await remove(stores, TAN)
         assert await factors.passkey("A-_b") is None
+
+    place.run(scenario)
+
+
+def test_an_account_is_everything_that_a_person_signs_in_with_in_one_look(place: Place) -> None:
+    """D44-D47, D51: whoever it is looked for by, and nothing of anybody else."""
+    later = replace(KEY, credential_id="B", created_at=9)
+    signed_in = AuditEvent(actor=f"user:{TAN.user_id}", action="sign_in.complete")
+
+    async def scenario(stores: SqlStores) -> None:
+        registry, factors = stores.registry, stores.registry.factors
+        await write(stores, TAN, LIM)
+        bare = await factors.account(TAN.user_id)
+        assert bare == Account(
+            user=TAN, held=HeldFactors(credentials=NOBODY, passkeys=(), codes=0),
+            guesses=CodeGuesses(user_id=TAN.user_id), signed_in_before=False,
+        )  # fmt: skip
+        change = replace(add(later), after=WITH, recovery_codes=("a", "b", "c"))
+        assert await factors.change(change, EVENT)
+        assert await factors.change(FactorChange(before=WITH, after=WITH, add_passkey=KEY), EVENT)
+        counted = CodeGuesses(user_id=TAN.user_id, browser="here", factors="f", guesses=3, paused_until=4, told_at=5)
+        assert await registry.code_guesses.replace(replace(counted, guesses=0), counted)
+        await registry.audit.write(signed_in, now=1)
+        found = await factors.account(TAN.user_id, browser="here")
+        assert found == Account(
+            user=TAN, held=HeldFactors(credentials=WITH, passkeys=(KEY, later), codes=3), guesses=counted,
+            signed_in_before=True,
+        )  # fmt: skip
+        elsewhere = await factors.account_by_name(TAN.user_name.upper())
+        assert elsewhere == replace(found, guesses=CodeGuesses(user_id=TAN.user_id))
+        assert (await factors.account(LIM.user_id)) == Account(
+            user=LIM, held=HeldFactors(credentials=Credentials(user_id=LIM.user_id), passkeys=(), codes=0),
+            guesses=CodeGuesses(user_id=LIM.user_id), signed_in_before=False,
+        )  # fmt: skip
+        assert await factors.account("nobody") is None
+        for name in ("nobody", "", "no\x00body"):
+            assert await factors.account_by_name(name) is None
+
+    place.run(scenario)
+
+
+def test_a_session_begins_only_for_a_person_who_is_as_they_were_seen(place: Place) -> None:
+    """D50: enabled, with the same password and app, and with the passkey; a spent step of the app is no change."""
+
+    async def scenario(stores: SqlStores) -> None:
+        registry, sessions = stores.registry, stores.registry.sessions
+        await write(stores, replace(TAN, enabled=True), LIM)
+        assert await registry.factors.change(replace(add(KEY), after=WITH), EVENT)
+        session = Session(
+            session_id="s", user_id=TAN.user_id, browser_id="b", auth_time=1, amr=(), level=2, expires_at=2**33
+        )
+
+        async def begins(seen: Credentials, passkey: str = "") -> bool:
+            same = await sessions.unchanged(seen, passkey=passkey)
+            assert await sessions.put_if_unchanged(session, seen, passkey=passkey) is same
+            assert (await sessions.get("s", now=NOW) is not None) is same
+            await sessions.end("s", EVENT)
+            return same
+
+        assert await begins(WITH)
+        assert await begins(WITH, KEY.credential_id)
+        assert not await begins(WITH, "another")
+        assert not await begins(replace(WITH, password_hash="$argon2id$y"))
+        assert not await begins(replace(WITH, totp_secret=None))
+        assert await registry.factors.raise_totp_step(TAN.user_id, 7, EVENT)
+        assert await begins(WITH)
+        assert not await begins(Credentials(user_id="nobody"))
+        await write(stores, replace(TAN, enabled=False))
+        assert not await begins(WITH)
+        assert await sessions.unchanged(Credentials(user_id=LIM.user_id))
 
     place.run(scenario)
 

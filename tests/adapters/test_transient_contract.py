@@ -46,6 +46,31 @@ def test_64_counts_give_64_different_numbers(run: Run) -> None:
     run(scenario)
 
 
+def test_a_count_is_raised_and_lowered_by_any_number_and_none_is_lost(run: Run) -> None:
+    """D47: one record can hold two numbers, and an attempt can be given back; a take returns what is left."""
+    large = 1 << 61
+
+    async def scenario(store: TransientStore) -> None:
+        async with store.unit(NOW) as unit:
+            assert await unit.count("misses", KEY, 60, -1) == -1
+            assert await unit.count("misses", KEY, 60, large) == large - 1
+        steps = [by for _ in range(RACERS // 4) for by in (1, 7, -3, large // RACERS)]
+        await asyncio.gather(*(one(store, by) for by in steps))
+        assert await left(store) == large - 1 + sum(steps)
+        assert await left(store) is None
+
+    async def one(store: TransientStore, by: int) -> None:
+        async with store.unit(NOW) as unit:
+            await unit.count("misses", KEY, 60, by)
+
+    async def left(store: TransientStore) -> int | None:
+        async with store.unit(NOW) as unit:
+            value = await unit.take("misses", KEY)
+        return None if value is None else int(value)
+
+    run(scenario)
+
+
 def test_kinds_and_keys_are_separate(run: Run) -> None:
     """DESIGN: kinds are separate namespaces; what is spent in one is not in another."""
 

@@ -25,7 +25,7 @@ class _Cache(Generic[V]):
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, tuple[float, V]] = {}
-        self._cleared = 0
+        self.cleared = 0
 
     async def get(
         self, key: Hashable, now: float, read: Callable[[], Awaitable[V]], keep: Callable[[V], bool] | None = None
@@ -33,12 +33,16 @@ class _Cache(Generic[V]):
         entry = self._entries.get(key)
         if entry is not None and entry[0] > now >= entry[0] - LIVE_STATE_SECONDS:
             return entry[1]
-        cleared = self._cleared
+        cleared = self.cleared
         value = await read()
-        # What was read before a change must not be kept after it.
-        if cleared == self._cleared and (keep is None or keep(value)):
-            self._keep(key, (now + LIVE_STATE_SECONDS, value))
+        if keep is None or keep(value):
+            self.note(key, now, value, cleared)
         return value
+
+    def note(self, key: Hashable, now: float, value: V, cleared: int) -> None:
+        """Keep what was read when the cache had been cleared so many times: never after a change."""
+        if cleared == self.cleared:
+            self._keep(key, (now + LIVE_STATE_SECONDS, value))
 
     def _keep(self, key: Hashable, entry: tuple[float, V]) -> None:
         self._entries.pop(key, None)
@@ -47,7 +51,7 @@ class _Cache(Generic[V]):
         self._entries[key] = entry
 
     def clear(self) -> None:
-        self._cleared += 1
+        self.cleared += 1
         self._entries.clear()
 
 
@@ -58,7 +62,7 @@ class RegistryCache:
         self._registry = registry
         self._clients: _Cache[Client | None] = _Cache()
         self._acting: _Cache[Acting | None] = _Cache()
-        self._usable: _Cache[list[str]] = _Cache()
+        self._usable: _Cache[list[Acting]] = _Cache()
         self._services: _Cache[list[Service]] = _Cache()
         self._assignments: _Cache[list[Assignment]] = _Cache()
         self._third_parties: _Cache[list[ThirdPartyRow]] = _Cache()
@@ -86,11 +90,17 @@ class RegistryCache:
             (user_id, entity_id), now, lambda: self._registry.directory.acting(user_id, entity_id)
         )
 
-    async def usable(self, user_id: str, accepted: frozenset[Form], now: float) -> list[str]:
+    async def usable(self, user_id: str, accepted: frozenset[Form], now: float) -> list[Acting]:
         """At most two of a person's usable entities of these types and statuses."""
-        return await self._usable.get(
-            (user_id, accepted), now, lambda: self._registry.directory.usable(user_id, accepted)
-        )
+
+        async def read() -> list[Acting]:
+            cleared = self._acting.cleared
+            found = await self._registry.directory.usable(user_id, accepted)
+            for each in found:
+                self._acting.note((user_id, each.entity.entity_id), now, each, cleared)
+            return found
+
+        return await self._usable.get((user_id, accepted), now, read)
 
     async def services(self, service_ids: tuple[str, ...], now: float) -> list[Service]:
         """Those of these services that exist; the law leaves out the disabled ones."""

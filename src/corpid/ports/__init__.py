@@ -20,6 +20,7 @@ from corpid.ports.failures import (
 )
 from corpid.ports.outbound import COMMAND_LINE, ClientKeys, HashingSource, Letter, Mail, Passwords
 from corpid.ports.records import (
+    Account,
     AuditEntry,
     AuditEvent,
     Change,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "COMMAND_LINE", "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete",
+    "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete",
     "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link",
     "LinkPurpose", "Mail", "MissingReference", "NameRefused", "NameTaken", "Passwords", "PasswordsBusy", "R", "Registry",
     "SealedKey", "SecretUnreadable", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "TransientEngine",

@@ -6,8 +6,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from corpid.rules.authentication.code_guesses import CodeGuesses
+from corpid.rules.authentication.person_factors import HeldFactors
 from corpid.rules.authentication.records import Credentials, Passkey
-from corpid.rules.directory.records import Record
+from corpid.rules.directory.records import Record, User
 from corpid.rules.oauth.records import Client
 
 SessionPurpose: TypeAlias = Literal["sign_in", "account"]
@@ -50,6 +52,17 @@ class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
     revoked_at: int | None = None
     certificate_chain: str | None = None
     """PEM, the key's own certificate first; None: one that the key signed itself"""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """A person with everything that they sign in with, as one look at the registry found them."""
+
+    user: User
+    held: HeldFactors
+    guesses: CodeGuesses
+    """at codes, in the browser or group of browsers that was asked for (D45)"""
+    signed_in_before: bool
+    """whether the audit has a completed sign-in of theirs (D47)"""
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from corpid.ports.records import (
+        Account,
         AuditEntry,
         AuditEvent,
         Change,
@@ -58,8 +59,8 @@ class Directory(Protocol):
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
         """Keep the language (a tag) in which a person is written to; nothing else of them changes."""
 
-    async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[str]:
-        """At most two entities that a person can act for: enabled in every link, of these types and statuses."""
+    async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[Acting]:
+        """At most two entities that a person can act for: these two enabled, membership too, of these types and statuses."""
 
     async def choices(
         self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int
@@ -102,6 +103,15 @@ class Sessions(Protocol):
         """The live sessions of a person, the latest first."""
 
     async def put(self, session: Session) -> None: ...
+    async def put_if_unchanged(self, session: Session, seen: Credentials, *, passkey: str = "") -> bool:
+        """Write the session of somebody who has just signed in, as `unchanged` holds; False if it does not.
+
+        Whoever changes that person afterwards sees the session, and can end it (D50).
+        """
+
+    async def unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
+        """Whether a person is enabled, has the factors that were seen, and the passkey of this id, if one is given."""
+
     async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> None:
         """Note when a session was used, and the entity that was chosen with it; one that has ended stays so."""
 
@@ -115,6 +125,13 @@ class Sessions(Protocol):
 
 class Factors(Protocol):
     """People's factors, and the links for setting them."""
+
+    async def account(self, user_id: str, *, browser: str = "") -> Account | None:
+        """A person with everything that they sign in with, in one statement; None for unknown people. `browser` is what
+        the guesses at codes are counted by (`CodeGuesses.browser`)."""
+
+    async def account_by_name(self, user_name: str) -> Account | None:
+        """The same by user name, compared after PRECIS mapping (D51); the guesses are those of unknown browsers."""
 
     async def credentials(self, user_id: str) -> Credentials:
         """A person's password and app; neither if none is stored, or for unknown people."""

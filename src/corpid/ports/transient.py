@@ -21,8 +21,8 @@ class TransientUnit(Protocol):
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
         """True for the first only, until it expires."""
 
-    async def count(self, kind: str, key: bytes, ttl: float) -> int:
-        """Raise a counter and return it; the first raise starts its lifetime."""
+    async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
+        """Raise a counter and return it; the first raise starts its lifetime. `by` may be below zero, never zero."""
 
 
 class TransientStore(Protocol):

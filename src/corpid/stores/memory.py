@@ -117,9 +117,9 @@ class MemoryTransientUnit:
         self._write(kind, key, _Entry(value, 0, self._now + milliseconds(ttl)))
         return True
 
-    async def count(self, kind: str, key: bytes, ttl: float) -> int:
+    async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
         entry = self._store.live(kind, key, self._now) or _Entry(b"", 0, self._now + milliseconds(ttl))
-        raised = msgspec.structs.replace(entry, count=entry.count + 1)
+        raised = msgspec.structs.replace(entry, count=entry.count + by)
         self._write(kind, key, raised)
         return raised.count
 

@@ -41,7 +41,7 @@ async def unasked(context: RequestContext, user_id: str, client: Client, request
     if single_sign_on.asks_choice(request):
         return ""
     found = await _first_usable(context, user_id, client)
-    return found[0] if len(found) == 1 else ""
+    return found[0].entity.entity_id if len(found) == 1 else ""
 
 
 async def any_usable(context: RequestContext, user_id: str, client: Client) -> bool:
@@ -84,7 +84,7 @@ def _words(query: str) -> tuple[str, ...]:
     return search_words(query[:QUERY_CHARACTERS])[:_QUERY_WORDS]
 
 
-async def _first_usable(context: RequestContext, user_id: str, client: Client) -> list[str]:
+async def _first_usable(context: RequestContext, user_id: str, client: Client) -> list[Acting]:
     return await context.provider.registry_cache.usable(
         user_id, accepted(await _services(context, client)), context.now
     )

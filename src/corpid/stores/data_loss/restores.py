@@ -160,6 +160,6 @@ class SinceRestoreUnit:
         """See ports.TransientUnit."""
         return await self._unit.add(self._epoch + kind, key, ttl, value)
 
-    async def count(self, kind: str, key: bytes, ttl: float) -> int:
+    async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
         """See ports.TransientUnit."""
-        return await self._unit.count(self._epoch + kind, key, ttl)
+        return await self._unit.count(self._epoch + kind, key, ttl, by)

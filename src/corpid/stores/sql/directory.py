@@ -70,15 +70,18 @@ def user_by_name() -> sa.Select[Any]:
 
 def acting() -> sa.Select[Any]:
     """`user_id`, `entity_id` → user, entity, membership. D50."""
+    return _acting().where(_MINE, memberships.c.entity_id == _ENTITY_ID)
+
+
+def _acting() -> sa.Select[Any]:
     chain = memberships.join(users).join(entities, entities.c.entity_id == memberships.c.entity_id)
     selected = (*columns(users, USERS), *columns(entities, ENTITIES), *columns(memberships, MEMBERSHIPS))
-    mine = memberships.c.user_id == _USER_ID, memberships.c.entity_id == _ENTITY_ID
-    return sa.select(*selected).select_from(chain).where(*mine)
+    return sa.select(*selected).select_from(chain)
 
 
 def usable() -> sa.Select[Any]:
-    """`user_id`, forms → entity_id, of at most two entities that can be used. D17, D30."""
-    return sa.select(memberships.c.entity_id).select_from(_HELD).where(_MINE, _USABLE).limit(2)
+    """`user_id`, forms → user, entity, membership, of at most two entities that can be used. D17, D30, D50."""
+    return _acting().where(_MINE, _USABLE).limit(2)
 
 
 def choices(words: Parameters) -> sa.Select[Any]:
@@ -191,6 +194,14 @@ _THIRD_PARTY_END: Final = len(THIRD_PARTY_ASSIGNMENTS.columns)
 _CLIENT_ENTITY_END: Final = _THIRD_PARTY_END + _ENTITY_WIDTH
 
 
+def _found(row: Row) -> Acting:
+    return Acting(
+        user=USERS.decode(row[:_USER_END]),
+        entity=ENTITIES.decode(row[_USER_END:_ACTING_ENTITY_END]),
+        membership=MEMBERSHIPS.decode(row[_ACTING_ENTITY_END:]),
+    )
+
+
 class SqlDirectory(SqlRecords):
     """A ports.Directory."""
 
@@ -211,13 +222,7 @@ class SqlDirectory(SqlRecords):
 
     async def acting(self, user_id: str, entity_id: str) -> Acting | None:
         row = await self._database.row(self._acting, {"user_id": user_id, "entity_id": entity_id})
-        if row is None:
-            return None
-        return Acting(
-            user=USERS.decode(row[:_USER_END]),
-            entity=ENTITIES.decode(row[_USER_END:_ACTING_ENTITY_END]),
-            membership=MEMBERSHIPS.decode(row[_ACTING_ENTITY_END:]),
-        )
+        return None if row is None else _found(row)
 
     async def user(self, user_id: str) -> User | None:
         row = await self._database.row(self._one_user, {"user_id": user_id})
@@ -237,10 +242,10 @@ class SqlDirectory(SqlRecords):
             await self._database.run(self._set_language, {"user": user_id, "new": language})
             await self._audit.record(event)
 
-    async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[str]:
+    async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[Acting]:
         """The search stops at the second one."""
         rows = await self._database.rows(self._usable, {"user_id": user_id, **form_values(accepted)})
-        return [entity_id for (entity_id,) in rows]
+        return [_found(row) for row in rows]
 
     async def choices(
         self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int

@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from corpid.ports import Conflict, Link
+from corpid.ports import Account, Conflict, Link, NameRefused
+from corpid.rules.authentication.code_guesses import CodeGuesses
+from corpid.rules.authentication.person_factors import HeldFactors
 from corpid.rules.authentication.records import Credentials, Passkey
-from corpid.stores.sql.mappers import columns, record_codec
+from corpid.stores.sql.mappers import USERS, columns, record_codec, user_name_key
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import credentials, links, passkeys, recovery_codes
+from corpid.stores.sql.tables import audit, code_guesses, credentials, links, passkeys, recovery_codes, users
 
 if TYPE_CHECKING:
     from corpid.ports import AuditEvent, FactorChange
     from corpid.stores.sql.audit import SqlAudit
-    from corpid.stores.sql.mappers import Kinds, RecordType
+    from corpid.stores.sql.mappers import Codec, Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import Database, Prepared
+    from corpid.stores.sql.statements import Database, Prepared, Row
 
 _PASSKEYS: Final = record_codec(Passkey)
 _LINKS: Final = record_codec(Link)
@@ -71,6 +73,31 @@ def _locked(credentials: RecordType) -> sa.Select[Any]:
     )
 
 
+_GUESSES: Final = record_codec(CodeGuesses)
+_USER_END: Final = len(USERS.columns)
+_CREDENTIALS_END: Final = _USER_END + len(record_codec(Credentials).columns)
+_GUESSES_END: Final = _CREDENTIALS_END + len(_GUESSES.columns)
+_PASSKEYS_START: Final = _GUESSES_END + 2
+
+
+def _account(secret: Codec[Credentials]) -> sa.Select[Any]:
+    """user, credentials, guesses (or nulls), recovery codes left, whether they have signed in; once for each passkey, or nulls."""
+    owner = users.c.user_id
+    codes = sa.select(sa.func.count()).select_from(recovery_codes).where(recovery_codes.c.user_id == owner)
+    completed = audit.c.action == sa.literal_column("'sign_in.complete'")
+    signed_in = sa.exists().where(audit.c.actor == sa.literal_column("'user:'") + owner, completed)
+    counted = sa.and_(code_guesses.c.user_id == owner, code_guesses.c.browser == sa.bindparam("browser"))
+    rows = users.outerjoin(credentials, credentials.c.user_id == owner).outerjoin(code_guesses, counted)
+    return (
+        sa.select(
+            *columns(users, USERS), *columns(credentials, secret), *columns(code_guesses, _GUESSES),
+            codes.scalar_subquery(), signed_in, *columns(passkeys, _PASSKEYS),
+        )
+        .select_from(rows.outerjoin(passkeys, passkeys.c.user_id == owner))
+        .order_by(passkeys.c.created_at, passkeys.c.credential_id)
+    )  # fmt: skip
+
+
 class _NotAsBefore(Exception):
     """Something has changed since it was looked at: the whole change is undone."""
 
@@ -86,6 +113,9 @@ class SqlFactors:
         self._credentials: Final = kinds[Credentials]
         self._unless_there: Final = prepare(_unless_there(self._credentials))
         self._locked: Final = prepare(_locked(self._credentials))
+        account = _account(self._credentials.codec)
+        self._account: Final = prepare(account.where(_of_person(users)))
+        self._account_by_name: Final = prepare(account.where(users.c.user_name_key == sa.bindparam("name")))
         self._raise_step: Final = prepare(_raise_step())
         self._rehash: Final = prepare(_rehash())
         self._passkey: Final = prepare(sa.select(*columns(passkeys, _PASSKEYS)).where(_THIS_PASSKEY))
@@ -115,6 +145,41 @@ class SqlFactors:
                 links.c.purpose == sa.bindparam("purpose"),
                 links.c.link_hash != sa.bindparam("spared"),
             )
+        )
+
+    async def account(self, user_id: str, *, browser: str = "") -> Account | None:
+        """Raises EncryptionError when the key-encryption key is another one."""
+        rows = await self._database.rows(self._account, {"user_id": user_id, "browser": browser})
+        return self._found(rows, browser) if rows else None
+
+    async def account_by_name(self, user_name: str) -> Account | None:
+        """None for a text that cannot be a user name, which is looked for all the same."""
+        try:
+            name = user_name_key(user_name)
+        except NameRefused:
+            name = ""
+        rows = await self._database.rows(self._account_by_name, {"name": name, "browser": ""})
+        return self._found(rows, "") if rows else None
+
+    def _found(self, rows: list[Row], browser: str) -> Account:
+        first = rows[0]
+        user = USERS.decode(first[:_USER_END])
+        stored, counted = first[_USER_END:_CREDENTIALS_END], first[_CREDENTIALS_END:_GUESSES_END]
+        owned = [row[_PASSKEYS_START:] for row in rows if row[_PASSKEYS_START] is not None]
+        codes, signed_in = first[_GUESSES_END:_PASSKEYS_START]
+        return Account(
+            user=user,
+            held=HeldFactors(
+                credentials=Credentials(user_id=user.user_id)
+                if stored[0] is None
+                else self._credentials.codec.decode(stored),
+                passkeys=tuple(map(_PASSKEYS.decode, owned)),
+                codes=codes,
+            ),
+            guesses=CodeGuesses(user_id=user.user_id, browser=browser)
+            if counted[0] is None
+            else _GUESSES.decode(counted),
+            signed_in_before=bool(signed_in),
         )
 
     async def credentials(self, user_id: str) -> Credentials:

@@ -43,7 +43,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         clients=SqlClients(database, audit),
         directory=SqlDirectory(database, audit, records, sign_outs),
         keys=SqlKeys(database, cipher, audit),
-        sessions=SqlSessions(database, audit, sign_outs),
+        sessions=SqlSessions(database, audit, records, sign_outs),
         factors=SqlFactors(database, audit, records, sign_outs),
         code_guesses=SqlCodeGuesses(database, audit),
         usage=SqlUsage(database),

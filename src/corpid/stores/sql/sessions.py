@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from corpid.ports import Session
+from corpid.rules.authentication.records import Credentials
 from corpid.stores import milliseconds
 from corpid.stores.sql.mappers import columns, record_codec
 from corpid.stores.sql.statements import upsert
-from corpid.stores.sql.tables import credentials, links, sessions, users
+from corpid.stores.sql.tables import credentials, links, passkeys, sessions, users
 
 if TYPE_CHECKING:
     from corpid.ports import AuditEvent
     from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.mappers import Codec, Kinds
     from corpid.stores.sql.statements import Database, Prepared
 
 
@@ -38,12 +40,6 @@ class SignOuts:
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
-        self._unchanged: Final = database.prepare(
-            sa.select(users.c.user_id)
-            .join_from(users, credentials, credentials.c.user_id == users.c.user_id)
-            .where(_of_person(users))
-            .with_for_update(read=True, of=(users, credentials))
-        )
         self._sessions: Final = database.prepare(_locked(sessions.c.session_id))
         self._links: Final = database.prepare(_locked(links.c.link_hash))
         self._end_sessions: Final = database.prepare(
@@ -54,13 +50,6 @@ class SignOuts:
             )
         )
         self._end_links: Final = database.prepare(sa.delete(links).where(_of_person(links)))
-
-    async def hold_off(self, user_id: str) -> None:
-        """Lock a person's factors and account until this transaction ends.
-
-        Whoever does so afterwards sees, and ends, the session that is written here; what was done before is read after it.
-        """
-        await self._database.rows(self._unchanged, {"user_id": user_id})
 
     async def hold(self, user_id: str) -> Held:
         """Lock a person's sessions and links; credentials, if touched, are locked first."""
@@ -90,6 +79,17 @@ def _of_person(table: sa.FromClause) -> sa.ColumnElement[bool]:
     return table.c.user_id == sa.bindparam("user_id")
 
 
+def _person_now(secret: Codec[Credentials], *, outer: bool) -> sa.Select[Any]:
+    """`user_id`, `passkey` → whether the person is enabled, how many passkeys they have of that id, credentials."""
+    owned = sa.and_(passkeys.c.credential_id == sa.bindparam("passkey"), passkeys.c.user_id == users.c.user_id)
+    held = sa.select(sa.func.count()).select_from(passkeys).where(owned).scalar_subquery()
+    return (
+        sa.select(users.c.enabled, held, *columns(credentials, secret))
+        .join_from(users, credentials, credentials.c.user_id == users.c.user_id, isouter=outer)
+        .where(_of_person(users))
+    )
+
+
 _SESSIONS: Final = record_codec(Session)
 _MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
 _SWEPT: Final = 500
@@ -99,10 +99,14 @@ _SWEPT: Final = 500
 class SqlSessions:
     """A ports.Sessions."""
 
-    def __init__(self, database: Database, audit: SqlAudit, sign_outs: SignOuts) -> None:
+    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
         self._database: Final = database
         self._audit: Final = audit
         self._sign_outs: Final = sign_outs
+        self._secret: Final = kinds[Credentials].codec
+        hold = _person_now(self._secret, outer=False).with_for_update(read=True, of=(users, credentials))
+        self._look: Final = database.prepare(_person_now(self._secret, outer=True))
+        self._look_and_hold: Final = database.prepare(hold)
         this = sessions.c.session_id == sa.bindparam("session_id")
         now = database.now // _MILLISECONDS
         # PostgreSQL asks the clock once, not for every row, and so can use the index
@@ -137,9 +141,31 @@ class SqlSessions:
 
     async def put(self, session: Session) -> None:
         """Raises MissingReference for a removed user."""
+        await self._database.write(self._put, _SESSIONS.encode(session))
+
+    async def put_if_unchanged(self, session: Session, seen: Credentials, *, passkey: str = "") -> bool:
+        """The person and their credentials are locked until the transaction ends."""
         async with self._database.transaction():
-            await self._sign_outs.hold_off(session.user_id)
+            held = await self._is_as_seen(self._look_and_hold, seen, passkey)
+            # Somebody without password and app may have no row that could be locked with theirs.
+            if held is None:
+                held = await self.unchanged(seen, passkey=passkey)
+            if not held:
+                return False
             await self._database.run(self._put, _SESSIONS.encode(session))
+        return True
+
+    async def unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
+        return bool(await self._is_as_seen(self._look, seen, passkey))
+
+    async def _is_as_seen(self, look: Prepared, seen: Credentials, passkey: str) -> bool | None:
+        """None if nothing was found."""
+        row = await self._database.row(look, {"user_id": seen.user_id, "passkey": passkey})
+        if row is None:
+            return None
+        enabled, owned, *stored = row
+        found = Credentials(user_id=seen.user_id) if stored[0] is None else self._secret.decode(stored)
+        return bool(enabled) and found.factors == seen.factors and (not passkey or owned > 0)
 
     async def end(self, session_id: str, event: AuditEvent) -> None:
         async with self._database.transaction():

@@ -61,7 +61,9 @@ def _count(now: sa.ColumnElement[int]) -> sa.Executable:
     statement = insert(transient).values(_values(now))
     expired = transient.c.expires_at <= now
     raised = {
-        "count": sa.case((expired, statement.excluded["count"]), else_=transient.c["count"] + sa.literal_column("1")),
+        "count": sa.case(
+            (expired, statement.excluded["count"]), else_=transient.c["count"] + statement.excluded["count"]
+        ),
         "expires_at": sa.case((expired, statement.excluded.expires_at), else_=transient.c.expires_at),
     }
     return statement.on_conflict_do_update(index_elements=_PLACES, set_=raised).returning(transient.c["count"])
@@ -215,8 +217,8 @@ class SqlTransientUnit:
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
         return await self._database.row(self._store.add, self._written(kind, key, value, 0, ttl)) is not None
 
-    async def count(self, kind: str, key: bytes, ttl: float) -> int:
-        row = await self._database.row(self._store.count, self._written(kind, key, b"", 1, ttl))
+    async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
+        row = await self._database.row(self._store.count, self._written(kind, key, b"", by, ttl))
         return int(row[0]) if row else 0
 
     def _written(self, kind: str, key: bytes, value: bytes, count: int, ttl: float) -> dict[str, object]:

@@ -120,10 +120,10 @@ class ValkeyTransientUnit:
         part, name = self._epoch.entry(kind, key)
         return (await self._ask(part, ("SET", name, value, "PX", _lifetime(ttl), "NX")))[-1] is not None
 
-    async def count(self, kind: str, key: bytes, ttl: float) -> int:
+    async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
         """A lifetime that got lost on the way is set by the next raise."""
         part, name = self._epoch.entry(kind, key)
-        return int((await self._ask(part, ("INCR", name), ("PEXPIRE", name, _lifetime(ttl), "NX")))[-2])
+        return int((await self._ask(part, ("INCRBY", name, by), ("PEXPIRE", name, _lifetime(ttl), "NX")))[-2])
 
     async def _ask(self, part: int, *commands: Command) -> list[Answer]:
         if not self._unsent:
