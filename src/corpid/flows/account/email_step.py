@@ -9,8 +9,9 @@ from corpid.flows.account import enrolments, reauthenticate
 from corpid.flows.account.enrolment_steps import Step
 from corpid.flows.authentication import second_factor_methods, second_factors, throttle
 from corpid.flows.authentication.interactions import StaleStep
-from corpid.flows.authentication.second_factor_methods import AskSecondFactor, Way
+from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.flows.authentication.sign_in import Rejected
+from corpid.rules.authentication.sign_in import Way
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
 from corpid.texts import phrase

@@ -7,22 +7,19 @@ the page that is current now.
 from __future__ import annotations
 
 import hmac
-from enum import Enum
-from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.authentication.second_factor_methods import Way
-from corpid.jose.encoding import tuple_bytes
-from corpid.rules.limits import INTERACTION_SECONDS
-from corpid.rules.oauth.records import AuthorizationRequest
+from corpid.rules.authentication.sign_in import Interaction, Outcome, StaleStep, fingerprint, fresh_expiry
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.authentication.records import Credentials
+
+__all__ = ["Interaction", "Outcome", "StaleStep", "fingerprint", "fresh_expiry"]
 
 
 class HasSerial(Protocol):
@@ -32,87 +29,6 @@ class HasSerial(Protocol):
     def serial(self) -> int: ...
 
 
-class Outcome(Enum):
-    """How an interaction ended."""
-
-    CODE = "code"
-    ACCOUNT = "account"
-    """a session for the account's own pages"""
-    REFUSED = "refused"
-
-
-class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """One browser's sign-in for one request; times in epoch seconds."""
-
-    interaction_id: str
-    browser_id: str
-    reference: str
-    """the random part of the request_uri"""
-    request: AuthorizationRequest
-    expires_at: float
-    extensions: int = 0
-    serial: int = 0
-    """raised by each step"""
-    user_id: str = ""
-    """set by the first factor"""
-    amr: tuple[str, ...] = ()
-    auth_time: int = 0
-    """set by the last factor"""
-    level: int = 0
-    """the assurance level reached"""
-    session_id: str = ""
-    """the session that signed it in, where single sign-on did: a page has to be confirmed"""
-    factors: bytes = b""
-    """fingerprint of the credentials that the first factor was checked against"""
-    entity_id: str = ""
-    consented: bool = False
-    outcome: Outcome | None = None
-    finished_at: float = 0
-    error_description: str = ""
-    user_name: str = ""
-    """as the person typed it, in its mapped form; shown on the pages"""
-    passkey: str = ""
-    """the credential id of the passkey that signed it in"""
-    way: Way | None = None
-    """the way of the second factor that was chosen"""
-    mails: int = 0
-    """codes sent by e-mail, whoever was signing in: their number is part of each"""
-    mailed_at: int = 0
-    """when the last of them was sent"""
-    made_session_id: str = ""
-    """the session that its factors began, with which it ends"""
-
-    @property
-    def signed_in(self) -> bool:
-        """Whether every factor was shown."""
-        return bool(self.auth_time)
-
-    @property
-    def anonymous(self) -> Interaction:
-        """The same sign-in with nobody signed in."""
-        return msgspec.structs.replace(
-            self,
-            user_id="",
-            user_name="",
-            amr=(),
-            auth_time=0,
-            level=0,
-            session_id="",
-            factors=b"",
-            entity_id="",
-            consented=False,
-            passkey="",
-            way=None,
-            mailed_at=0,
-            made_session_id="",
-        )
-
-
-def fingerprint(credentials: Credentials) -> bytes:
-    """SHA-256 over both factors: another password or secret gives another one (DESIGN, Security)."""
-    return sha256(tuple_bytes(*credentials.factors)).digest()
-
-
 async def same_factors(context: RequestContext, interaction: Interaction, credentials: Credentials) -> bool:
     """Whether the factors that a sign-in was checked against are still its owner's, whose `credentials` are these (D50)."""
     if interaction.passkey:
@@ -120,10 +36,6 @@ async def same_factors(context: RequestContext, interaction: Interaction, creden
         if passkey is None or passkey.user_id != interaction.user_id:
             return False
     return fingerprint(credentials) == interaction.factors
-
-
-class StaleStep(Exception):
-    """Another request has already moved this interaction on, or is doing so."""
 
 
 def key(context: RequestContext, interaction_id: str) -> bytes:
@@ -220,11 +132,6 @@ async def claim_request(context: RequestContext, unit: TransientUnit, interactio
     if await unit.add(namespaces.CLAIM.name, claim, namespaces.CLAIM.seconds, owner):
         return True
     return await unit.get(namespaces.CLAIM.name, claim) == owner
-
-
-def fresh_expiry(now: float) -> float:
-    """When an interaction ends that begins or is extended at `now` (D15)."""
-    return now + INTERACTION_SECONDS
 
 
 def form_token(context: RequestContext, browser_id: str, form: str) -> str:

@@ -14,10 +14,10 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.authentication import second_factors, session_start, throttle
 from corpid.flows.authentication.interactions import StaleStep
-from corpid.flows.authentication.second_factor_methods import Way
 from corpid.flows.authentication.sign_in import Rejected, event
 from corpid.rules.authentication import passkeys as law
 from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused
+from corpid.rules.authentication.sign_in import Way
 from corpid.rules.directory import names
 from corpid.rules.oauth import acr
 from corpid.texts import phrase

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from corpid.rules.authentication import passkeys
 from corpid.rules.authentication.person_factors import HeldFactors
+from corpid.rules.authentication.sign_in import Way
 from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
 
 if TYPE_CHECKING:
@@ -29,15 +29,6 @@ async def beside(registry: Registry, credentials: Credentials) -> HeldFactors:
         passkeys=tuple(await registry.factors.passkeys(credentials.user_id)),
         codes=await registry.factors.recovery_codes_left(credentials.user_id),
     )
-
-
-class Way(Enum):
-    """What is asked for. A code of an app goes first: it can be typed on any device, where a passkey may not be."""
-
-    APP = "app"
-    PASSKEY = "passkey"
-    EMAIL = "email"
-    RECOVERY = "recovery"
 
 
 class Mailed(Protocol):

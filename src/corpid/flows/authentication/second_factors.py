@@ -20,10 +20,10 @@ from corpid.flows.authentication import (
     throttle,
 )
 from corpid.flows.authentication.interactions import StaleStep
-from corpid.flows.authentication.second_factor_methods import Way
 from corpid.flows.authentication.sign_in import Rejected, event, without_second_factor
 from corpid.rules.authentication import person_factors, totp
 from corpid.rules.authentication.code_guesses import pause_after
+from corpid.rules.authentication.sign_in import Way
 from corpid.rules.authentication.totp import DIGITS, WrongCode
 from corpid.rules.directory import names
 from corpid.rules.limits import MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN, TOTP_MISSES

@@ -26,11 +26,11 @@ from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.interactions import Interaction
-    from corpid.flows.authentication.second_factor_methods import Way
     from corpid.flows.authentication.sign_in import Visit
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.authentication.records import Credentials
+    from corpid.rules.authentication.sign_in import Way
     from corpid.rules.directory.records import User
 
 

@@ -10,7 +10,7 @@ from corpid.flows.account.enrolment_steps import Step, chosen
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.authentication import interactions, passkeys
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
-from corpid.flows.authentication.second_factor_methods import Way
+from corpid.rules.authentication.sign_in import Way
 from corpid.texts import Phrase, phrase
 from corpid.web.account import app_key
 from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import activity, own_factors
 from corpid.flows.authentication import completion
-from corpid.flows.authentication.second_factor_methods import Way
+from corpid.rules.authentication.sign_in import Way
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
 from corpid.web.account import views

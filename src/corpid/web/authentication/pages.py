@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 
 from corpid.flows.authentication import entity_selection, passkeys, sign_in
 from corpid.flows.authentication.account_client import RECOVERY_PATH
-from corpid.flows.authentication.second_factor_methods import AskSecondFactor, Way
+from corpid.flows.authentication.second_factor_methods import AskSecondFactor
+from corpid.rules.authentication.sign_in import Way
 from corpid.rules.directory.entity_choice import STATUSES
 from corpid.rules.directory.parties import consent_items
 from corpid.rules.oauth import acr
