@@ -1,28 +1,46 @@
-"""The table of a client's members in docs/directory.md, written from their declarations (`make tables`)."""
+"""What follows in docs from declarations (`make tables`): client members, audit actions."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from corpid.rules.oauth.client_members import Declared
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "directory.md"
+_DOCS: Final = Path(__file__).parents[1] / "docs"
 _BEGIN: Final = "<!-- made by `make tables` -->\n"
 _END: Final = "<!-- end -->\n"
-_HEAD: Final = "| Key | Value | Default | Generations |\n|---|---|---|---|\n"
 
 
-def written(page: str) -> str:
-    """The page with the table as the declarations have it."""
+def written(page: str, made: str) -> str:
+    """The page with `made` between its marks."""
     before, begin, rest = page.partition(_BEGIN)
     _, end, after = rest.partition(_END)
+    return before + begin + made + end + after
+
+
+def client_members() -> str:
+    """The table of a client's members."""
     rows = "".join(_row(each) for each in CLIENT_MEMBERS.values() if each.member.in_file)
-    return before + begin + _HEAD + rows + end + after
+    return "| Key | Value | Default | Generations |\n|---|---|---|---|\n" + rows
+
+
+def audit_actions() -> str:
+    """The table of the audit's actions."""
+    return "| Action | When |\n|---|---|\n" + "".join(f"| `{each.value}` | {each.when} |\n" for each in AuditAction)
+
+
+PAGES: Final[Mapping[Path, Callable[[], str]]] = {
+    _DOCS / "directory.md": client_members,
+    _DOCS / "audit.md": audit_actions,
+}
 
 
 def _row(declared: Declared) -> str:
@@ -48,4 +66,5 @@ def _default(declared: Declared) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, made in PAGES.items():
+        path.write_text(written(path.read_text(encoding="utf-8"), made()), encoding="utf-8")

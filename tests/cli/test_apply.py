@@ -160,6 +160,22 @@ def test_what_was_applied_is_in_the_audit_table_with_the_digest_of_the_file(term
     assert len(detail["sha256"]) == 64
 
 
+def test_every_record_of_a_file_has_its_own_event_in_the_audit_table(terminal: Terminal) -> None:
+    """D57: who and what, for each record; the file's own event comes last."""
+    terminal.done("apply", terminal.file(SMALL))
+
+    async def told(stores: Stores) -> list[tuple[str, str]]:
+        return [(each.actor, each.action) for each in await stores.registry.audit.entries()]
+
+    entries = terminal.look(told)
+    assert len(entries) == 7 + 1
+    assert {actor for actor, _ in entries} == {"operator"}
+    assert all(action.endswith(".add") for _, action in entries[:-1])
+    assert entries[-1] == ("operator", "directory.apply")
+    terminal.done("apply", terminal.file(SMALL))
+    assert terminal.look(told) == entries
+
+
 def test_a_file_that_cannot_be_read_is_one_sentence(terminal: Terminal) -> None:
     assert "missing.yaml cannot be read" in terminal.refused("apply", "missing.yaml")
 

@@ -85,7 +85,7 @@ def test_whoever_is_no_operator_is_refused_and_nothing_is_written(filled: Termin
     async def forbidden(stores: Stores) -> None:
         with pytest.raises(Forbidden):
             await COMMANDS[command](stores)
-        assert len(await stores.registry.audit.entries()) == 3
+        assert len(await stores.registry.audit.entries()) == 4
 
     filled.look(forbidden)
     assert filled.done("export") == before

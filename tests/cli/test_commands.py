@@ -75,7 +75,8 @@ def test_what_cannot_be_done_is_one_clear_sentence(terminal: Terminal, arguments
 
 def test_a_client_is_added_once(terminal: Terminal) -> None:
     terminal.done(*CLIENT, "--jwks-uri", "https://rp.example/jwks")
-    assert "exists already" in terminal.refused(*CLIENT, "--jwks-uri", "https://rp.example/jwks")
+    refused = terminal.refused(*CLIENT, "--jwks-uri", "https://rp.example/jwks")
+    assert "exists already: change it with `corpid client update`" in refused
 
 
 def test_a_person_gets_a_password_and_a_secret_that_are_shown_once(terminal: Terminal) -> None:
@@ -110,7 +111,7 @@ def test_a_person_is_helped_back_in_and_switched_off(terminal: Terminal) -> None
     terminal.done("user", "enable", "test.person")
     assert terminal.look(person)[0] == user
     assert [event.action for event in terminal.look(events)] == [
-        "user.add", "user.reset_password", "user.reset_factors", "user.disable", "user.enable",
+        "user.add", "credentials.add", "user.reset_password", "user.reset_factors", "user.disable", "user.enable",
     ]  # fmt: skip
 
 

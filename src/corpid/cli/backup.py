@@ -11,6 +11,7 @@ import typer
 from corpid import engines, settings
 from corpid.cli import output
 from corpid.flows.directory.write import audit_event
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import OPERATOR, Object, authorise
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME
 from corpid.stores.sql import backup as copies
@@ -64,7 +65,7 @@ def restore(file: File) -> None:
 
 async def _restore(chosen: Settings, path: Path, file: Path) -> Restored:
     authorise(OPERATOR, "write", Object(kind="deployment"))
-    event = audit_event(OPERATOR, "deployment.restore", file.name)
+    event = audit_event(OPERATOR, AuditAction.DEPLOYMENT_RESTORE, file.name)
     try:
         return await copies.restore(path, file, engines.secret_cipher(chosen), time.time, event)
     except copies.BackupRefused as error:

@@ -13,6 +13,7 @@ from corpid.cli import output
 from corpid.cli.backup import AFTERWARDS
 from corpid.flows.directory.write import audit_event
 from corpid.flows.operations.maintenance import switch_maintenance
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import OPERATOR, Object, authorise
 from corpid.stores.data_loss.restores import RestoreRefused
 
@@ -32,7 +33,7 @@ def after_restore() -> None:
 
 async def _after_restore() -> None:
     authorise(OPERATOR, "write", Object(kind="deployment"))
-    event = audit_event(OPERATOR, "deployment.restore", "pg_restore")
+    event = audit_event(OPERATOR, AuditAction.DEPLOYMENT_RESTORE, "pg_restore")
     async with engines.opened(settings.load(), time.time) as stores:
         try:
             await stores.after_restore(event, now=time.time())
@@ -66,7 +67,7 @@ async def _prune(audit_days: int | None, sign_in_days: int | None) -> int | None
     if not audit_days and not sign_in_days:
         return None
     kept = {"audit_days": str(audit_days), "sign_in_days": str(sign_in_days)}
-    event = audit_event(OPERATOR, "audit.prune", "", **kept)
+    event = audit_event(OPERATOR, AuditAction.AUDIT_PRUNE, "", **kept)
     async with open_registry(chosen) as stores:
         return await stores.prune(event, now=stores.clock(), audit_days=audit_days, sign_in_days=sign_in_days)
 

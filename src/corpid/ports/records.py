@@ -120,16 +120,23 @@ class Upsert(msgspec.Struct, frozen=True):
     """Write this record, whether or not it exists."""
 
     record: Record | Client
+    event: AuditEvent | None = None
+    """written in the same transaction"""
 
 
 class Delete(msgspec.Struct, frozen=True):
     """Remove this record."""
 
     record: Record | Client
+    event: AuditEvent | None = None
+    """written in the same transaction"""
 
 
 class SignOut(msgspec.Struct, frozen=True):
-    """End every session of a person, and every link that lets them set their factors."""
+    """End every session of a person, and every link that lets them set their factors.
+
+    It goes with the last change of that person's record or credentials, in the same transaction.
+    """
 
     user_id: str
 

@@ -80,8 +80,11 @@ class Directory(Protocol):
     def scan(self, kind: type[R]) -> AsyncIterator[R]:
         """Every record of a kind, by key."""
 
-    async def write(self, changes: Sequence[Change], event: AuditEvent) -> None:
-        """Write changes, many of them in several short transactions; the event goes with the last. Raises Conflict."""
+    async def write(self, changes: Sequence[Change], event: AuditEvent | None = None) -> None:
+        """Write changes, many of them in several short transactions, each with its event in the same transaction.
+
+        `event` is one of all of them, and goes with the last. Raises Conflict. D57
+        """
 
 
 class Keys(Protocol):

@@ -12,6 +12,7 @@ import msgspec
 from corpid.flows.directory.write import audit_event, write
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import COMMAND_LINE
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.current import Current, References, newcomers, references, user_ids
@@ -240,7 +241,8 @@ async def apply(
     if changes and not dry_run:
         counts = {verb: str(number) for verb, number in Counter(change.verb for change in changes).items()}
         digest = hashlib.sha256(content).hexdigest()
-        await write(registry, actor, changes, audit_event(actor, "directory.apply", file, sha256=digest, **counts))
+        summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, file, sha256=digest, **counts)
+        await write(registry, actor, changes, summary=summary)
     return Applied(
         differences=tuple(difference(change, prepared.user_names) for change in changes),
         warnings=prepared.plan.warnings,

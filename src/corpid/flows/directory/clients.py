@@ -9,6 +9,7 @@ import msgspec
 from corpid.flows.directory.apply import Applied
 from corpid.flows.directory.entities import addition, prepared_entry
 from corpid.flows.directory.write import Refused, audit_event, switched, write
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.plan import Change
@@ -16,7 +17,7 @@ from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from corpid.ports import Passwords, Registry
     from corpid.rules.oauth.client_registration import Rules
@@ -36,7 +37,7 @@ async def add_client(
     Raises writing.Refused with every fault, access.Forbidden, StoreUnavailable. Spec 1, D27, D38
     """
     adding = await addition(registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules)
-    await write(registry, actor, adding.changes, audit_event(actor, "client.add", client_id))
+    await write(registry, actor, adding.changes)
     return adding.record, adding.remarks
 
 
@@ -78,19 +79,12 @@ async def update_client(
     if any(change.verb != "change" for change in changes):
         raise Refused(f"the client {client_id} was removed at the same moment: nothing was changed")
     if changes and not dry_run:
-        changed = " ".join(name for change in changes for name in _differing(change))
-        event = audit_event(actor, "client.update", client_id, members=changed)
-        await write(registry, actor, changes, msgspec.structs.replace(event, client_id=client_id))
+        await write(registry, actor, changes)
     return Applied(
         differences=tuple(difference(change, {}) for change in changes),
         warnings=prepared.plan.warnings,
         written=bool(changes) and not dry_run,
     )
-
-
-def _differing(change: Change) -> Iterator[str]:
-    names = change.becomes.__struct_fields__ if change.becomes else ()
-    return (name for name in names if getattr(change.was, name) != getattr(change.becomes, name))
 
 
 async def switch_client(registry: Registry, client_id: str, *, enabled: bool, actor: Actor) -> Client:
@@ -101,8 +95,7 @@ async def switch_client(registry: Registry, client_id: str, *, enabled: bool, ac
     found = await client(registry, client_id, actor=actor)
     becomes = switched(found, f"client {client_id}", enabled=enabled)
     change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
-    event = audit_event(actor, f"client.{'enable' if enabled else 'disable'}", client_id)
-    await write(registry, actor, [change], msgspec.structs.replace(event, client_id=client_id))
+    await write(registry, actor, [change])
     return becomes
 
 
@@ -116,5 +109,5 @@ async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None
     if found.jwks_uri is None:
         raise Refused(f"the keys of {client_id} stand in its record: replace them with `corpid client update`")
     authorise(actor, "write", Object(kind="client"))
-    event = msgspec.structs.replace(audit_event(actor, "client.drop_keys", client_id), client_id=client_id)
+    event = msgspec.structs.replace(audit_event(actor, AuditAction.CLIENT_DROP_KEYS, client_id), client_id=client_id)
     await registry.clients.drop_fetched_key_set(client_id, event)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
 from corpid.flows.directory.apply import prepare
-from corpid.flows.directory.write import Refused, audit_event, switched, write
+from corpid.flows.directory.write import Refused, switched, write
 from corpid.rules.directory.document import parse
 from corpid.rules.directory.export import one_entry
 from corpid.rules.directory.nodes import DirectoryError
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from corpid.flows.directory.apply import Prepared
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.access import Actor
+    from corpid.rules.directory.sections import Kind
     from corpid.rules.oauth.client_registration import Rules
 
 R = TypeVar("R", bound=msgspec.Struct)
+
+_CHANGED_WITH: Final[Mapping[Kind, str]] = {"client": "corpid client update"}
+"""the command that changes one record of a kind"""
 
 
 class Addition(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
@@ -55,7 +59,7 @@ async def addition(
     prepared = await prepared_entry(registry, passwords, section, key, members, new_user_id=new_user_id, rules=rules)
     added = [change.becomes for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
     if not added or not isinstance(added[0], record):
-        raise Refused(f"the {kind} {key} exists already: change it with `corpid apply`")
+        raise Refused(f"the {kind} {key} exists already: change it with `{_CHANGED_WITH.get(kind, 'corpid apply')}`")
     return Addition(
         record=added[0],
         changes=prepared.plan.changes,
@@ -92,8 +96,7 @@ async def add_entity(
     Raises Refused, access.Forbidden, StoreUnavailable. R-12.4
     """
     adding = await addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
-    event = msgspec.structs.replace(audit_event(actor, "entity.add", entity_id), entity_id=entity_id)
-    await write(registry, actor, adding.changes, event)
+    await write(registry, actor, adding.changes)
     return adding.record, adding.remarks
 
 
@@ -107,7 +110,6 @@ async def switch_entity(registry: Registry, entity_id: str, *, enabled: bool, ac
     if found is None:
         raise Refused(f"there is no entity {entity_id!r}")
     becomes = switched(found, f"entity {entity_id}", enabled=enabled)
-    event = audit_event(actor, f"entity.{'enable' if enabled else 'disable'}", entity_id)
     change = Change(verb="change", kind="entity", key=key, was=found, becomes=becomes)
-    await write(registry, actor, [change], msgspec.structs.replace(event, entity_id=entity_id))
+    await write(registry, actor, [change])
     return becomes

@@ -11,6 +11,7 @@ from corpid.flows.authentication import password_checks, second_factor_methods, 
 from corpid.flows.directory.entities import addition
 from corpid.flows.directory.write import Refused, audit_event, switched, write
 from corpid.ports import COMMAND_LINE, FactorChange
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Actor, Object, authorise
@@ -48,7 +49,7 @@ async def add_user(
         Credentials(user_id=user.user_id).with_password(password_hash, "operator").with_app(totp_secret, "operator")
     )
     change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
-    await write(registry, actor, [*adding.changes, change], audit_event(actor, "user.add", user.user_id))
+    await write(registry, actor, [*adding.changes, change])
     return user
 
 
@@ -63,7 +64,7 @@ async def reset_password(
     user = await user_named(registry, user_name, actor=actor)
     known = await registry.factors.credentials(user.user_id)
     becomes = known.with_password(await _hashed(passwords, user, password), "operator")
-    await _write_factors(registry, actor, known, becomes, "user.reset_password")
+    await _write_factors(registry, actor, known, becomes, AuditAction.USER_RESET_PASSWORD)
     return user
 
 
@@ -77,12 +78,12 @@ async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *,
     user = await user_named(registry, user_name, actor=actor)
     known = await registry.factors.credentials(user.user_id)
     becomes = known.with_app(totp_secret, "operator")
-    await replace_factors(registry, known, becomes, "user.reset_factors", actor=actor)
+    await replace_factors(registry, known, becomes, AuditAction.USER_RESET_FACTORS, actor=actor)
     return user
 
 
 async def replace_factors(
-    registry: Registry, known: Credentials, becomes: Credentials, action: str, *, actor: Actor
+    registry: Registry, known: Credentials, becomes: Credentials, action: AuditAction, *, actor: Actor
 ) -> None:
     """Write password and app of a person, remove their passkeys and recovery codes, and end their sessions.
 
@@ -102,8 +103,7 @@ async def switch_user(registry: Registry, user_name: str, *, enabled: bool, acto
     user = await user_named(registry, user_name, actor=actor)
     becomes = switched(user, f"user {user.user_name}", enabled=enabled)
     change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
-    event = audit_event(actor, f"user.{'enable' if enabled else 'disable'}", user.user_id)
-    await write(registry, actor, [change], event)
+    await write(registry, actor, [change])
     return becomes
 
 
@@ -118,7 +118,7 @@ async def unlock_user(
     authorise(actor, "write", Object(kind="credentials", user_id=user.user_id))
     async with transient.unit(now) as unit:
         await throttle.unlock(unit, issuer, user.user_name)
-        await registry.code_guesses.forget_all(user.user_id, audit_event(actor, "user.unlock", user.user_id))
+        await registry.code_guesses.forget_all(user.user_id, audit_event(actor, AuditAction.USER_UNLOCK, user.user_id))
     return user
 
 
@@ -145,9 +145,11 @@ async def _hashed(passwords: Passwords, user: User, password: str) -> str:
         raise Refused(str(error)) from None
 
 
-async def _write_factors(registry: Registry, actor: Actor, was: Credentials, becomes: Credentials, action: str) -> None:
+async def _write_factors(
+    registry: Registry, actor: Actor, was: Credentials, becomes: Credentials, action: AuditAction
+) -> None:
     change = Change(verb="change", kind="credentials", key=was.key, was=was, becomes=becomes)
-    await write(registry, actor, [change], audit_event(actor, action, was.user_id))
+    await write(registry, actor, [change], action=action)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,8 +186,7 @@ async def add_invited(
     """
     adding = await addition(office.registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
     user = adding.record
-    event = audit_event(office.actor, "user.add", user.user_id)
-    await write(office.registry, office.actor, adding.changes, event)
+    await write(office.registry, office.actor, adding.changes)
     return await _give(office, user, "invitation")
 
 
@@ -202,7 +203,9 @@ async def invite(office: Office, user_name: str, *, anew: bool = False) -> Given
         )
     if anew:
         bare = Credentials(user_id=user.user_id, password_set_by="operator", totp_set_by="operator")
-        await replace_factors(office.registry, held.credentials, bare, "user.remove_factors", actor=office.actor)
+        await replace_factors(
+            office.registry, held.credentials, bare, AuditAction.USER_REMOVE_FACTORS, actor=office.actor
+        )
     return await _give(office, user, "invitation")
 
 

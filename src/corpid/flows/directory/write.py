@@ -1,39 +1,86 @@
-"""Writing of changes: each authorised, all with an audit event."""
+"""Writing of changes: each authorised, each with its audit event."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
 from corpid.ports import AuditEvent, Delete, SignOut, Upsert
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.sections import KINDS
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.ports import Change as StoreChange
     from corpid.ports import Registry
-    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.plan import Change, Verb
+    from corpid.rules.directory.sections import Kind
 
 S = TypeVar("S", Client, Entity, User)
+
+_NOUNS: Final[Mapping[Kind, str]] = {"third-party row": "third_party_assignment"}
+"""of kinds whose name is no noun of an action"""
+_VERBS: Final[Mapping[Verb, str]] = {"add": "add", "change": "update", "remove": "remove"}
+ACTIONS: Final[Mapping[tuple[Kind, Verb], AuditAction]] = {
+    (kind, verb): AuditAction(f"{_NOUNS.get(kind, kind)}.{word}") for kind in KINDS for verb, word in _VERBS.items()
+}
+SWITCHES: Final[Mapping[Kind, tuple[AuditAction, AuditAction]]] = {
+    "client": (AuditAction.CLIENT_DISABLE, AuditAction.CLIENT_ENABLE),
+    "entity": (AuditAction.ENTITY_DISABLE, AuditAction.ENTITY_ENABLE),
+    "user": (AuditAction.USER_DISABLE, AuditAction.USER_ENABLE),
+}
+"""off and on, of the kinds whose switch has actions of its own"""
 
 
 class Refused(Exception):
     """A command cannot be carried out; the text says why and what to do. Nothing was changed."""
 
 
-async def write(registry: Registry, actor: Actor, changes: Sequence[Change], event: AuditEvent) -> None:
-    """Authorise every change and write them all; the event goes with the last of them.
+async def write(
+    registry: Registry,
+    actor: Actor,
+    changes: Sequence[Change],
+    *,
+    action: AuditAction | None = None,
+    summary: AuditEvent | None = None,
+) -> None:
+    """Authorise every change and write them all, each with an event of its own in its transaction.
 
-    Raises access.Forbidden before anything is written, StoreUnavailable. DESIGN, Security.
+    `action` is that of the only change, if a command knows a more exact one than `action_of`; `summary` is an event of
+    all of them, which goes with the last. Raises access.Forbidden before anything is written, StoreUnavailable.
+    Source: DESIGN "Security", D57
     """
     for change in changes:
         authorise(actor, "delete" if change.verb == "remove" else "write", _object(change))
-    await registry.directory.write([*_store_changes(changes), *_signed_out(changes)], event)
+    recorded = [_recorded(change, change_event(actor, change, action)) for change in changes]
+    await registry.directory.write([*recorded, *_signed_out(changes)], summary)
+
+
+def change_event(actor: Actor, change: Change, action: AuditAction | None = None) -> AuditEvent:
+    """The event of one change: the record's key as object, and the names of the members that differ. Source: D57"""
+    differing = " ".join(_differing(change))
+    return AuditEvent(
+        actor=actor.name,
+        action=action or action_of(change),
+        object="/".join(change.key),
+        client_id=change.key[0] if change.kind == "client" else "",
+        entity_id=_object(change).entity_id,
+        detail={"members": differing} if differing else {},
+    )
+
+
+def action_of(change: Change) -> AuditAction:
+    """The action of a change: of a switch that it turns and nothing else, or of its kind and verb. Source: D57"""
+    switch = SWITCHES.get(change.kind)
+    if switch is not None and list(_differing(change)) == ["enabled"]:
+        return switch[getattr(change.becomes, "enabled", False)]
+    return ACTIONS[change.kind, change.verb]
 
 
 def switched(record: S, described: str, *, enabled: bool) -> S:
@@ -43,7 +90,7 @@ def switched(record: S, described: str, *, enabled: bool) -> S:
     return msgspec.structs.replace(record, enabled=enabled)
 
 
-def audit_event(actor: Actor, action: str, subject: str, **detail: str) -> AuditEvent:
+def audit_event(actor: Actor, action: AuditAction, subject: str, **detail: str) -> AuditEvent:
     """An event of an actor; `subject` is what was acted on. Source: DESIGN, Security."""
     return AuditEvent(actor=actor.name, action=action, object=subject, detail=detail)
 
@@ -64,9 +111,13 @@ def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
             yield SignOut(was.user_id)
 
 
-def _store_changes(changes: Iterable[Change]) -> Iterable[StoreChange]:
-    for change in changes:
-        if change.becomes is not None:
-            yield Upsert(change.becomes)  # type: ignore[arg-type]
-        elif change.was is not None:
-            yield Delete(change.was)  # type: ignore[arg-type]
+def _recorded(change: Change, event: AuditEvent) -> StoreChange:
+    if change.becomes is not None:
+        return Upsert(change.becomes, event)  # type: ignore[arg-type]
+    return Delete(change.was, event)  # type: ignore[arg-type]
+
+
+def _differing(change: Change) -> Iterable[str]:
+    """The names of the members that a change of a record changes; none of one that is added or removed."""
+    names = change.becomes.__struct_fields__ if change.was and change.becomes else ()
+    return (name for name in names if getattr(change.was, name) != getattr(change.becomes, name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.flows.directory.write import audit_event
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Actor, Object, authorise
 
 if TYPE_CHECKING:
@@ -17,4 +18,5 @@ async def switch_maintenance(registry: Registry, *, on: bool, actor: Actor) -> N
     Raises access.Forbidden, StoreUnavailable. Source: Spec 7, D50
     """
     authorise(actor, "write", Object(kind="deployment"))
-    await registry.deployment.set_maintenance(on, audit_event(actor, f"maintenance.{'on' if on else 'off'}", ""))
+    action = AuditAction.MAINTENANCE_ON if on else AuditAction.MAINTENANCE_OFF
+    await registry.deployment.set_maintenance(on, audit_event(actor, action, ""))

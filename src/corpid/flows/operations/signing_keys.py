@@ -15,6 +15,7 @@ from corpid.jose.certificates import CertificateRefused
 from corpid.jose.encoding import base64url, from_base64url, json_object, tuple_bytes
 from corpid.jose.key_ring import generate_private_jwk
 from corpid.ports import AuditEvent, SealedKey
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.limits import (
     ACCESS_TOKEN_SECONDS,
@@ -148,11 +149,12 @@ async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool 
     active_from = int(now) if at_once else int(now) + KEY_PUBLISHED_BEFORE_USE_SECONDS
     authorise(actor, "write", Object(kind="key"))
     key = _new_key(now=now, active_from=active_from)
-    event = _event(actor, "key.rotate", key.kid, {"active_from": str(active_from), "at_once": str(at_once)})
+    event = _event(actor, AuditAction.KEY_ROTATE, key.kid, {"active_from": str(active_from), "at_once": str(at_once)})
     older = [old for old in await stored_keys(registry) if old.revoked_at is None and old.retired_at is None]
     await registry.keys.add(key, event)
     for old in older:
-        await registry.keys.update(msgspec.structs.replace(old, retired_at=active_from), event)
+        retired = _event(actor, AuditAction.KEY_RETIRE, old.kid, {"retired_at": str(active_from)})
+        await registry.keys.update(msgspec.structs.replace(old, retired_at=active_from), retired)
     return key
 
 
@@ -171,7 +173,9 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
         raise RotationRefused(f"the key {kid} is revoked already")
     left = [other for other in keys if other.kid != kid and other.revoked_at is None]
     replacement = await _close_gap(registry, actor, left, now)
-    await registry.keys.update(msgspec.structs.replace(key, revoked_at=int(now)), _event(actor, "key.revoke", kid, {}))
+    await registry.keys.update(
+        msgspec.structs.replace(key, revoked_at=int(now)), _event(actor, AuditAction.KEY_REVOKE, kid, {})
+    )
     return replacement
 
 
@@ -181,7 +185,7 @@ async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -
     Raises access.Forbidden; SecretUnreadable for a row that no configured key opens, then nothing is changed. D43
     """
     authorise(actor, "write", Object(kind="key"))
-    return await reseal(_event(actor, "key.rewrap", "", {}))
+    return await reseal(_event(actor, AuditAction.KEY_REWRAP, "", {}))
 
 
 async def _close_gap(registry: Registry, actor: Actor, left: list[SealedKey], now: float) -> SealedKey | None:
@@ -194,7 +198,7 @@ async def _close_gap(registry: Registry, actor: Actor, left: list[SealedKey], no
     successor = made or min(lasting, key=lambda key: key.active_from)
     if signing.retired_at is not None and signing.retired_at < successor.active_from:
         kept = msgspec.structs.replace(signing, retired_at=successor.active_from)
-        await registry.keys.update(kept, _event(actor, "key.keep", kept.kid, {"until": str(kept.retired_at)}))
+        await registry.keys.update(kept, _event(actor, AuditAction.KEY_KEEP, kept.kid, {"until": str(kept.retired_at)}))
     return made
 
 
@@ -202,7 +206,7 @@ def _signs(key: SealedKey, now: float) -> bool:
     return key.revoked_at is None and key.active_from <= now and (key.retired_at is None or now < key.retired_at)
 
 
-def _event(actor: Actor, action: str, kid: str, detail: dict[str, str]) -> AuditEvent:
+def _event(actor: Actor, action: AuditAction, kid: str, detail: dict[str, str]) -> AuditEvent:
     return AuditEvent(actor=actor.name, action=action, object=kid, detail=detail)
 
 
@@ -235,7 +239,7 @@ async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now
         raise Refused(f"this is no certificate chain for the key {kid}: {error}") from error
     certified = msgspec.structs.replace(key, certificate_chain=certificates.pem(parsed))
     fingerprint = certificates.fingerprint(parsed[0])
-    await registry.keys.update(certified, audit_event(actor, "key.certify", kid, fingerprint=fingerprint))
+    await registry.keys.update(certified, audit_event(actor, AuditAction.KEY_CERTIFY, kid, fingerprint=fingerprint))
     return certified
 
 
@@ -250,7 +254,7 @@ async def give_up(registry: Registry, actor: Actor, kid: str) -> SealedKey:
     if key.certificate_chain is None:
         raise Refused(f"no certificate is stored with the key {kid}")
     plain = msgspec.structs.replace(key, certificate_chain=None)
-    await registry.keys.update(plain, audit_event(actor, "key.certify", kid, fingerprint=""))
+    await registry.keys.update(plain, audit_event(actor, AuditAction.KEY_CERTIFY, kid, fingerprint=""))
     return plain
 
 

@@ -267,10 +267,13 @@ _IDENTITY: Final[Mapping[Kind, tuple[str, ...]]] = {
 }
 
 
+Verb: TypeAlias = Literal["add", "change", "remove"]
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One record that is added, changed or removed. `was` is what is there, `becomes` what will be."""
 
-    verb: Literal["add", "change", "remove"]
+    verb: Verb
     kind: Kind
     key: Key
     was: msgspec.Struct | None = None

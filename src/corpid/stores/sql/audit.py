@@ -11,6 +11,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import ClauseElement, Executable
 
 from corpid.ports import AuditEntry, AuditEvent
+from corpid.rules.audit_actions import AuditAction
 from corpid.stores.sql.mappers import columns, record_codec
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import audit
@@ -42,13 +43,16 @@ class SqlAudit:
 
         self._sign_ins: Final = database.prepare(
             sa.select(*columns(audit, _ENTRIES))
-            .where(audit.c.actor == sa.bindparam("actor"), audit.c.action == sa.literal_column("'sign_in.complete'"))
+            .where(
+                audit.c.actor == sa.bindparam("actor"),
+                audit.c.action == sa.literal_column(f"'{AuditAction.SIGN_IN_COMPLETE}'"),
+            )
             .order_by(audit.c.number.desc())
             .limit(sa.bindparam("limit", type_=sa.Integer))
         )
 
     async def write(self, event: AuditEvent, *, now: float) -> None:
-        await self._database.write(self._insert, _EVENTS.encode(event) | {"at": int(now)})
+        await self._database.write(self._insert, _EVENTS.encode(event) | {"action": str(event.action), "at": int(now)})
 
     async def record(self, event: AuditEvent) -> None:
         """Write an event of a change that is being made, at the clock's time."""

@@ -7,6 +7,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from corpid.ports import Conflict, Delete, SignOut, Upsert
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.records import User
 from corpid.stores.sql.mappers import PAGE
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ class SqlRecords:
             after = dict(zip(known.keys, rows[-1][width:], strict=True))
             rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
 
-    async def write(self, changes: Sequence[Change], event: AuditEvent) -> None:
+    async def write(self, changes: Sequence[Change], event: AuditEvent | None = None) -> None:
         """Removals come first, then records in the order in which they refer to each
         other, whatever the order of `changes`; what a removed record carried (an entity's memberships, a
         membership's roles) goes with it.
@@ -63,8 +65,7 @@ class SqlRecords:
         Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record. Up to 200
         changes are then all undone; of more, what earlier transactions wrote stays.
         """
-        ordered = sorted(changes, key=self._order)
-        parts = [ordered[start : start + CHANGES_AT_ONCE] for start in range(0, len(ordered), CHANGES_AT_ONCE)]
+        parts = self._parts(changes)
         for part in parts[:-1]:
             started = time.monotonic()
             async with self._database.transaction():
@@ -72,12 +73,27 @@ class SqlRecords:
             # SQLite has no queue for writers: others need a gap between two writes.
             await asyncio.sleep(time.monotonic() - started)
         async with self._database.transaction():
-            await self._write(parts[-1] if parts else [])
-            await self._audit.record(event)
+            await self._write(parts[-1])
+            if event is not None:
+                await self._audit.record(event)
 
-    def _order(self, change: Change) -> tuple[int, int]:
-        if isinstance(change, SignOut):
-            return (2, 0)
+    def _parts(self, changes: Sequence[Change]) -> list[list[Change]]:
+        """What each transaction writes: at least one, a sign-out with the last change of its person."""
+        of_records = [change for change in changes if not isinstance(change, SignOut)]
+        of_records.sort(key=self._order)
+        starts = range(0, max(1, len(of_records)), CHANGES_AT_ONCE)
+        parts: list[list[Change]] = [[*of_records[start : start + CHANGES_AT_ONCE]] for start in starts]
+        last = {
+            change.record.user_id: number // CHANGES_AT_ONCE
+            for number, change in enumerate(of_records)
+            if isinstance(change.record, User | Credentials)
+        }
+        for change in changes:
+            if isinstance(change, SignOut):
+                parts[last.get(change.user_id, -1)].append(change)
+        return parts
+
+    def _order(self, change: Upsert | Delete) -> tuple[int, int]:
         rank = self._kinds[type(change.record)].rank
         return (0, -rank) if isinstance(change, Delete) else (1, rank)
 
@@ -91,6 +107,8 @@ class SqlRecords:
             except Conflict as conflict:
                 key = self._kinds[type(change.record)].key(change.record)
                 raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
+            if change.event is not None:
+                await self._audit.record(change.event)
 
     async def _sign_out(self, user_id: str) -> None:
         await self._sign_outs.hold(user_id)

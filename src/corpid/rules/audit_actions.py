@@ -1,0 +1,131 @@
+"""The audit's actions: a closed list, each with when it is written.
+
+An event takes its action from here; docs/audit.md is made from it (`make tables`). The table stores the value, so a
+value never changes, and entries with an action that is no longer written are still read.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum, unique
+from typing import Self
+
+
+@unique
+class AuditAction(StrEnum):
+    """What was done, as noun.verb; `when` is a sentence for people."""
+
+    when: str
+
+    def __new__(cls, value: str, when: str = "") -> Self:
+        """Make a member of the value that is stored and the sentence for docs/audit.md."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.when = when
+        return member
+
+    # fmt: off
+    # a sign-in
+    SIGN_IN_COMPLETE = "sign_in.complete", (
+        "A sign-in was completed, also for the account (then without `client_id`); "
+        "`way` says which code went with a password: `app`, `email`, `recovery`")
+    SIGN_IN_PASSWORD = "sign_in.password", "A password was typed, right (`ok`) or wrong; a right one alone is no sign-in"
+    SIGN_IN_SECOND_FACTOR = "sign_in.second_factor", (
+        "A second factor was shown, in which `way`; without a `way`: there was nothing to show")
+    SIGN_IN_MAIL_CODE = "sign_in.mail_code", "A code was sent by e-mail"
+    SIGN_IN_PAUSE_CODES = "sign_in.pause_codes", (
+        "Wrong codes began a pause: after how many `guesses`, for `pause_seconds`, for which `browser`: "
+        "`new` (all that are not known), `known` (this one)")
+    SIGN_IN_PASSKEY = "sign_in.passkey", "A passkey was shown without a password"
+    SIGN_IN_REFUSE = "sign_in.refuse", (
+        "A sign-in was cancelled or refused, with the `reason`. The actor is `anonymous` if nobody had signed in yet: "
+        "then another browser may still complete the request")
+    SIGN_IN_REPEAT = "sign_in.repeat", (
+        "Within a minute after a sign-in another form came with the cookie value from before it; `object` is who signed "
+        "in there. Once: perhaps a second tab; three times, and no more are looked at: somebody has that value and guesses")
+    SESSION_END = "session.end", "Signed out of one browser; without single sign-on also when a sign-in is over"
+    SESSION_END_ALL = "session.end_all", "Signed out of every other browser"
+
+    # links, and setting factors with them
+    LINK_INVITATION = "link.invitation", "An invitation was made"
+    LINK_PASSWORD = "link.password", "A link for a new password was made, by an operator or by asking for it"
+    LINK_SECOND_FACTOR = "link.second_factor", "A link for a new second factor was made"
+    ENROLMENT_PASSWORD = "enrolment.password", "Behind a link, the password was asked for and typed"
+    ENROLMENT_SECOND_FACTOR = "enrolment.second_factor", "Behind a link, a code was asked for and typed"
+    ENROLMENT_PASSKEY = "enrolment.passkey", "Behind a link, a passkey was asked for and shown"
+    ENROLMENT_MAIL_CODE = "enrolment.mail_code", "Behind a link, a code was sent by e-mail"
+    ENROLMENT_PAUSE_CODES = "enrolment.pause_codes", "Behind a link, wrong codes began a pause (`browser`: `link`)"
+    FACTORS_INVITATION = "factors.invitation", "Factors were set by an invitation; `set` says which"
+    FACTORS_NEW_PASSWORD = "factors.password", "A password was changed, in the account or by a link"
+    FACTORS_SECOND_FACTOR = "factors.second_factor", "A second factor was set by a link; `set` says which"
+
+    # the account
+    FACTORS_APP = "factors.app", "An app was set"
+    FACTORS_REMOVE_APP = "factors.remove_app", "The app was removed"
+    FACTORS_ADD_PASSKEY = "factors.add_passkey", "A passkey was added"
+    FACTORS_RENAME_PASSKEY = "factors.rename_passkey", "A passkey was renamed"
+    FACTORS_REMOVE_PASSKEY = "factors.remove_passkey", "A passkey was removed"
+    FACTORS_RECOVERY_CODES = "factors.recovery_codes", "New recovery codes were made"
+    FACTORS_REMOVE_RECOVERY_CODES = "factors.remove_recovery_codes", "The recovery codes were removed"
+    USER_LANGUAGE = "user.language", "A person chose another language"
+
+    # replays, by a client that has authenticated
+    CODE_REPLAY = "code.replay", "A code came that is not there: used before, or another's; what it yielded is revoked"
+    ASSERTION_REPLAY = "assertion.replay", "A client assertion came a second time"
+    PROOF_REPLAY = "proof.replay", "A DPoP proof came a second time"
+
+    # records of the directory, each change with an event of its own
+    DIRECTORY_APPLY = "directory.apply", (
+        "`corpid apply` wrote a file: its `sha256`, and how many records it added, changed and removed, each of "
+        "which has its own event before this one")
+    CLIENT_ADD = "client.add", "A client was registered"
+    CLIENT_UPDATE = "client.update", "A client was changed; `members` names what"
+    CLIENT_REMOVE = "client.remove", "A client was removed"
+    CLIENT_ENABLE = "client.enable", "A client was enabled"
+    CLIENT_DISABLE = "client.disable", "A client was disabled"
+    CLIENT_DROP_KEYS = "client.drop_keys", "What was fetched from a client's `jwks_uri` was dropped"
+    SERVICE_ADD = "service.add", "A service was added"
+    SERVICE_UPDATE = "service.update", "A service was changed; `members` names what"
+    SERVICE_REMOVE = "service.remove", "A service was removed"
+    ENTITY_ADD = "entity.add", "An entity was added"
+    ENTITY_UPDATE = "entity.update", "An entity was changed; `members` names what"
+    ENTITY_REMOVE = "entity.remove", "An entity was removed, with its memberships and roles"
+    ENTITY_ENABLE = "entity.enable", "An entity was enabled"
+    ENTITY_DISABLE = "entity.disable", "An entity was disabled, and with it everybody who acts for it"
+    USER_ADD = "user.add", "A person was added"
+    USER_UPDATE = "user.update", "A person was changed; `members` names what"
+    USER_REMOVE = "user.remove", "A person was removed, with their memberships, factors and sessions"
+    USER_ENABLE = "user.enable", "A person was enabled"
+    USER_DISABLE = "user.disable", "A person was disabled; their sessions and links ended"
+    USER_RESET_PASSWORD = "user.reset_password", "An operator gave a new password; the person's sessions ended"
+    USER_RESET_FACTORS = "user.reset_factors", "An operator replaced the second factor; the person's sessions ended"
+    USER_REMOVE_FACTORS = "user.remove_factors", "An operator removed every factor, to invite the person again"
+    USER_UNLOCK = "user.unlock", "An operator ended delays and pauses after wrong passwords and codes"
+    CREDENTIALS_ADD = "credentials.add", "A person got a password or an app by a file or command"
+    CREDENTIALS_UPDATE = "credentials.update", "A file changed a password or an app; the person's sessions ended"
+    CREDENTIALS_REMOVE = "credentials.remove", "Password and app of a person were removed"
+    MEMBERSHIP_ADD = "membership.add", "A person may act for an entity"
+    MEMBERSHIP_UPDATE = "membership.update", "A membership was changed; `members` names what"
+    MEMBERSHIP_REMOVE = "membership.remove", "A person may no longer act for an entity"
+    ASSIGNMENT_ADD = "assignment.add", "A person got a role"
+    ASSIGNMENT_UPDATE = "assignment.update", "A role was changed; `members` names what"
+    ASSIGNMENT_REMOVE = "assignment.remove", "A person lost a role"
+    GRANT_ADD = "grant.add", "An entity authorised a third party"
+    GRANT_UPDATE = "grant.update", "The authorisation of a third party was changed; `members` names what"
+    GRANT_REMOVE = "grant.remove", "The authorisation of a third party was removed"
+    THIRD_PARTY_ASSIGNMENT_ADD = "third_party_assignment.add", "A third party's person got a role"
+    THIRD_PARTY_ASSIGNMENT_UPDATE = "third_party_assignment.update", (
+        "A role of a third party's person was changed; `members` names what")
+    THIRD_PARTY_ASSIGNMENT_REMOVE = "third_party_assignment.remove", "A third party's person lost a role"
+
+    # the deployment
+    KEY_ROTATE = "key.rotate", "The next signing key was made"
+    KEY_RETIRE = "key.retire", "A signing key was retired for when the next one takes over"
+    KEY_REVOKE = "key.revoke", "A signing key was revoked"
+    KEY_KEEP = "key.keep", "A retiring signing key is kept until another one signs"
+    KEY_CERTIFY = "key.certify", "A certificate was stored with a signing key, or given up (no `fingerprint`)"
+    KEY_REWRAP = "key.rewrap", "Secrets were encrypted again, with the present key"
+    MAINTENANCE_ON = "maintenance.on", "Maintenance began"
+    MAINTENANCE_OFF = "maintenance.off", "Maintenance ended"
+    DEPLOYMENT_RESTORE = "deployment.restore", "A backup was restored"
+    AUDIT_PRUNE = "audit.prune", "Old audit entries were removed; `removed` says how many"
+    # fmt: on

@@ -1,0 +1,70 @@
+"""The audit event of one change of a record (D57)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from corpid.flows.directory.write import ACTIONS, action_of, change_event
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Entity, Membership, User
+from corpid.rules.directory.sections import KINDS
+
+LIM = User(user_id="u2", user_name="lim", name="Lim")
+ACME = Entity(entity_id="E1", type="UEN", registration_number="E1", country="SG", name="Acme")
+
+
+def changed(was: msgspec.Struct, becomes: msgspec.Struct, *, kind: str, key: tuple[str, ...]) -> Change:
+    return Change(verb="change", kind=kind, key=key, was=was, becomes=becomes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("verb", "word"), [("add", "add"), ("change", "update"), ("remove", "remove")])
+def test_every_kind_of_record_has_an_action_for_each_verb(kind: str, verb: str, word: str) -> None:
+    """D57: a closed list."""
+    noun, _, said = ACTIONS[kind, verb].value.partition(".")  # type: ignore[index]
+    assert said == word
+    assert noun == kind or (noun, kind) == ("third_party_assignment", "third-party row")
+
+
+def test_the_event_of_a_change_names_record_entity_and_the_members_that_differ() -> None:
+    was = Membership(user_id="u2", entity_id="E1")
+    event = change_event(
+        OPERATOR, changed(was, msgspec.structs.replace(was, enabled=False), kind="membership", key=was.key)
+    )
+    assert (event.actor, event.action, event.object, event.entity_id) == (
+        "operator",
+        "membership.update",
+        "u2/E1",
+        "E1",
+    )
+    assert event.detail == {"members": "enabled"}
+
+
+def test_no_value_of_a_secret_stands_in_an_event() -> None:
+    """D57: secrets never."""
+    was = Credentials(user_id="u2", password_hash="$argon2id$before", totp_secret="JBSWY3DP")
+    becomes = msgspec.structs.replace(was, password_hash="$argon2id$after", totp_secret="KRSXG5BA")
+    event = change_event(OPERATOR, changed(was, becomes, kind="credentials", key=was.key))
+    told = msgspec.json.encode(event).decode()
+    assert event.detail == {"members": "password_hash totp_secret"}
+    assert not [secret for secret in ("argon2id", "JBSWY3DP", "KRSXG5BA") if secret in told]
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "kind", "action"),
+    [
+        (LIM, msgspec.structs.replace(LIM, enabled=False), "user", AuditAction.USER_DISABLE),
+        (msgspec.structs.replace(LIM, enabled=False), LIM, "user", AuditAction.USER_ENABLE),
+        (ACME, msgspec.structs.replace(ACME, enabled=False), "entity", AuditAction.ENTITY_DISABLE),
+        (ACME, msgspec.structs.replace(ACME, enabled=False, name="Acme Ltd"), "entity", AuditAction.ENTITY_UPDATE),
+    ],
+)
+def test_a_switch_that_is_all_that_changes_has_its_own_action_also_in_a_file(
+    was: User | Entity, becomes: User | Entity, kind: str, action: AuditAction
+) -> None:
+    """D50, D57: who looks for disabled people finds those that a file disabled, too."""
+    assert action_of(changed(was, becomes, kind=kind, key=was.key)) is action
