@@ -1,13 +1,14 @@
-"""What follows in docs from declarations (`make tables`): client members, audit actions."""
+"""What follows in docs from declarations (`make tables`): client members, refusals, audit actions."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.rules.oauth.refusals import ErrorCode, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,6 +33,15 @@ def client_members() -> str:
     return "| Key | Value | Default | Generations |\n|---|---|---|---|\n" + rows
 
 
+def refusals() -> str:
+    """Every refusal under the first of its errors, with a heading, and so an anchor, of its own."""
+    parts = []
+    for error in get_args(ErrorCode):
+        found = [reason for reason in Reason if reason.value.errors[0] == error]
+        parts += [f"\n## {error}\n", *map(_refusal, found)] if found else []
+    return "".join(parts) + "\n"
+
+
 def audit_actions() -> str:
     """The table of the audit's actions."""
     return "| Action | When |\n|---|---|\n" + "".join(f"| `{each.value}` | {each.when} |\n" for each in AuditAction)
@@ -39,8 +49,20 @@ def audit_actions() -> str:
 
 PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "directory.md": client_members,
+    _DOCS / "refusals.md": refusals,
     _DOCS / "audit.md": audit_actions,
 }
+
+
+def _refusal(reason: Reason) -> str:
+    declared = reason.value
+    others = ", ".join(f"`{error}`" for error in declared.errors[1:])
+    also = f" Elsewhere the error is {others}." if others else ""
+    return f"\n### {reason.code}\n\n{declared.cause}{also}\n\n*{_capital(declared.acts)}*: {declared.mending}\n"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _row(declared: Declared) -> str:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from corpid.rules.oauth.errors import InvalidGrant
+from corpid.rules.oauth.refusals import Reason
 from tests.adapters.kept_records import CLIENT_EVENT
 from tests.adapters.opened import NOW
 
@@ -26,7 +27,10 @@ def test_a_registry_write_inside_a_unit_ends_with_the_unit(place: Place) -> None
                     raise failure
 
         outcomes = await asyncio.gather(
-            spend(1, None), spend(2, InvalidGrant("Spent.")), spend(3, RuntimeError("a fault")), return_exceptions=True
+            spend(1, None),
+            spend(2, InvalidGrant(Reason.CODE_UNKNOWN, "Spent.")),
+            spend(3, RuntimeError("a fault")),
+            return_exceptions=True,
         )
         assert [type(outcome) for outcome in outcomes] == [type(None), InvalidGrant, RuntimeError]
         assert len(await stores.registry.audit.entries()) == 2

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from corpid.ports import Conflict, MissingReference, NameTaken, Session, StoreUnavailable, Upsert
 from corpid.rules.directory.records import User
 from corpid.rules.oauth.errors import InvalidGrant
+from corpid.rules.oauth.refusals import Reason
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.open import open_postgresql
 from corpid.stores.sql.postgresql import open_database, translated
@@ -74,7 +75,7 @@ def test_a_unit_whose_statement_was_refused_never_pretends_to_have_spent(postgre
             try:
                 await stores.registry.sessions.put(ORPHAN)
             except MissingReference:
-                raise InvalidGrant("The user is gone.") from None
+                raise InvalidGrant(Reason.CODE_UNKNOWN, "The user is gone.") from None
 
     postgresql.run(scenario)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.rules.oauth.errors import InvalidGrant, OAuthError
+from corpid.rules.oauth.refusals import Reason
 from tests.adapters.opened import NOW, memory_transient
 from tests.adapters.transient_stores import KEY, add, count, put, take
 
@@ -32,7 +33,7 @@ def test_what_was_spent_stays_spent_when_the_flow_refuses(run: Run) -> None:
         async with store.unit(NOW) as unit:
             assert await unit.add("jti", KEY, 60)
             assert await unit.take("code", KEY) == b"grant"
-            raise InvalidGrant("The code was issued for another redirect_uri.")
+            raise InvalidGrant(Reason.CODE_UNKNOWN, "The code was issued for another redirect_uri.")
 
     run(scenario)
 
@@ -83,7 +84,7 @@ def test_another_task_sees_a_unit_only_when_it_has_ended(run_undoing: Run) -> No
                 await unit.put("code", KEY, b"grant", 60)
                 inside.set()
                 await leave.wait()
-                raise InvalidGrant("Refused.")
+                raise InvalidGrant(Reason.CODE_UNKNOWN, "Refused.")
 
         spending = asyncio.create_task(slow())
         await inside.wait()

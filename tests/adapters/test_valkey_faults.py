@@ -9,6 +9,7 @@ import pytest
 
 from corpid.ports import StoreUnavailable
 from corpid.rules.oauth.errors import InvalidGrant
+from corpid.rules.oauth.refusals import Reason
 from tests.adapters.on_redis import KEY, NOW, OTHER, add, opened, put, recovered, take
 from tests.engines import RedisServer
 
@@ -82,7 +83,7 @@ def test_after_a_fault_what_was_spent_stays_spent_and_nothing_more_is_written(se
             assert await take(store) is None
             assert await store.get("code", OTHER, now=NOW) is None
             with pytest.raises(InvalidGrant):
-                await fail(store, InvalidGrant("Refused."))
+                await fail(store, InvalidGrant(Reason.CODE_UNKNOWN, "Refused."))
             assert await store.get("code", OTHER, now=NOW) == b"grant"
 
     async def fail(store: ValkeyTransientStore, error: Exception) -> None:

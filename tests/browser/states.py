@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.parties import consent_items
 from corpid.rules.oauth.errors import TemporarilyUnavailable, TooManyRequests
+from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web.authentication import terminal_pages
 from corpid.web.authentication.terminal_pages import Ending
@@ -122,14 +123,16 @@ EXPLAIN: Final = views.Explain(
 EXPIRED: Final = terminal_pages.page(Ending.EXPIRED, "Harbour Board", GONE, BACK)
 ELSEWHERE: Final = Link(url="https://harbour.example/", text=phrase("Go to {name}", name="Harbour Board"))
 BUSY: Final = errors.problem(
-    TemporarilyUnavailable("the provider is busy or down: try again in a moment"),
+    TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "the provider is busy or down: try again in a moment"),
     ErrorContext(
         frame=replace(GONE, under_way=True), back=Link(url="", text=phrase("Open the page again")), goes_on=True
     ),
     "0123456789abcdef",
 )
 CROWD: Final = errors.problem(
-    TooManyRequests("too many requests by one address: at most 600 a minute", retry_after=42),
+    TooManyRequests(
+        Reason.RATE_LIMIT_OF_ADDRESS, "too many requests by one address: at most 600 a minute", retry_after=42
+    ),
     ErrorContext(),
     "0123456789abcdef",
 )

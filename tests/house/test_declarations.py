@@ -1,8 +1,53 @@
-"""What is declared once, with the documents that are made from it."""
+"""What is declared once: refusals and audit actions, with the documents that are made from them."""
 
 from __future__ import annotations
 
+import ast
+import inspect
+from typing import TYPE_CHECKING, get_args
+
+from corpid.rules.oauth import errors
+from corpid.rules.oauth.errors import OAuthError
+from corpid.rules.oauth.refusals import Acts, ErrorCode, Reason
 from scripts import tables
+from tests.house.source import listed, modules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.house.source import Module
+
+CLASSES = {
+    name: each
+    for name, each in vars(errors).items()
+    if inspect.isclass(each) and issubclass(each, OAuthError) and each is not OAuthError
+}
+DECLARING = {"rules/oauth/refusals.py", "rules/audit_actions.py"}
+RECORDS_WITH_AN_ACTION = "ports/records.py"
+
+
+def members_named(enumeration: str) -> set[str]:
+    """The members of an enumeration that the code names outside its declaration."""
+    return {
+        node.attr
+        for module in modules()
+        if module.path not in DECLARING
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == enumeration
+    }
+
+
+def refusals_made(module: Module) -> Iterator[tuple[ast.Call, str, list[str]]]:
+    """Each call of an error's class, with the members of Reason that its first argument can be."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES:
+            first = node.args[0] if node.args else None
+            reasons = [
+                each.attr
+                for each in (ast.walk(first) if first is not None else ())
+                if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "Reason"
+            ]
+            yield node, node.func.id, reasons
 
 
 def test_the_documents_are_as_the_declarations_have_them() -> None:
@@ -13,3 +58,39 @@ def test_the_documents_are_as_the_declarations_have_them() -> None:
         if tables.written(path.read_text(encoding="utf-8"), made()) != path.read_text(encoding="utf-8")
     ]
     assert not stale, f"{stale}: run `make tables`"
+
+
+def test_every_declared_reason_is_one_that_the_code_refuses_with() -> None:
+    """D57, issue 11: the catalogue has nothing that cannot happen."""
+    unused = [reason.name for reason in Reason if reason.name not in members_named("Reason")]
+    assert not unused, listed(unused)
+
+
+def test_every_error_that_is_raised_with_a_reason_is_one_that_the_reason_declares() -> None:
+    """The type of an error's first argument says that there is a reason; this, that it is one of that error."""
+    wrong = [
+        f"{module.at(call)} {name} with {reason}"
+        for module in modules()
+        for call, name, reasons in refusals_made(module)
+        for reason in reasons
+        if CLASSES[name].code not in Reason[reason].value.errors
+    ]
+    assert not wrong, listed(wrong)
+
+
+def test_every_error_code_is_declared_of_a_reason_and_has_a_class() -> None:
+    """`misdirected_request` is no OAuth error: the middleware answers before any endpoint."""
+    declared = {error for reason in Reason for error in reason.value.errors}
+    assert declared == set(get_args(ErrorCode))
+    assert {each.code for each in CLASSES.values()} == declared - {"misdirected_request"}
+
+
+def test_every_refusal_says_cause_and_mending_in_sentences() -> None:
+    silent = [
+        reason.name
+        for reason in Reason
+        for sentence in (reason.value.cause, reason.value.mending)
+        if not sentence.endswith(".") or len(sentence) < 10
+    ]
+    assert not silent, listed(silent)
+    assert {reason.value.acts for reason in Reason} == set(Acts)

@@ -42,7 +42,7 @@ def expressions() -> Iterator[str]:
 def exported() -> dict[str, set[str]]:
     """Name of a series → names of its labels."""
     metrics = Metrics()
-    metrics.request("/", 200, "", 0.001)
+    metrics.request("/", 400, "invalid_request", 0.001, "parameter_missing")
     metrics._keys.labels("active")
     found: dict[str, set[str]] = {}
     for family in metrics.registry.collect():

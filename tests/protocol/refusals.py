@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
+from corpid.rules.oauth.refusals import Reason
 from corpid.sandbox.browser import parse
 from tests.protocol.deployment import CALLBACK
 
@@ -33,7 +34,10 @@ def is_public(description: str, error: str) -> str:
     assert _PUBLIC.fullmatch(description), description
     ending = _ENDING.search(description)
     assert ending, description
-    assert logged(ending[1])["error"] == error
+    line = logged(ending[1])
+    assert line["error"] == error
+    assert error in Reason[line["reason"].upper()].value.errors
+    assert not line.keys() >= {"client_id", "claimed_client_id"}
     return _ENDING.sub("", description)
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from corpid.flows.authentication import completion, interactions, sign_in, visits
 from corpid.rules.limits import INTERACTIONS_PER_REQUEST
 from corpid.rules.oauth.errors import AccessDenied
+from corpid.rules.oauth.refusals import Reason
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.people import cancel
 from tests import engines
@@ -177,7 +178,9 @@ def test_of_a_strangers_cancel_and_the_persons_completion_both_come_true(
 
         async def give_up() -> None:
             with pytest.raises(completion.OtherBrowser):
-                await completion.refuse(await context(made.provider), leaving.interaction, AccessDenied("cancelled"))
+                await completion.refuse(
+                    await context(made.provider), leaving.interaction, AccessDenied(Reason.CANCELLED, "cancelled")
+                )
 
         async def complete() -> None:
             moved = await sign_in.submit_entity(await context(made.provider), chosen, **entity)
@@ -206,7 +209,9 @@ def test_of_cancel_and_password_at_once_in_one_browser_one_is_taken(
         at, alice = await visit(made, browser), made.people["alice"]
 
         async def give_up() -> None:
-            await completion.refuse(await context(made.provider), at.interaction, AccessDenied("cancelled"))
+            await completion.refuse(
+                await context(made.provider), at.interaction, AccessDenied(Reason.CANCELLED, "cancelled")
+            )
 
         async def type_password() -> None:
             await sign_in.submit_password(

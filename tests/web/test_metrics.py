@@ -108,6 +108,7 @@ def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Pa
             found = await made.scrape()
             assert found["corpid_requests_total", "/.well-known/keys", "2xx", ""] == 2
             assert found["corpid_requests_total", "/mga/sps/oauth/oauth20/token", "4xx", "invalid_request"] == 1
+            assert found["corpid_refusals_total", "stranger", "invalid_request", "parameter_missing"] == 1
             assert found["corpid_requests_total", "/healthz", "2xx", ""] == 1
             assert found["corpid_request_seconds_count", "/.well-known/keys"] == 2
             assert found["corpid_hashing_pending",] == 3

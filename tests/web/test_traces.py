@@ -25,6 +25,7 @@ from corpid.outbound.http_client import HttpClientError
 from corpid.ports import StoreUnavailable
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.errors import InvalidGrant
+from corpid.rules.oauth.refusals import Reason
 from corpid.sandbox import people
 from corpid.web.telemetry import tracing
 from corpid.web.telemetry.spans import ATTRIBUTES, Spans
@@ -266,7 +267,7 @@ def test_what_met_no_route_has_no_path_and_health_is_not_traced(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("error", "told_as"),
-    [(StoreUnavailable("secret place"), "StoreUnavailable"), (HttpClientError("secret"), "HttpClientError"), (InvalidGrant("secret"), None)],
+    [(StoreUnavailable("secret place"), "StoreUnavailable"), (HttpClientError("secret"), "HttpClientError"), (InvalidGrant(Reason.CODE_UNKNOWN, "secret"), None)],
 )  # fmt: skip
 def test_a_failure_is_told_by_its_kind_and_a_refusal_is_none(error: Exception, told_as: str | None) -> None:
     """D48: the message of an exception may hold what a caller sent."""

@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from corpid import app, settings
 from corpid.rules.oauth.errors import InvalidGrant
+from corpid.rules.oauth.refusals import Reason
 from corpid.web.telemetry.spans import Spans
 from tests import engines
 from tests.machine import key_file
@@ -29,7 +30,7 @@ KIND, KEY = "proof", secrets.token_bytes(32)
 async def refused_after_it_was_spent(transient: TransientStore) -> None:
     async with transient.unit(time.time()) as unit:
         assert await unit.add(KIND, KEY, 60)
-        raise InvalidGrant("after it was spent")
+        raise InvalidGrant(Reason.CODE_UNKNOWN, "after it was spent")
 
 
 async def used(exporter: InMemorySpanExporter, **chosen: Any) -> set[tuple[Any, ...]]:

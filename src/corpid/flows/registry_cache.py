@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from corpid.rules.limits import LIVE_STATE_SECONDS
 from corpid.rules.oauth.errors import TemporarilyUnavailable
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
@@ -133,7 +134,9 @@ class RegistryCache:
     async def refuse_maintenance(self, now: float) -> None:
         """Raises TemporarilyUnavailable while maintenance is on (Spec 7)."""
         if await self.maintenance(now):
-            raise TemporarilyUnavailable("the provider is under maintenance: try again later", retry_after=60)
+            raise TemporarilyUnavailable(
+                Reason.MAINTENANCE, "the provider is under maintenance: try again later", retry_after=60
+            )
 
     def drop(self) -> None:
         """Forget everything, for a process that serves and changes; what others change is seen within 5 s (D50)."""

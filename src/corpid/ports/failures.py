@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from corpid.rules.oauth.errors import Attributed
 
-class StoreUnavailable(Exception):
+
+class StoreUnavailable(Attributed):
     """The store cannot be reached or stayed busy; becomes temporarily_unavailable."""
 
 
@@ -31,5 +33,5 @@ class SecretUnreadable(Exception):
     """A secret at rest does not open: the key-encryption key is another one, or the row was changed (D43)."""
 
 
-class PasswordsBusy(Exception):
+class PasswordsBusy(Attributed):
     """Too many password checks are waiting; becomes temporarily_unavailable."""

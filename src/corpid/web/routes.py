@@ -16,6 +16,7 @@ from corpid.flows.authentication.account_client import RECOVERY_PATH
 from corpid.rules.limits import STATE_CHARACTERS
 from corpid.rules.oauth import discovery, parameters, tokens
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
+from corpid.rules.oauth.refusals import Reason
 from corpid.web.account import enrolment_endpoints as enrolling
 from corpid.web.account import links as opening_links
 from corpid.web.account.endpoints import account
@@ -148,7 +149,9 @@ async def _turn_away(request: Request) -> NoReturn:
     if request.method == "POST":
         with suppress(InvalidRequest):
             await form_bytes(request)  # an answer of PAR repeats its state (D4)
-    raise TemporarilyUnavailable("too many requests are being answered at the moment: try again in a moment")
+    raise TemporarilyUnavailable(
+        Reason.BUSY, "too many requests are being answered at the moment: try again in a moment"
+    )
 
 
 def _hides_a_slash(scope: Scope) -> bool:
@@ -194,7 +197,7 @@ class Router:
             return Response(b"", 204, {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET"})
         if method not in route.methods and not (method == "HEAD" and "GET" in route.methods):
             allowed = ", ".join((*route.methods, *(("HEAD",) if "GET" in route.methods else ())))
-            return errors.machine_error(request, 405, "invalid_request", f"use {allowed}", {"Allow": allowed})
+            return errors.machine_error(request, 405, Reason.METHOD_NOT_ALLOWED, f"use {allowed}", {"Allow": allowed})
         try:
             if route.scheme:
                 tokens.refuse_absent(headers(request, b"authorization"), route.scheme)

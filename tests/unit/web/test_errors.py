@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
 from corpid.web.pages.errors import as_oauth_error
 
 
@@ -19,5 +20,5 @@ def test_of_an_unforeseen_exception_the_log_gets_type_and_place_not_the_message(
 
 
 def test_an_error_of_the_protocol_stays_as_it_is() -> None:
-    error = InvalidRequest("state is missing", detail="why")
+    error = InvalidRequest(Reason.PARAMETER_MISSING, "state is missing", detail="why")
     assert as_oauth_error(error) is error

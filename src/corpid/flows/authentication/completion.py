@@ -13,9 +13,10 @@ from corpid.flows.authentication.interactions import Interaction, Outcome
 from corpid.rules.directory.access import whoever
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
-from corpid.rules.oauth.errors import AccessDenied, InvalidRequest, InvalidRequestURI
+from corpid.rules.oauth.errors import AccessDenied, InvalidRequest, InvalidRequestURI, reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Grant, RequestingClient
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
@@ -55,10 +56,12 @@ async def registered(context: RequestContext, request: AuthorizationRequest) -> 
     """
     client = await account_client.requesting_client(context, request.client_id)
     if client is None:
-        raise InvalidRequest("this client is not known here, or has been disabled")
+        raise InvalidRequest(Reason.CLIENT_GONE, "this client is not known here, or has been disabled")
     if request.redirect_uri not in client.redirect_uris:
         asker = RequestingClient(client=client, ui_locales=request.ui_locales)
-        raise InvalidRequest("the address to return to is no longer registered for this client").of(asker)
+        raise InvalidRequest(
+            Reason.REDIRECT_URI_NOT_REGISTERED, "the address to return to is no longer registered for this client"
+        ).of(asker)
     return client
 
 
@@ -67,13 +70,13 @@ async def still_allowed(context: RequestContext, client: Client, interaction: In
     request = interaction.request
     generation = context.provider.policy.serving(request.generation)
     if generation is None or not client_registration.serves(client, generation, context.today):
-        raise AccessDenied("this client may no longer use this interface")
+        raise AccessDenied(Reason.GENERATION_WITHDRAWN, "this client may no longer use this interface")
     if not scopes.covered(client, request.scopes):
-        raise AccessDenied("this client may no longer ask for these scopes")
+        raise AccessDenied(Reason.SCOPE_WITHDRAWN, "this client may no longer ask for these scopes")
     if not acr.met(request.acr, prefix=context.provider.policy.acr_prefix, level=interaction.level):
-        raise AccessDenied("the assurance level that was asked for was not reached")
+        raise AccessDenied(Reason.ASSURANCE_LEVEL, "the assurance level that was asked for was not reached")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
-        raise AccessDenied("this person may no longer act for this entity")
+        raise AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may no longer act for this entity")
 
 
 async def claimed_elsewhere(context: RequestContext, interaction: Interaction) -> bool:
@@ -217,6 +220,7 @@ async def refuse(context: RequestContext, interaction: Interaction, error: OAuth
         outcome=Outcome.REFUSED,
         finished_at=context.now,
         error_description=error.description,
+        error_reason=error.reason.code,
     )
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, interaction)
@@ -231,7 +235,8 @@ async def refuse(context: RequestContext, interaction: Interaction, error: OAuth
 def _ended(request: AuthorizationRequest) -> OAuthError:
     """A request without a request_uri cannot have a wrong one (D16, D17)."""
     sentence = "this sign-in has ended or has expired"
-    return InvalidRequestURI(sentence) if GENERATIONS[request.generation].pushed else AccessDenied(sentence)
+    refusal = InvalidRequestURI if GENERATIONS[request.generation].pushed else AccessDenied
+    return refusal(Reason.SIGN_IN_ENDED, sentence)
 
 
 async def leave(context: RequestContext, interaction: Interaction) -> AuthorizationResponse:
@@ -249,5 +254,5 @@ async def leave(context: RequestContext, interaction: Interaction) -> Authorizat
         return authorization_response.success(address, code=code_of(context, interaction))
     error = _ended(request)
     if interaction.outcome is Outcome.REFUSED and repeated:
-        error = AccessDenied(interaction.error_description)
+        error = AccessDenied(reason_of(interaction.error_reason), interaction.error_description)
     return authorization_response.failure(address, error, reference=context.request_id)

@@ -29,6 +29,7 @@ from corpid.rules.directory import names
 from corpid.rules.limits import MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN, TOTP_MISSES
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import AccessDenied
+from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, gue
     elif misses == TOTP_MISSES:
         notifications.notify(context, user, notifications.WRONG_CODES)
     if too_many:
-        refusal = AccessDenied("the second factor was wrong too often")
+        refusal = AccessDenied(Reason.SECOND_FACTOR_FAILED, "the second factor was wrong too often")
         await completion.refuse(context, visit.interaction, refusal)
         raise Stopped
 

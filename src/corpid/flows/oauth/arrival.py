@@ -27,6 +27,7 @@ from corpid.rules.oauth.errors import (
     TemporarilyUnavailable,
 )
 from corpid.rules.oauth.records import AuthorizationRequest, Client, RequestingClient
+from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.scopes import needs_consent
 from corpid.texts import phrase
 
@@ -96,15 +97,16 @@ async def answered(
         return await entering
     except completion.OtherBrowser:
         raise InvalidRequest(
+            Reason.SIGN_IN_IN_ANOTHER_BROWSER,
             "this sign-in goes on in another browser, where it was begun",
             sentence=phrase("This sign-in goes on in another browser, where it was begun."),
         ).of(asker) from None
     except OAuthError as raised:
         error, cause = raised, raised
     except StoreUnavailable as raised:
-        error, cause = TemporarilyUnavailable("please try again in a moment"), raised
+        error, cause = TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "please try again in a moment"), raised
     except Exception as raised:  # noqa: BLE001 - the client is told server_error, the log the cause
-        error, cause = ServerError("something unforeseen went wrong"), raised
+        error, cause = ServerError(Reason.UNFORESEEN, "something unforeseen went wrong"), raised
     response = authorization_response.failure(address, error, reference=context.request_id)
     return Answered(response=response, asker=asker, failure=cause)
 
@@ -130,7 +132,9 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
         expires_at=interactions.fresh_expiry(context.now),
     )
     if session is None or not browsers.suffices(context, session, arrival.request):
-        refusal = LoginRequired("nobody is signed in, or the sign-in does not suffice, and prompt is none")
+        refusal = LoginRequired(
+            Reason.LOGIN_REQUIRED, "nobody is signed in, or the sign-in does not suffice, and prompt is none"
+        )
         return SsoResult(interaction=interaction, required_prompt=refusal, cookie=cookie)
     only = await entity_selection.unasked(context, session.user_id, arrival.client, arrival.request)
     known = msgspec.structs.replace(
@@ -149,18 +153,18 @@ async def _obstacle(context: RequestContext, arrival: Arrival, interaction: Inte
     """Which page has to be shown to somebody who is signed in, as the error of prompt=none."""
     request = arrival.request
     if single_sign_on.asks_consent(request) or needs_consent(arrival.client, request.scopes):
-        return ConsentRequired("consent has to be asked, and prompt is none")
+        return ConsentRequired(Reason.CONSENT_REQUIRED, "consent has to be asked, and prompt is none")
     if not interaction.entity_id:
-        return InteractionRequired("the entity has to be chosen, and prompt is none")
+        return InteractionRequired(Reason.ENTITY_CHOICE_REQUIRED, "the entity has to be chosen, and prompt is none")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
-        return AccessDenied("this person may not act for this entity")
+        return AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may not act for this entity")
     return None
 
 
 def refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError | None) -> None:
     """Raises what keeps a request with prompt=none from being answered (OpenID Connect Core §3.1.2.6, D40)."""
     if single_sign_on.silent(request):
-        raise required_prompt or InteractionRequired("a page has to be shown, and prompt is none")
+        raise required_prompt or InteractionRequired(Reason.PAGE_REQUIRED, "a page has to be shown, and prompt is none")
 
 
 async def complete_at_once(context: RequestContext, client: Client, prospect: SsoResult) -> Answered:
@@ -173,7 +177,9 @@ async def complete_at_once(context: RequestContext, client: Client, prospect: Ss
             if prospect.session is not None:
                 await sessions.use_seldom(context, prospect.session)
     except completion.AlreadyCompleted:
-        raise InvalidRequestURI("this request was already completed: begin a new one") from None
+        raise InvalidRequestURI(
+            Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: begin a new one"
+        ) from None
     address = authorization_response.of_request(interaction.request, iss=context.provider.policy.iss_of_callback)
     return Answered(
         response=authorization_response.success(address, code=code),

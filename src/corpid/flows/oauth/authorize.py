@@ -15,9 +15,10 @@ from corpid.flows.oauth.arrival import Answered, Arrival, Entered
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
 from corpid.rules.limits import INTERACTIONS_PER_REQUEST, REQUEST_URI_SECONDS
 from corpid.rules.oauth import authorization_response, client_registration, parameters
-from corpid.rules.oauth.errors import InvalidRequest, InvalidRequestURI, OAuthError
+from corpid.rules.oauth.errors import InvalidRequest, InvalidRequestURI, OAuthError, RequestOf
 from corpid.rules.oauth.parameters import required
 from corpid.rules.oauth.records import RequestingClient
+from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ async def arrive(
     client = await context.provider.registry_cache.client(required(sent, "client_id"), context.now)
     if client is None:
         raise InvalidRequest(
+            Reason.CLIENT_ID_UNKNOWN,
             "client_id is not known here, or the client is disabled",
             sentence=phrase("The service that you came from is not known here."),
         )
@@ -81,7 +83,8 @@ async def _of_client(
         if "request_uri" not in sent:
             way_on = ": push the request" if policy.pushed is not None else ""
             raise InvalidRequest(
-                f"this client is not registered to send its request in the query, or its end date has passed{way_on}"
+                Reason.QUERY_NOT_REGISTERED,
+                f"this client is not registered to send its request in the query, or its end date has passed{way_on}",
             )
     return await _with_reference(
         context, client, required(sent, "request_uri"), cookie=cookie, may_complete=may_complete
@@ -92,7 +95,7 @@ async def _with_reference(
     context: RequestContext, client: Client, request_uri: str, *, cookie: str | None, may_complete: bool
 ) -> Entered | Answered:
     if not request_uri.startswith(REQUEST_URI_PREFIX):
-        raise InvalidRequestURI(_NOT_FOUND)
+        raise InvalidRequestURI(Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND)
     reference = request_uri.removeprefix(REQUEST_URI_PREFIX)
     browser = await browsers.recognise(context, cookie)
     entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client.client_id, reference)
@@ -100,10 +103,10 @@ async def _with_reference(
     if pushed is None:
         interaction = await arrival.before(context, client.client_id, reference, browser)
         if interaction is None:
-            raise InvalidRequestURI(_NOT_FOUND)
+            raise InvalidRequestURI(Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND)
         return Entered(interaction_id=interaction.interaction_id, cookie=None)
     if pushed.request.redirect_uri not in client.redirect_uris:
-        raise InvalidRequest("redirect_uri is no longer registered for this client")
+        raise InvalidRequest(Reason.REDIRECT_URI_NOT_REGISTERED, "redirect_uri is no longer registered for this client")
     # The redirect URI is proven: from here on errors are the client's to know.
     arriving = Arrival(
         client=client,
@@ -116,7 +119,13 @@ async def _with_reference(
     asker = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
     address = authorization_response.of_request(pushed.request, iss=context.provider.policy.iss_of_callback)
     in_time = context.now < pushed.pushed_at + REQUEST_URI_SECONDS
-    return await arrival.answered(context, asker, address, _enter(context, arriving, in_time=in_time))
+    return await arrival.answered(context, asker, address, _enter_pushed(context, arriving, in_time=in_time))
+
+
+async def _enter_pushed(context: RequestContext, arriving: Arrival, *, in_time: bool) -> Entered | Answered:
+    """As `_enter`; the client had authenticated when it pushed the request."""
+    with RequestOf(arriving.client.client_id):
+        return await _enter(context, arriving, in_time=in_time)
 
 
 async def _enter(context: RequestContext, arriving: Arrival, *, in_time: bool) -> Entered | Answered:
@@ -127,12 +136,14 @@ async def _enter(context: RequestContext, arriving: Arrival, *, in_time: bool) -
         return await arrival.complete_at_once(context, arriving.client, prospect)
     completed = namespaces.COMPLETED.entry(context.provider.policy.base_url, client_id, arriving.reference)
     if await completed.look(context.provider.transient, now=now) is not None:
-        raise InvalidRequestURI("this request was already completed: push a new one")
+        raise InvalidRequestURI(Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: push a new one")
     before = await arrival.before(context, client_id, arriving.mark, arriving.browser)
     if before is not None and now < before.expires_at:
         return Entered(interaction_id=before.interaction_id, cookie=None)
     if not in_time:
-        raise InvalidRequestURI(f"request_uri has expired: it is valid for {REQUEST_URI_SECONDS} seconds")
+        raise InvalidRequestURI(
+            Reason.REQUEST_URI_EXPIRED, f"request_uri has expired: it is valid for {REQUEST_URI_SECONDS} seconds"
+        )
     arrival.refuse_silence(arriving.request, prospect.required_prompt)
     return await _open(context, arriving, prospect)
 
@@ -144,7 +155,9 @@ async def _open(context: RequestContext, arriving: Arrival, prospect: SsoResult)
     here = namespaces.ARRIVAL.entry(issuer, client_id, arriving.mark, interaction.browser_id)
     async with context.provider.transient.unit(context.now) as unit:
         if await opened.count(unit) > INTERACTIONS_PER_REQUEST:
-            raise InvalidRequestURI("too many browsers have opened this request: push a new one")
+            raise InvalidRequestURI(
+                Reason.REQUEST_IN_TOO_MANY_BROWSERS, "too many browsers have opened this request: push a new one"
+            )
         if not await here.add(unit, interaction.interaction_id):
             return Entered(interaction_id=await here.get(unit) or "", cookie=None)
         await interactions.save(context, unit, interaction)

@@ -11,12 +11,14 @@ from corpid.flows import namespaces
 from corpid.flows.oauth import rate_limits, replay_audit
 from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
 from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
-from corpid.rules.oauth.errors import InvalidClient, InvalidRequest, ServerError
+from corpid.rules.oauth.errors import InvalidClient, InvalidRequest, RequestOf, ServerError
 from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,10 +40,11 @@ class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
     assertion: Assertion
 
 
-def no_key_set(context: RequestContext, cause: str) -> ServerError:
+def no_key_set(context: RequestContext, cause: str, reason: Reason = Reason.CLIENT_KEYS_UNAVAILABLE) -> ServerError:
     """The refusal if a client has no key set that can be used; the caller reads the cause in developer mode (D27, D28)."""
     sentence = "the key set of this client cannot be fetched or used"
-    return ServerError(f"{sentence}: {cause}" if context.provider.policy.developer_mode else sentence, detail=cause)
+    public = f"{sentence}: {cause}" if context.provider.policy.developer_mode else sentence
+    return ServerError(reason, public, detail=cause)
 
 
 async def authenticate(
@@ -59,14 +62,18 @@ async def authenticate(
     """
     await context.provider.rate_limits.address(endpoint, context.address, context.now)
     if "client_assertion" in parameters and ("client_secret" in parameters or authorization):
-        raise InvalidRequest("use client_assertion alone, without client_secret or an Authorization header")
+        raise InvalidRequest(
+            Reason.CLIENT_AUTHENTICATION_TWICE,
+            "use client_assertion alone, without client_secret or an Authorization header",
+        )
     candidate = _read(context, parameters, endpoint, generation)
     client = await context.provider.registry_cache.client(candidate.client_id, context.now)
     if client is None:
-        raise _failed(context, candidate, "unknown or disabled client")
+        raise _failed(context, Reason.CLIENT_UNKNOWN, candidate, "unknown or disabled client")
     _judge_again(context, parameters, client, candidate, generation, endpoint)
     if not client_assertion.may_name_its_audience(candidate, client, today=context.today):
-        raise _failed(context, candidate, "aud is the endpoint, which this client may not name today")
+        detail = "aud is the endpoint, which this client may not name today"
+        raise _failed(context, Reason.ASSERTION_AUDIENCE_ENDPOINT, candidate, detail)
     try:
         keys = await context.provider.client_keys.current(client, now=context.now)
         try:
@@ -74,11 +81,13 @@ async def authenticate(
         except KeyNotFound:
             keys = await context.provider.client_keys.refetched(client, now=context.now)
             if client.jwks_uri and not keys.signing:
-                raise no_key_set(context, _no_signing_key(client.jwks_uri, keys)) from None
+                cause = _no_signing_key(client.jwks_uri, keys)
+                raise no_key_set(context, cause, Reason.CLIENT_SIGNING_KEY_MISSING) from None
             assertion = _verify_again(context, candidate, keys)
     except KeySetUnavailable as error:
         raise no_key_set(context, str(error)) from None
-    await context.provider.rate_limits.client(endpoint, client.client_id, context.address, context.now)
+    with RequestOf(client.client_id):
+        await context.provider.rate_limits.client(endpoint, client.client_id, context.address, context.now)
     return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
 
 
@@ -88,10 +97,10 @@ def _read(context: RequestContext, parameters: Mapping[str, str], endpoint: str,
     return client_assertion.read(parameters, issuer=issuer, endpoint=url, generation=generation, now=context.now)
 
 
-def _failed(context: RequestContext, candidate: Candidate, detail: str) -> InvalidClient:
+def _failed(context: RequestContext, reason: Reason, candidate: Candidate, detail: str) -> InvalidClient:
     policy = context.provider.policy
     return client_assertion.failed(
-        candidate, issuer=policy.base_url, developer_mode=policy.developer_mode, detail=detail
+        reason, candidate, issuer=policy.base_url, developer_mode=policy.developer_mode, detail=detail
     )
 
 
@@ -113,7 +122,7 @@ def _judge_again(
     try:
         _read(context, parameters, endpoint, pushed)
     except InvalidClient as error:
-        raise _failed(context, candidate, error.description) from None
+        raise _failed(context, error.reason, candidate, error.description) from None
 
 
 def _no_signing_key(url: str, keys: ClientKeySet) -> str:
@@ -125,7 +134,8 @@ def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKey
     try:
         return client_assertion.verify(candidate, keys, now=context.now)
     except KeyNotFound:
-        raise _failed(context, candidate, "no registered key fits kid and alg, or none verifies it") from None
+        detail = "no registered key fits kid and alg, or none verifies it"
+        raise _failed(context, Reason.ASSERTION_SIGNATURE, candidate, detail) from None
 
 
 async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion) -> None:
@@ -134,11 +144,15 @@ async def spend(context: RequestContext, unit: TransientUnit, assertion: Asserti
         assertion.issued_at < context.provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS
     ):  # iat may lie ahead (D49)
         raise InvalidClient(
-            "client_assertion: made before this provider's restart or just after it, or without iat to tell; make a new one, with iat"
+            Reason.ASSERTION_BEFORE_RESTART,
+            "client_assertion: made before this provider's restart or just after it, or without iat to tell; make a new one, with iat",
         )
     if assertion.jti is None:
         return
     spent = namespaces.ASSERTION.entry(context.provider.policy.base_url, assertion.client_id, assertion.jti)
     if not await spent.add(unit, seconds=assertion.remember_seconds):
-        await replay_audit.record(context, "assertion.replay", assertion.client_id)
-        raise InvalidClient("client_assertion: its jti was used before; make a new assertion for each request")
+        await replay_audit.record(context, AuditAction.ASSERTION_REPLAY, assertion.client_id)
+        raise InvalidClient(
+            Reason.ASSERTION_REPLAYED,
+            "client_assertion: its jti was used before; make a new assertion for each request",
+        )

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from corpid.flows import namespaces
 from corpid.flows.oauth import replay_audit
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from corpid.rules.oauth import dpop
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +42,7 @@ async def verify_proof(
     )
     if context.provider.policy.dpop_nonces and not context.keys.is_dpop_nonce(proof.nonce, context.now):
         raise UseDPoPNonce(
+            Reason.PROOF_NONCE,
             "the DPoP proof must carry the nonce of the DPoP-Nonce header",
             nonce=context.keys.dpop_nonce(context.now),
         )
@@ -51,9 +54,9 @@ def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generati
     if dpop_jkt is not None:
         dpop.validate_jkt(dpop_jkt)
     if proof is not None and dpop_jkt is not None and dpop_jkt != proof.jkt:
-        raise InvalidRequest("dpop_jkt is not the thumbprint of the DPoP proof's key")
+        raise InvalidRequest(Reason.JKT_OF_ANOTHER_KEY, "dpop_jkt is not the thumbprint of the DPoP proof's key")
     if proof is None and dpop_jkt is None and generation.key_binding_required:
-        raise InvalidRequest("a DPoP header or the parameter dpop_jkt is needed")
+        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header or the parameter dpop_jkt is needed")
     return proof.jkt if proof is not None else dpop_jkt
 
 
@@ -62,8 +65,13 @@ async def spend(context: RequestContext, unit: TransientUnit, proof: Proof, *, c
     if (
         proof.issued_at < context.provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS
     ):  # iat may lie ahead (D49)
-        raise InvalidDPoPProof("DPoP proof: iat is before this provider's restart, or just after it; make a new one")
+        raise InvalidDPoPProof(
+            Reason.PROOF_BEFORE_RESTART,
+            "DPoP proof: iat is before this provider's restart, or just after it; make a new one",
+        )
     spent = namespaces.PROOF.entry(context.provider.policy.base_url, proof.jkt, proof.jti)
     if not await spent.add(unit, seconds=proof.remember_seconds):
-        await replay_audit.record(context, "proof.replay", client_id)
-        raise InvalidDPoPProof("DPoP proof: its jti was used before; make a new proof for each request")
+        await replay_audit.record(context, AuditAction.PROOF_REPLAY, client_id)
+        raise InvalidDPoPProof(
+            Reason.PROOF_REPLAYED, "DPoP proof: its jti was used before; make a new proof for each request"
+        )

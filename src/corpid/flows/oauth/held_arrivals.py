@@ -18,6 +18,7 @@ from corpid.jose.encoding import from_base64url, tuple_bytes
 from corpid.jose.errors import MalformedToken
 from corpid.rules.limits import ARRIVALS_PER_BROWSER
 from corpid.rules.oauth.errors import TemporarilyUnavailable
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
@@ -111,7 +112,9 @@ async def store(context: RequestContext, browser: Browser, arrival: HeldArrival)
             await here.put(unit, interaction.interaction_id, seconds=namespaces.UNTOUCHED_SECONDS)
         if not await _list(context, unit, interaction):
             await unit.take(namespaces.INTERACTION.name, interactions.key(context, interaction.interaction_id))
-            raise TemporarilyUnavailable("this browser begins too many sign-ins at the same time: try again")
+            raise TemporarilyUnavailable(
+                Reason.SIGN_INS_AT_ONCE, "this browser begins too many sign-ins at the same time: try again"
+            )
 
 
 async def _list(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:

@@ -13,8 +13,9 @@ from corpid.rules.limits import REQUEST_URI_SECONDS
 from corpid.rules.oauth import authorization_request, client_registration, deprecated_usage
 from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.dpop import Target
-from corpid.rules.oauth.errors import InvalidRequest, UnauthorizedClient
+from corpid.rules.oauth.errors import InvalidRequest, RequestOf, UnauthorizedClient
 from corpid.rules.oauth.records import PushedRequest
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,15 +46,27 @@ async def push(
     generation: Generation,
 ) -> ParResponse:
     """Accept a pushed authorization request. Raises the errors of Spec 7.1 (RFC 9126 §2, decisions "order")."""
-    policy = context.provider.policy
     caller = await client_authentication.authenticate(
         context, parameters, authorization, generation=generation, endpoint=rate_limits.PAR
     )
-    client = caller.client
+    with RequestOf(caller.client.client_id):
+        return await _accept(context, caller, parameters, proofs, generation)
+
+
+async def _accept(
+    context: RequestContext,
+    caller: AuthenticatedClient,
+    parameters: dict[str, str],
+    proofs: Sequence[bytes],
+    generation: Generation,
+) -> ParResponse:
+    policy, client = context.provider.policy, caller.client
     if not client_registration.serves(client, generation, context.today):
-        raise UnauthorizedClient("this client is not registered for the generation that is served here")
+        raise UnauthorizedClient(
+            Reason.GENERATION_NOT_REGISTERED, "this client is not registered for the generation that is served here"
+        )
     if parameters.get("client_id") is None:
-        raise InvalidRequest("parameter client_id is missing")
+        raise InvalidRequest(Reason.PARAMETER_MISSING, "parameter client_id is missing")
     target = Target(method="POST", url=policy.base_url + PAR_PATH)
     proof = await dpop.verify_proof(context, proofs, target, generation=generation)
     request = authorization_request.validate(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows import namespaces
 from corpid.rules.networks import neighbourhood, site
 from corpid.rules.oauth.errors import TooManyRequests
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,10 +37,10 @@ _LATE: Final = 2
 
 
 _TOO_MANY: Final = {
-    "address": "too many requests by one address: at most {limit} a minute",
-    "client": "too many requests by one client: at most {limit} a minute",
-    "network": "too many sign-ins begun by one network: at most {limit} a minute",
-    "everybody": "too many sign-ins begun: at most {limit} a minute",
+    "address": (Reason.RATE_LIMIT_OF_ADDRESS, "too many requests by one address: at most {limit} a minute"),
+    "client": (Reason.RATE_LIMIT_OF_CLIENT, "too many requests by one client: at most {limit} a minute"),
+    "network": (Reason.RATE_LIMIT_OF_NETWORK, "too many sign-ins begun by one network: at most {limit} a minute"),
+    "everybody": (Reason.RATE_LIMIT_OF_ALL, "too many sign-ins begun: at most {limit} a minute"),
 }
 """by whom they are counted"""
 
@@ -129,8 +130,10 @@ class RateLimits:
         if over and window == counters.window:  # another minute may have begun while the store was asked
             counters.exceeded.add(who)
         if over:
+            reason, sentence = _TOO_MANY[who[0]]
             raise TooManyRequests(
-                _TOO_MANY[who[0]].format(limit=limit),
+                reason,
+                sentence.format(limit=limit),
                 retry_after=WINDOW_SECONDS - int(now % WINDOW_SECONDS),
             )
 

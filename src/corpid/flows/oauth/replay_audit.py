@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from corpid.ports import AuditEvent
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.audit_actions import AuditAction
 
-Action: TypeAlias = Literal["code.replay", "assertion.replay", "proof.replay"]
 
-
-async def record(context: RequestContext, action: Action, client_id: str) -> None:
+async def record(context: RequestContext, action: AuditAction, client_id: str) -> None:
     """Write the event; the client has been authenticated, or its access token verified.
 
     Called inside the unit that found it, so it is kept with what that unit spent. Raises StoreUnavailable.

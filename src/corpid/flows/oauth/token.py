@@ -12,14 +12,16 @@ from corpid.flows.oauth.client_authentication import AuthenticatedClient, no_key
 from corpid.jose import encryption
 from corpid.jose.keys import EncryptionKey
 from corpid.ports import KeySetUnavailable
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.parties import entity_attributes, packed_parties, packed_subject, user_attributes
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS
 from corpid.rules.oauth import client_registration, deprecated_usage, scopes, tokens
 from corpid.rules.oauth import token_request as grants
 from corpid.rules.oauth.discovery import TOKEN_PATH
 from corpid.rules.oauth.dpop import Proof, Target
-from corpid.rules.oauth.errors import InvalidGrant, InvalidRequest, ServerError
+from corpid.rules.oauth.errors import InvalidGrant, InvalidRequest, RequestOf, ServerError
 from corpid.rules.oauth.generations import GENERATIONS, Generation
+from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TokenRequest
 from corpid.rules.oauth.tokens import Packed, Parties, registered_wrap
 
@@ -49,7 +51,10 @@ async def id_token_key(
     key = await encryption_key(context, client, keys, wrap)
     if key is None:
         fit = f" and alg {wrap}" if wrap else ""
-        raise refusal(f"the key set of this client has no usable key with use enc{fit} for the ID token")
+        raise refusal(
+            Reason.CLIENT_ENCRYPTION_KEY_MISSING,
+            f"the key set of this client has no usable key with use enc{fit} for the ID token",
+        )
     return key
 
 
@@ -106,26 +111,29 @@ async def exchange(
     proofs: Sequence[bytes],
 ) -> TokenResponse:
     """Redeem a code. Raises the errors of Spec 7.3 (RFC 6749 §4.1.3, RFC 9449 §5, decisions "order")."""
-    redemption = await _proven(context, parameters, authorization, proofs)
-    grant = await _spend(context, redemption)
-    jkt = redemption.proof.jkt if redemption.proof else None
-    grant = grants.redeem(grant, redemption.request, jkt=jkt, mismatch_code=context.provider.policy.dpop_mismatch_code)
-    subject = await _parties(context, redemption, grant)
-    _note_use(context, redemption, grant)
-    return await _issue(context, redemption, grant, subject)
-
-
-async def _proven(
-    context: RequestContext,
-    parameters: dict[str, str],
-    authorization: Sequence[bytes],
-    proofs: Sequence[bytes],
-) -> _Redemption:
-    generation = context.provider.policy.generation_of_code(parameters.get("code", ""))
+    policy = context.provider.policy
+    generation = policy.generation_of_code(parameters.get("code", ""))
     request = grants.validate(parameters, generation)
     caller = await client_authentication.authenticate(
         context, parameters, authorization, generation=generation, endpoint=rate_limits.TOKEN
     )
+    with RequestOf(caller.client.client_id):
+        redemption = await _proven(context, caller, generation, request, proofs)
+        grant = await _spend(context, redemption)
+        jkt = redemption.proof.jkt if redemption.proof else None
+        grant = grants.redeem(grant, request, jkt=jkt, mismatch_code=policy.dpop_mismatch_code)
+        subject = await _parties(context, redemption, grant)
+        _note_use(context, redemption, grant)
+        return await _issue(context, redemption, grant, subject)
+
+
+async def _proven(
+    context: RequestContext,
+    caller: AuthenticatedClient,
+    generation: Generation,
+    request: TokenRequest,
+    proofs: Sequence[bytes],
+) -> _Redemption:
     pkce_optional = client_registration.pkce_optional(caller.client, generation, context.today)
     grants.require_verifier(request, generation, pkce_optional=pkce_optional)
     return _Redemption(
@@ -149,7 +157,7 @@ async def _prove(context: RequestContext, proofs: Sequence[bytes], generation: G
     target = Target(method="POST", url=context.provider.policy.base_url + TOKEN_PATH)
     proof = await dpop.verify_proof(context, proofs, target, generation=generation)
     if proof is None:
-        raise InvalidRequest("a DPoP header is needed")
+        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is needed")
     return proof
 
 
@@ -165,22 +173,32 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> Grant:
         grant = await code.take(unit)
         if grant is None:
             await namespaces.DENIED_TOKEN.entry(issuer, redemption.token_id).put(unit, b"1")
-            await replay_audit.record(context, "code.replay", client_id)
-            raise InvalidGrant(grants.FAILED, detail="no such code of this client with this verifier")
+            await replay_audit.record(context, AuditAction.CODE_REPLAY, client_id)
+            raise InvalidGrant(
+                Reason.CODE_UNKNOWN, grants.FAILED, detail="no such code of this client with this verifier"
+            )
     return grant
 
 
 async def _parties(context: RequestContext, redemption: _Redemption, grant: Grant) -> Parties:
     client, generation = redemption.client, redemption.generation
     if not client_registration.serves(client, generation, context.today):
-        raise InvalidGrant(grants.FAILED, detail="the client no longer lists the generation")
+        raise InvalidGrant(
+            Reason.GENERATION_WITHDRAWN, grants.FAILED, detail="the client no longer lists the generation"
+        )
     if grant.redirect_uri not in client.redirect_uris:
-        raise InvalidGrant(grants.FAILED, detail="the redirect_uri is no longer registered")
+        raise InvalidGrant(
+            Reason.REDIRECT_URI_NOT_REGISTERED, grants.FAILED, detail="the redirect_uri is no longer registered"
+        )
     if not scopes.covered(client, grant.scopes):
-        raise InvalidGrant(grants.FAILED, detail="the client may no longer ask for these scopes")
+        raise InvalidGrant(
+            Reason.SCOPE_WITHDRAWN, grants.FAILED, detail="the client may no longer ask for these scopes"
+        )
     acting = await context.provider.registry_cache.acting(grant.user_id, grant.entity_id, context.now)
     if acting is None:
-        raise InvalidGrant(grants.FAILED, detail="the person may no longer act for the entity")
+        raise InvalidGrant(
+            Reason.PERSON_MAY_NOT_ACT, grants.FAILED, detail="the person may no longer act for the entity"
+        )
     user, entity = acting.user, acting.entity
     packed = None
     if generation.packed_subject:

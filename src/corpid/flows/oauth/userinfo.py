@@ -16,7 +16,8 @@ from corpid.rules.directory import authorization_data
 from corpid.rules.directory.parties import entity_attributes
 from corpid.rules.oauth import client_registration, scopes, tokens
 from corpid.rules.oauth.dpop import Target
-from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, ServerError
+from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, RequestOf, ServerError
+from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.scopes import ENTITY_SCOPES
 
 if TYPE_CHECKING:
@@ -53,6 +54,13 @@ async def read(
     """
     text = tokens.access_token(authorization, generation.scheme)
     token, proof = await _verify(context, generation, resource, text, method, proofs)
+    with RequestOf(token.client_id):
+        return await _answer(context, generation, resource, token, proof)
+
+
+async def _answer(
+    context: RequestContext, generation: Generation, resource: Resource, token: AccessToken, proof: Proof | None
+) -> ResourceResponse:
     await _spend(context, token, proof)
     client, acting = await _live(context, generation, token)
     blocks = await _blocks(context, resource, token, client)
@@ -87,7 +95,7 @@ async def _verify(
     target = Target(method=method, url=url)
     proof = await dpop.verify_proof(context, proofs, target, generation=generation, access_token=text)
     if proof is None and generation.sender_constrained:
-        raise InvalidRequest("a DPoP header is needed")
+        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is needed")
     tokens.validate_binding(token, proof.jkt if proof else None)
     if resource.entity_member is not None:
         tokens.validate_scope(token, ENTITY_SCOPES)
@@ -98,24 +106,28 @@ async def _spend(context: RequestContext, token: AccessToken, proof: Proof | Non
     denied = namespaces.DENIED_TOKEN.entry(context.provider.policy.base_url, token.jti)
     async with context.provider.transient.unit(context.now) as unit:
         if token.issued_at < context.provider.transient.reject_issued_before:
-            raise InvalidToken("access token: issued before this provider's restart")
+            raise InvalidToken(
+                Reason.ACCESS_TOKEN_BEFORE_RESTART, "access token: issued before this provider's restart"
+            )
         if proof is not None:
             await dpop.spend(context, unit, proof, client_id=token.client_id)
         if await denied.get(unit) is not None:
-            raise InvalidToken("access token: revoked, because its code was presented again")
+            raise InvalidToken(
+                Reason.ACCESS_TOKEN_REVOKED, "access token: revoked, because its code was presented again"
+            )
 
 
 async def _live(context: RequestContext, generation: Generation, token: AccessToken) -> tuple[Client, Acting]:
     client = await context.provider.registry_cache.client(token.client_id, context.now)
     if client is None:
-        raise InvalidToken("access token: its client is not known or disabled")
+        raise InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is not known or disabled")
     if not client_registration.serves(client, generation, context.today):
-        raise InvalidToken("access token: its client may no longer use this interface")
+        raise InvalidToken(Reason.GENERATION_WITHDRAWN, "access token: its client may no longer use this interface")
     if not scopes.covered(client, token.scopes):
-        raise InvalidToken("access token: its client may no longer ask for these scopes")
+        raise InvalidToken(Reason.SCOPE_WITHDRAWN, "access token: its client may no longer ask for these scopes")
     acting = await context.provider.registry_cache.acting(token.user_id, token.entity_id, context.now)
     if acting is None:
-        raise InvalidToken("access token: the person may no longer act for the entity")
+        raise InvalidToken(Reason.PERSON_MAY_NOT_ACT, "access token: the person may no longer act for the entity")
     return client, acting
 
 
@@ -146,6 +158,8 @@ async def _encrypt(context: RequestContext, client: Client, answer: str, nesting
     key = await encryption_key(context, client, keys, nesting.alg)
     if key is None:
         fit = f" and alg {nesting.alg}" if nesting.alg else ""
-        raise ServerError(f"the key set of this client has no usable key with use enc{fit}")
+        raise ServerError(
+            Reason.CLIENT_ENCRYPTION_KEY_MISSING, f"the key set of this client has no usable key with use enc{fit}"
+        )
     repeated = context.provider.policy.replicated_claims(client.client_id)
     return encryption.encrypt(answer, key, nesting.enc, claims=repeated)

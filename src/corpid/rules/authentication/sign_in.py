@@ -182,6 +182,8 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """when the last of them was sent"""
     made_session_id: str = ""
     """the session that its factors began, with which it ends"""
+    error_reason: str = ""
+    """code of the reason of a refusal"""
 
     @property
     def signed_in(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from corpid.rules.oauth.generations import Generation
@@ -44,5 +45,7 @@ def choose(acr_values: str | None, *, prefix: str, client_level: int, generation
         if value in supported:
             return value
     if asked and generation.unknown_acr_refused:
-        raise InvalidRequest(f"acr_values holds no supported value; supported: {' '.join(supported)}")
+        raise InvalidRequest(
+            Reason.ACR_VALUES, f"acr_values holds no supported value; supported: {' '.join(supported)}"
+        )
     return urn(prefix, client_level)

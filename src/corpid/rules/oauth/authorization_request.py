@@ -10,6 +10,7 @@ from corpid.rules.oauth import acr, scopes, token_request
 from corpid.rules.oauth.errors import InvalidRequest, RequestNotSupported, RequestURINotSupported
 from corpid.rules.oauth.parameters import lone, required
 from corpid.rules.oauth.records import AuthorizationRequest
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from corpid.rules.oauth.generations import Generation
@@ -59,7 +60,7 @@ def validate(
     granted = scopes.validate(required(parameters, "scope"), client, generation.scopes)
     redirect_uri = registered_redirect_uri(parameters, client)
     if required(parameters, "response_type") != "code":
-        raise InvalidRequest("response_type must be code")
+        raise InvalidRequest(Reason.RESPONSE_TYPE, "response_type must be code")
     challenge = token_request.challenge(parameters, optional=pkce_optional)
     for name in sorted(generation.required_parameters - {_CONTEXT_TYPE}):
         required(parameters, name)
@@ -86,7 +87,10 @@ def registered_redirect_uri(parameters: dict[str, str], client: Client) -> str:
     """Return the redirect URI, which the client registered character by character. Raises InvalidRequest (Spec 4.1, D38)."""
     value = required(parameters, "redirect_uri")
     if value not in client.redirect_uris:
-        raise InvalidRequest("redirect_uri is not one of the URIs registered for this client, character by character")
+        raise InvalidRequest(
+            Reason.REDIRECT_URI_NOT_REGISTERED,
+            "redirect_uri is not one of the URIs registered for this client, character by character",
+        )
     return value
 
 
@@ -102,7 +106,9 @@ def mode_of_answer(raw: bytes, generation: Generation) -> str:
 def _printable(parameters: dict[str, str], name: str, longest: int) -> str | None:
     value = parameters.get(name)
     if value is not None and (len(value) > longest or not _PRINTABLE.fullmatch(value)):
-        raise InvalidRequest(f"{name} must be 1 to {longest} printable ASCII characters")
+        raise InvalidRequest(
+            Reason.PARAMETER_NOT_PRINTABLE, f"{name} must be 1 to {longest} printable ASCII characters"
+        )
     return value
 
 
@@ -115,11 +121,13 @@ def _context_type(parameters: dict[str, str], client: Client, generation: Genera
     value, rule = parameters.get(_CONTEXT_TYPE), client.context_type_rule
     registered = f"the context_type_rule of this client is {rule}"
     if value is None and rule == "required" and _CONTEXT_TYPE in generation.required_parameters:
-        raise InvalidRequest(f"parameter {_CONTEXT_TYPE} is missing: {registered}")
+        raise InvalidRequest(Reason.CONTEXT_TYPE_MISSING, f"parameter {_CONTEXT_TYPE} is missing: {registered}")
     if value is not None and rule == "refused":
-        raise InvalidRequest(f"leave {_CONTEXT_TYPE} out: {registered}")
+        raise InvalidRequest(Reason.CONTEXT_TYPE_REFUSED, f"leave {_CONTEXT_TYPE} out: {registered}")
     if value is not None and value not in client.context_types:
-        raise InvalidRequest(f"{_CONTEXT_TYPE} must be one of {', '.join(client.context_types)}")
+        raise InvalidRequest(
+            Reason.CONTEXT_TYPE_UNKNOWN, f"{_CONTEXT_TYPE} must be one of {', '.join(client.context_types)}"
+        )
     return value
 
 
@@ -131,31 +139,35 @@ def _context_message(parameters: dict[str, str], *, punctuation: bool) -> str | 
             "ASCII letters, digits, space and . , - @ ' ! ( )" if punctuation else "ASCII letters, digits and spaces"
         )
         raise InvalidRequest(
-            f"authentication_context_message must be at most {CONTEXT_MESSAGE_CHARACTERS} characters: {allowed}"
+            Reason.CONTEXT_MESSAGE,
+            f"authentication_context_message must be at most {CONTEXT_MESSAGE_CHARACTERS} characters: {allowed}",
         )
     return value
 
 
 def _refuse_objects(parameters: dict[str, str], generation: Generation) -> None:
     """The parameters are to come themselves; a push knows one refusal for that, the query two (D14)."""
-    for name, refusal in (("request", RequestNotSupported), ("request_uri", RequestURINotSupported)):
+    for name, reason, refusal in (
+        ("request", Reason.REQUEST_OBJECT, RequestNotSupported),
+        ("request_uri", Reason.REQUEST_OBJECT_BY_REFERENCE, RequestURINotSupported),
+    ):
         if name in parameters:
-            raise (InvalidRequest if generation.pushed else refusal)(f"parameter {name} is not accepted here")
+            raise (InvalidRequest if generation.pushed else refusal)(reason, f"parameter {name} is not accepted here")
 
 
 def _response_mode(parameters: dict[str, str], generation: Generation) -> str:
     value = parameters.get("response_mode", generation.response_modes[0])
     if value not in generation.response_modes:
-        raise InvalidRequest(f"response_mode must be {' or '.join(generation.response_modes)}")
+        raise InvalidRequest(Reason.RESPONSE_MODE, f"response_mode must be {' or '.join(generation.response_modes)}")
     return value
 
 
 def _prompt(parameters: dict[str, str]) -> tuple[str, ...]:
     prompts = tuple(dict.fromkeys(parameters.get("prompt", "").split()))
     if not _PROMPTS.issuperset(prompts):
-        raise InvalidRequest(f"prompt must be among {', '.join(sorted(_PROMPTS))}")
+        raise InvalidRequest(Reason.PROMPT_UNKNOWN, f"prompt must be among {', '.join(sorted(_PROMPTS))}")
     if "none" in prompts and len(prompts) > 1:
-        raise InvalidRequest("prompt none cannot be combined with another value")
+        raise InvalidRequest(Reason.PROMPT_NONE_WITH_ANOTHER, "prompt none cannot be combined with another value")
     return prompts
 
 
@@ -164,7 +176,7 @@ def _max_age(parameters: dict[str, str]) -> int | None:
     if value is None:
         return None
     if not _MAX_AGE.fullmatch(value):
-        raise InvalidRequest("max_age must be a whole number of seconds")
+        raise InvalidRequest(Reason.MAX_AGE, "max_age must be a whole number of seconds")
     return int(value)
 
 
@@ -172,5 +184,5 @@ def _ui_locales(parameters: dict[str, str]) -> tuple[str, ...]:
     """The language tags; unknown or malformed ones are ignored (OpenID Connect Core §3.1.2.1)."""
     value = parameters.get("ui_locales", "")
     if len(value) > UI_LOCALES_CHARACTERS:
-        raise InvalidRequest(f"ui_locales must be at most {UI_LOCALES_CHARACTERS} characters")
+        raise InvalidRequest(Reason.UI_LOCALES, f"ui_locales must be at most {UI_LOCALES_CHARACTERS} characters")
     return tuple(tag for tag in value.split(" ") if _LANGUAGE_TAG.fullmatch(tag))

@@ -22,6 +22,8 @@ class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
     """query, fragment or form_post"""
     parameters: Mapping[str, str]
+    reason: str = ""
+    """the code of a refusal's reason, for the log"""
 
     @property
     def posted(self) -> bool:
@@ -58,7 +60,8 @@ def success(address: ReturnAddress, *, code: str) -> AuthorizationResponse:
 
 def failure(address: ReturnAddress, error: OAuthError, *, reference: str) -> AuthorizationResponse:
     """A refusal for the client; `reference` is the request id (RFC 6749 §4.1.2.1, D28)."""
-    return _response(address, {"error": error.code, "error_description": public_description(error, reference)})
+    told = {"error": error.code, "error_description": public_description(error, reference)}
+    return msgspec.structs.replace(_response(address, told), reason=error.reason.code)
 
 
 def _response(address: ReturnAddress, parameters: dict[str, str]) -> AuthorizationResponse:

@@ -15,6 +15,7 @@ from corpid.jose.errors import BadSignature, MalformedToken
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidClient
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,16 +67,18 @@ def read(parameters: Mapping[str, str], *, issuer: str, endpoint: str, generatio
     """
     text = parameters.get("client_assertion")
     if parameters.get("client_assertion_type") != ASSERTION_TYPE:
-        raise InvalidClient(f"client_assertion_type must be {ASSERTION_TYPE}")
+        raise InvalidClient(Reason.ASSERTION_TYPE, f"client_assertion_type must be {ASSERTION_TYPE}")
     if text is None:
-        raise InvalidClient("client_assertion is missing")
+        raise InvalidClient(Reason.ASSERTION_MISSING, "client_assertion is missing")
     try:
         token = compact.parse(text)
         candidate = _validate(token, issuer=issuer, endpoint=endpoint, generation=generation, now=now)
-    except (MalformedToken, BadClaim) as error:
-        raise InvalidClient(f"client_assertion: {error}") from None
+    except MalformedToken as error:
+        raise InvalidClient(Reason.ASSERTION_MALFORMED, f"client_assertion: {error}") from None
+    except BadClaim as error:
+        raise InvalidClient(error.reason or Reason.ASSERTION_MALFORMED, f"client_assertion: {error}") from None
     if parameters.get("client_id", candidate.client_id) != candidate.client_id:
-        raise InvalidClient("client_id differs from the sub of client_assertion")
+        raise InvalidClient(Reason.ASSERTION_CLIENT_ID, "client_id differs from the sub of client_assertion")
     return candidate
 
 
@@ -84,18 +87,18 @@ def _validate(
 ) -> Candidate:
     claims = token.claims
     if token.header.get("typ") not in _TYPES:
-        raise BadClaim("typ must be JWT or client-authentication+jwt")
+        raise BadClaim("typ must be JWT or client-authentication+jwt", Reason.ASSERTION_JWT_TYPE)
     if token.algorithm not in generation.assertion_algorithms:
-        raise BadClaim(f"alg must be one of {', '.join(generation.assertion_algorithms)}")
+        raise BadClaim(f"alg must be one of {', '.join(generation.assertion_algorithms)}", Reason.ASSERTION_ALGORITHM)
     client_id = claims.get("sub")
     if not isinstance(client_id, str) or not client_id or claims.get("iss") != client_id:
-        raise BadClaim("iss and sub must both be the client_id")
+        raise BadClaim("iss and sub must both be the client_id", Reason.ASSERTION_ISSUER)
     names_endpoint = generation.endpoint_audience and claims.get("aud") == endpoint
     if claims.get("aud") != issuer and not names_endpoint:
-        raise BadClaim(_audience(issuer))
+        raise BadClaim(_audience(issuer), Reason.ASSERTION_AUDIENCE)
     identifier = jti(claims)
     if identifier is None and generation.assertion_jti_required:
-        raise BadClaim("jti is missing")
+        raise BadClaim("jti is missing", Reason.ASSERTION_JTI_MISSING)
     issued_at, expires_at = _validate_times(claims, generation=generation, now=now)
     return Candidate(
         client_id=client_id,
@@ -111,15 +114,15 @@ def _audience(issuer: str) -> str:
     return f"aud must be the issuer {issuer}, as one string"
 
 
-def failed(candidate: Candidate, *, issuer: str, developer_mode: bool, detail: str) -> InvalidClient:
+def failed(reason: Reason, candidate: Candidate, *, issuer: str, developer_mode: bool, detail: str) -> InvalidClient:
     """The refusal of a candidate for what the caller may not know: an unknown client, a setting, a signature.
 
-    One sentence for all of them, so that none tells whether a client exists; `detail` is for the log. In developer
+    One sentence for all of them, so that none tells whether a client exists; `reason` and `detail` are for the log. In developer
     mode it names the member that allows an endpoint as audience. Source: D28, D64
     """
     more = f", or {_audience(issuer)}" if candidate.names_endpoint else ""
     hint = " (a client may name this endpoint until its endpoint_audience_until)" if more and developer_mode else ""
-    return InvalidClient(FAILED + more + hint, detail=detail)
+    return InvalidClient(reason, FAILED + more + hint, detail=detail)
 
 
 def may_name_its_audience(candidate: Candidate, client: Client, *, today: str) -> bool:
@@ -131,20 +134,24 @@ def may_name_its_audience(candidate: Candidate, client: Client, *, today: str) -
 def _validate_times(claims: Mapping[str, object], *, generation: Generation, now: float) -> tuple[float, float]:
     exp, iat, nbf = (numeric_date(claims, name) for name in ("exp", "iat", "nbf"))
     if exp is None:
-        raise BadClaim("exp is missing")
+        raise BadClaim("exp is missing", Reason.ASSERTION_EXP_MISSING)
     if iat is None and generation.assertion_iat_required:
-        raise BadClaim("iat is missing")
+        raise BadClaim("iat is missing", Reason.ASSERTION_IAT_MISSING)
     if exp <= now:
-        raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock")
+        raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock", Reason.ASSERTION_EXPIRED)
     for name, at in (("iat", iat), ("nbf", nbf)):
         if at is not None and at > now + CLOCK_AHEAD_SECONDS:
             raise BadClaim(
-                f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed"
+                f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed",
+                Reason.ASSERTION_IN_THE_FUTURE,
             )
     lifetime = exp - (now if iat is None else iat)
     if lifetime > generation.assertion_seconds:
         start = "now" if iat is None else "iat"
-        raise BadClaim(f"exp is {seconds(lifetime)} after {start}; {generation.assertion_seconds} s are allowed")
+        raise BadClaim(
+            f"exp is {seconds(lifetime)} after {start}; {generation.assertion_seconds} s are allowed",
+            Reason.ASSERTION_LIFETIME,
+        )
     return (exp - generation.assertion_seconds if iat is None else iat), exp
 
 

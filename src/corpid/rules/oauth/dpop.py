@@ -11,11 +11,12 @@ import msgspec
 
 from corpid.jose import compact
 from corpid.jose.encoding import base64url
-from corpid.jose.errors import JoseError
+from corpid.jose.errors import BadSignature, JoseError, UnusableKey
 from corpid.jose.keys import import_public_key, private_members, thumbprint
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, PROOF_AGE_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
+from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def verify(
             _validate_ath(token.claims, access_token)
         compact.verify(token, public, algorithm)
     except (JoseError, BadClaim) as error:
-        raise InvalidDPoPProof(f"DPoP proof: {error}") from None
+        raise InvalidDPoPProof(_reason(error), f"DPoP proof: {error}") from None
     nonce = token.claims.get("nonce")
     return Proof(
         jkt=thumbprint(jwk),
@@ -70,47 +71,59 @@ def verify(
     )
 
 
+def _reason(error: JoseError | BadClaim) -> Reason:
+    if isinstance(error, BadClaim):
+        return error.reason or Reason.PROOF_MALFORMED
+    if isinstance(error, BadSignature):
+        return Reason.PROOF_SIGNATURE
+    return Reason.PROOF_KEY if isinstance(error, UnusableKey) else Reason.PROOF_MALFORMED
+
+
 def _validate_header(token: compact.Unverified, algorithms: Sequence[str]) -> dict[str, object]:
     if token.header.get("typ") != "dpop+jwt":
-        raise BadClaim("typ must be dpop+jwt")
+        raise BadClaim("typ must be dpop+jwt", Reason.PROOF_JWT_TYPE)
     if token.algorithm not in algorithms:
-        raise BadClaim(f"alg must be one of {', '.join(algorithms)}")
+        raise BadClaim(f"alg must be one of {', '.join(algorithms)}", Reason.PROOF_ALGORITHM)
     jwk = token.header.get("jwk")
     if not isinstance(jwk, dict):
-        raise BadClaim("the header has no jwk")
+        raise BadClaim("the header has no jwk", Reason.PROOF_KEY)
     private = private_members(jwk)
     if private:
-        raise BadClaim(f"jwk must be a public key but has {min(private)}")
+        raise BadClaim(f"jwk must be a public key but has {min(private)}", Reason.PROOF_KEY)
     return jwk
 
 
 def _validate_claims(claims: Mapping[str, object], target: Target, now: float) -> tuple[str, float]:
     identifier = jti(claims)
     if identifier is None:
-        raise BadClaim("jti is missing")
+        raise BadClaim("jti is missing", Reason.PROOF_JTI_MISSING)
     if claims.get("htm") != target.method:
-        raise BadClaim(f"htm must be {target.method}")
+        raise BadClaim(f"htm must be {target.method}", Reason.PROOF_METHOD)
     htu = claims.get("htu")
     if htu != target.url and not (isinstance(htu, str) and _same_url(htu, target.url)):
-        raise BadClaim(f"htu must be {target.url}")
+        raise BadClaim(f"htu must be {target.url}", Reason.PROOF_URL)
     iat, exp, nbf = (numeric_date(claims, name) for name in ("iat", "exp", "nbf"))
     if iat is None:
-        raise BadClaim("iat is missing")
+        raise BadClaim("iat is missing", Reason.PROOF_IAT_MISSING)
     if iat < now - PROOF_AGE_SECONDS:
-        raise BadClaim(f"iat is {seconds(now - iat)} behind this server's clock; {PROOF_AGE_SECONDS} s are allowed")
+        raise BadClaim(
+            f"iat is {seconds(now - iat)} behind this server's clock; {PROOF_AGE_SECONDS} s are allowed",
+            Reason.PROOF_TOO_OLD,
+        )
     for name, at in (("iat", iat), ("nbf", nbf)):
         if at is not None and at > now + CLOCK_AHEAD_SECONDS:
             raise BadClaim(
-                f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed"
+                f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed",
+                Reason.PROOF_IN_THE_FUTURE,
             )
     if exp is not None and exp <= now:
-        raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock")
+        raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock", Reason.PROOF_TOO_OLD)
     return identifier, iat
 
 
 def _validate_ath(claims: Mapping[str, object], access_token: str) -> None:
     if claims.get("ath") != base64url(hashlib.sha256(access_token.encode("ascii")).digest()):
-        raise BadClaim("ath must be the SHA-256 of the access token, base64url")
+        raise BadClaim("ath must be the SHA-256 of the access token, base64url", Reason.PROOF_TOKEN_HASH)
 
 
 def _same_url(given: str, expected: str) -> bool:
@@ -133,7 +146,9 @@ def _normalised(url: str) -> tuple[str, str | None, int | None, str]:
 def validate_jkt(text: str) -> str:
     """A dpop_jkt parameter. Raises InvalidRequest (RFC 9449 §10, D6)."""
     if not _JKT.fullmatch(text):
-        raise InvalidRequest("dpop_jkt must be the 43 base64url characters of a SHA-256 JWK thumbprint")
+        raise InvalidRequest(
+            Reason.JKT_MALFORMED, "dpop_jkt must be the 43 base64url characters of a SHA-256 JWK thumbprint"
+        )
     return text
 
 
@@ -145,8 +160,8 @@ def header(values: Sequence[bytes]) -> str | None:
     if not values:
         return None
     if len(values) > 1:
-        raise InvalidDPoPProof("the request has more than one DPoP header")
+        raise InvalidDPoPProof(Reason.PROOF_REPEATED_HEADER, "the request has more than one DPoP header")
     try:
         return values[0].decode("ascii").strip()
     except UnicodeDecodeError:
-        raise InvalidDPoPProof("DPoP proof: not a compact JWS") from None
+        raise InvalidDPoPProof(Reason.PROOF_MALFORMED, "DPoP proof: not a compact JWS") from None

@@ -1,9 +1,9 @@
-"""The errors of the protocol: one class per OAuth error code.
+"""The errors of the protocol: one class per OAuth error code, each raised with a reason of the catalogue.
 
 An error knows its code and its usual status, never a redirect, a header or a body: the web
 floor renders it (`web.pages.errors`), and a flow that has proven a redirect URI returns an
-error response instead of raising. `description` is public (D28), `detail` goes to the log only;
-`sentence` is what a page says to a person where the code alone would say too little, `asker` whom it names.
+error response instead of raising. `description` is public (D28), `reason` and `detail` go to the log only;
+`sentence` is what a page says to a person if the code alone would say too little, `asker` whom it names.
 """
 
 from __future__ import annotations
@@ -12,24 +12,36 @@ import re
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from corpid.rules.limits import DESCRIPTION_CHARACTERS
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from corpid.rules.oauth.records import RequestingClient
+    from corpid.rules.oauth.refusals import ErrorCode
     from corpid.texts import Phrase
 
 _UNFIT: Final = re.compile(r'[^\x20-\x7e]|["\\]')
 
 
-class OAuthError(Exception):
+class Attributed(Exception):
+    """An exception that knows which client had asked, if one had authenticated."""
+
+    client_id: str = ""
+    """of the client that had authenticated, or pushed the request; empty for a stranger"""
+
+
+class OAuthError(Attributed):
     """A refusal with a code of the OAuth or OpenID vocabulary."""
 
-    code: ClassVar[str]
+    code: ClassVar[ErrorCode]
     status: ClassVar[int] = 400
 
     asker: RequestingClient | None = None
 
-    def __init__(self, description: str, *, detail: str = "", sentence: Phrase | None = None) -> None:
+    def __init__(self, reason: Reason, description: str, *, detail: str = "", sentence: Phrase | None = None) -> None:
         super().__init__(description)
+        self.reason = reason
         self.description = description
         self.detail = detail
         self.sentence = sentence
@@ -43,139 +55,139 @@ class OAuthError(Exception):
 class InvalidRequest(OAuthError):
     """A parameter is missing, repeated, malformed or has an unsupported value (RFC 6749 §5.2)."""
 
-    code = "invalid_request"
+    code: ClassVar[ErrorCode] = "invalid_request"
 
 
 class InvalidClient(OAuthError):
     """Client authentication failed (RFC 6749 §5.2)."""
 
-    code = "invalid_client"
+    code: ClassVar[ErrorCode] = "invalid_client"
     status = 401
 
 
 class InvalidGrant(OAuthError):
     """The code is unknown, expired, spent or another client's (RFC 6749 §5.2)."""
 
-    code = "invalid_grant"
+    code: ClassVar[ErrorCode] = "invalid_grant"
 
 
 class UnauthorizedClient(OAuthError):
     """The client may not use this generation (RFC 6749 §5.2)."""
 
-    code = "unauthorized_client"
+    code: ClassVar[ErrorCode] = "unauthorized_client"
 
 
 class InvalidScope(OAuthError):
     """The scope is unknown, malformed or beyond what the client may ask (RFC 6749 §5.2)."""
 
-    code = "invalid_scope"
+    code: ClassVar[ErrorCode] = "invalid_scope"
 
 
 class UnsupportedGrantType(OAuthError):
     """Only authorization_code exists (RFC 6749 §5.2)."""
 
-    code = "unsupported_grant_type"
+    code: ClassVar[ErrorCode] = "unsupported_grant_type"
 
 
 class InvalidDPoPProof(OAuthError):
     """The DPoP proof is malformed, stale, replayed or failed verification (RFC 9449 §5)."""
 
-    code = "invalid_dpop_proof"
+    code: ClassVar[ErrorCode] = "invalid_dpop_proof"
     status = 401
 
 
 class UseDPoPNonce(OAuthError):
     """The proof must carry the server's nonce (RFC 9449 §8)."""
 
-    code = "use_dpop_nonce"
+    code: ClassVar[ErrorCode] = "use_dpop_nonce"
 
-    def __init__(self, description: str, *, nonce: str, detail: str = "") -> None:
-        super().__init__(description, detail=detail)
+    def __init__(self, reason: Reason, description: str, *, nonce: str, detail: str = "") -> None:
+        super().__init__(reason, description, detail=detail)
         self.nonce = nonce
 
 
 class InvalidRequestURI(OAuthError):
     """The request_uri is unknown, expired, spent or another client's (OpenID Connect Core §3.1.2.6)."""
 
-    code = "invalid_request_uri"
+    code: ClassVar[ErrorCode] = "invalid_request_uri"
 
 
 class RequestNotSupported(OAuthError):
     """Request objects are not accepted (OpenID Connect Core §3.1.2.6, D14)."""
 
-    code = "request_not_supported"
+    code: ClassVar[ErrorCode] = "request_not_supported"
 
 
 class RequestURINotSupported(OAuthError):
     """Request objects by reference are not accepted (OpenID Connect Core §3.1.2.6, D14)."""
 
-    code = "request_uri_not_supported"
+    code: ClassVar[ErrorCode] = "request_uri_not_supported"
 
 
 class AccessDenied(OAuthError):
     """The person, or the law of the directory, refused (RFC 6749 §4.1.2.1)."""
 
-    code = "access_denied"
+    code: ClassVar[ErrorCode] = "access_denied"
 
 
 class LoginRequired(OAuthError):
     """prompt=none without a session that suffices (OpenID Connect Core §3.1.2.6)."""
 
-    code = "login_required"
+    code: ClassVar[ErrorCode] = "login_required"
 
 
 class InteractionRequired(OAuthError):
     """prompt=none, and a page would have to be shown (OpenID Connect Core §3.1.2.6)."""
 
-    code = "interaction_required"
+    code: ClassVar[ErrorCode] = "interaction_required"
 
 
 class ConsentRequired(OAuthError):
     """prompt=none, and consent would have to be asked (OpenID Connect Core §3.1.2.6)."""
 
-    code = "consent_required"
+    code: ClassVar[ErrorCode] = "consent_required"
 
 
 class InvalidToken(OAuthError):
     """The access token is expired, revoked, malformed or not properly bound (RFC 6750 §3.1)."""
 
-    code = "invalid_token"
+    code: ClassVar[ErrorCode] = "invalid_token"
     status = 401
 
 
 class InsufficientScope(OAuthError):
     """The access token does not carry a scope that the resource needs (RFC 6750 §3.1)."""
 
-    code = "insufficient_scope"
+    code: ClassVar[ErrorCode] = "insufficient_scope"
     status = 403
 
-    def __init__(self, description: str, *, scope: str, detail: str = "") -> None:
-        super().__init__(description, detail=detail)
+    def __init__(self, reason: Reason, description: str, *, scope: str, detail: str = "") -> None:
+        super().__init__(reason, description, detail=detail)
         self.scope = scope
 
 
 class CredentialsRequired(OAuthError):
     """No Authorization header, or a foreign scheme: a bare challenge answers (Spec 7.4, D24)."""
 
-    code = "credentials_required"
+    code: ClassVar[ErrorCode] = "credentials_required"
     status = 401
 
 
 class ServerError(OAuthError):
     """Something unforeseen (RFC 6749 §4.1.2.1)."""
 
-    code = "server_error"
+    code: ClassVar[ErrorCode] = "server_error"
     status = 500
 
 
 class TemporarilyUnavailable(OAuthError):
     """The store is down or busy, or maintenance is on; `retry_after` in seconds (RFC 6749 §4.1.2.1)."""
 
-    code = "temporarily_unavailable"
+    code: ClassVar[ErrorCode] = "temporarily_unavailable"
     status = 503
 
-    def __init__(self, description: str, *, retry_after: int = 5, detail: str = "") -> None:
-        super().__init__(description, detail=detail)
+    def __init__(self, reason: Reason, description: str, *, retry_after: int = 5, detail: str = "") -> None:
+        super().__init__(reason, description, detail=detail)
         self.retry_after = retry_after
 
 
@@ -185,6 +197,25 @@ class TooManyRequests(TemporarilyUnavailable):
     status = 429
 
 
+class RequestOf:
+    """A block in which a client is known to ask: what is raised in it carries the `client_id`."""
+
+    __slots__ = ("_client_id",)
+
+    def __init__(self, client_id: str) -> None:
+        self._client_id = client_id
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Name the client in what is raised."""
+        if isinstance(error, Attributed):
+            error.client_id = self._client_id
+
+
 def public_description(error: OAuthError, reference: str) -> str:
     """The `error_description` of an error: printable ASCII without quote and backslash, at most 300 characters.
 
@@ -192,3 +223,8 @@ def public_description(error: OAuthError, reference: str) -> str:
     """
     ending = f" (reference {reference})"
     return _UNFIT.sub("'", error.description)[: DESCRIPTION_CHARACTERS - len(ending)] + ending
+
+
+def reason_of(code: str) -> Reason:
+    """The reason with this code, which a record kept; SIGN_IN_REFUSED for one of another version (D57)."""
+    return Reason.__members__.get(code.upper(), Reason.SIGN_IN_REFUSED)

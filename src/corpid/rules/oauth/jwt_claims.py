@@ -9,9 +9,18 @@ from corpid.rules.limits import JTI_CHARACTERS, NUMERIC_DATE_MAX
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.rules.oauth.refusals import Reason
+
 
 class BadClaim(Exception):
-    """A claim is missing or malformed; the text is public."""
+    """A claim or header member is not what it must be; the text is public.
+
+    `reason` is that of the refusal; None: the token is malformed.
+    """
+
+    def __init__(self, text: str, reason: Reason | None = None) -> None:
+        super().__init__(text)
+        self.reason = reason
 
 
 def numeric_date(claims: Mapping[str, object], name: str) -> float | None:

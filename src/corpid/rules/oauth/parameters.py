@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from corpid.rules.limits import FORM_PAIRS
 from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,13 +23,15 @@ def _text(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise InvalidRequest("the request is not encoded in UTF-8") from None
+        raise InvalidRequest(Reason.PARAMETERS_NOT_UTF_8, "the request is not encoded in UTF-8") from None
 
 
 def _pairs(raw: bytes) -> list[str]:
     """The pairs as they were sent. Raises InvalidRequest beyond FORM_PAIRS, before anything is decoded (D47)."""
     if raw.count(b"&") >= FORM_PAIRS:
-        raise InvalidRequest(f"the request has more than {FORM_PAIRS} parameters: send fewer")
+        raise InvalidRequest(
+            Reason.PARAMETERS_TOO_MANY, f"the request has more than {FORM_PAIRS} parameters: send fewer"
+        )
     return _text(raw).split("&")
 
 
@@ -40,7 +43,7 @@ def _decode(encoded: str) -> str:
     if "%" not in encoded:
         return encoded
     if _BROKEN_PERCENT.search(encoded):
-        raise InvalidRequest("the request has a broken percent-encoding")
+        raise InvalidRequest(Reason.PARAMETERS_BADLY_ENCODED, "the request has a broken percent-encoding")
     return _text(unquote_to_bytes(encoded))
 
 
@@ -58,7 +61,7 @@ def parse(raw: bytes, known: Collection[str]) -> dict[str, str]:
             if name not in known:
                 continue
         if name in parameters:
-            raise InvalidRequest(f"parameter {name} is repeated")
+            raise InvalidRequest(Reason.PARAMETER_REPEATED, f"parameter {name} is repeated")
         parameters[name] = _decode(value)
     return {name: value for name, value in parameters.items() if value}
 
@@ -87,7 +90,7 @@ def required(parameters: dict[str, str], name: str) -> str:
     """The value of a parameter that must be there. Raises InvalidRequest (RFC 6749 §5.2)."""
     value = parameters.get(name)
     if value is None:
-        raise InvalidRequest(f"parameter {name} is missing")
+        raise InvalidRequest(Reason.PARAMETER_MISSING, f"parameter {name} is missing")
     return value
 
 

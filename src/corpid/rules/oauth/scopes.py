@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.oauth.errors import InvalidScope
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,15 +25,15 @@ def validate(text: str, client: Client, known: Sequence[str]) -> tuple[str, ...]
     Raises InvalidScope. Source: RFC 6749 §3.3, Spec 4.1
     """
     if not _SCOPE.fullmatch(text):
-        raise InvalidScope("scope must be a list of scope names separated by single spaces")
+        raise InvalidScope(Reason.SCOPE_MALFORMED, "scope must be a list of scope names separated by single spaces")
     requested = tuple(dict.fromkeys(text.split(" ")))
     if "openid" not in requested:
-        raise InvalidScope("scope must include openid")
+        raise InvalidScope(Reason.SCOPE_WITHOUT_OPENID, "scope must include openid")
     for scope in requested:
         if scope not in known:
-            raise InvalidScope(f"scope {scope} is not known here; known: {' '.join(known)}")
+            raise InvalidScope(Reason.SCOPE_UNKNOWN, f"scope {scope} is not known here; known: {' '.join(known)}")
         if scope not in client.scopes:
-            raise InvalidScope(f"this client may not ask for scope {scope}")
+            raise InvalidScope(Reason.SCOPE_NOT_REGISTERED, f"this client may not ask for scope {scope}")
     return requested
 
 

@@ -12,8 +12,11 @@ from corpid.jose.encoding import base64url, from_base64url
 from corpid.jose.errors import MalformedToken
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidGrant, InvalidRequest, UnsupportedGrantType
 from corpid.rules.oauth.parameters import required
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Grant
 
@@ -47,13 +50,15 @@ def challenge(parameters: dict[str, str], *, optional: bool) -> str:
 def validate_challenge(challenge: str, method: str) -> str:
     """A code_challenge of exactly 43 characters of canonical base64url. Raises InvalidRequest (RFC 7636 §4.3, D18)."""
     if method != METHOD:
-        raise InvalidRequest(f"code_challenge_method must be {METHOD}")
+        raise InvalidRequest(Reason.CHALLENGE_METHOD, f"code_challenge_method must be {METHOD}")
     try:
         from_base64url(challenge)
     except MalformedToken:
         challenge = ""
     if len(challenge) != _CHALLENGE_CHARACTERS:
-        raise InvalidRequest("code_challenge must be the 43 base64url characters of a SHA-256 hash")
+        raise InvalidRequest(
+            Reason.CHALLENGE_MALFORMED, "code_challenge must be the 43 base64url characters of a SHA-256 hash"
+        )
     return challenge
 
 
@@ -85,7 +90,7 @@ def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest
     Raises InvalidRequest, InvalidGrant or UnsupportedGrantType. Source: RFC 6749 §4.1.3, Spec 4.3
     """
     if required(parameters, "grant_type") != "authorization_code":
-        raise UnsupportedGrantType("grant_type must be authorization_code")
+        raise UnsupportedGrantType(Reason.GRANT_TYPE, "grant_type must be authorization_code")
     code = required(parameters, "code")
     redirect_uri = required(parameters, "redirect_uri")
     verifier = parameters.get("code_verifier")
@@ -96,7 +101,7 @@ def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest
     else:
         challenge = s256(verifier)
     if len(code) > _CODE_CHARACTERS:
-        raise InvalidGrant(FAILED)
+        raise InvalidGrant(Reason.CODE_MALFORMED, FAILED)
     return TokenRequest(code=code, redirect_uri=redirect_uri, challenge=challenge)
 
 
@@ -111,13 +116,13 @@ def require_verifier(request: TokenRequest, generation: Generation, *, pkce_opti
 
 def _bad_verifier(generation: Generation) -> InvalidGrant | InvalidRequest:
     refusal = InvalidGrant if generation.bad_verifier_code == InvalidGrant.code else InvalidRequest
-    return refusal("code_verifier must be 43 to 128 letters, digits and - . _ ~")
+    return refusal(Reason.VERIFIER_MALFORMED, "code_verifier must be 43 to 128 letters, digits and - . _ ~")
 
 
 _OTHER_KEY: Final = (
     "DPoP proof: its key is not the one that was bound at the authorization request; use one key from PAR to userinfo"
 )
-_MISMATCHES: Final = {
+_MISMATCHES: Final[Mapping[str, tuple[type[InvalidGrant | InvalidDPoPProof], str]]] = {
     InvalidGrant.code: (InvalidGrant, FAILED),
     InvalidDPoPProof.code: (InvalidDPoPProof, _OTHER_KEY),
 }
@@ -131,8 +136,10 @@ def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None, mismatch_cod
     Source: RFC 6749 §5.2, RFC 9449 §5, D6, D18-D20
     """
     if grant.redirect_uri != request.redirect_uri:
-        raise InvalidGrant(FAILED, detail="another redirect_uri")
+        raise InvalidGrant(Reason.CODE_REDIRECT_URI, FAILED, detail="another redirect_uri")
     if grant.jkt is not None and grant.jkt != jkt:
         refusal, sentence = _MISMATCHES[mismatch_code]
-        raise refusal(sentence, detail="another DPoP key than the one bound at the authorization request")
+        raise refusal(
+            Reason.CODE_KEY, sentence, detail="another DPoP key than the one bound at the authorization request"
+        )
     return msgspec.structs.replace(grant, jkt=jkt)

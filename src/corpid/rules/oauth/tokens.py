@@ -12,11 +12,12 @@ import msgspec
 
 from corpid.jose import compact
 from corpid.jose.encoding import base64url, tuple_bytes
-from corpid.jose.errors import JoseError
+from corpid.jose.errors import JoseError, MalformedToken
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, ID_TOKEN_SECONDS, USERINFO_SECONDS
 from corpid.rules.oauth.errors import CredentialsRequired, InsufficientScope, InvalidRequest, InvalidToken
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
 from corpid.rules.oauth.records import ALG_OF_KEY
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -83,9 +84,9 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 def refuse_absent(headers: Sequence[bytes], scheme: str) -> None:
     """Raise CredentialsRequired without a header, or with one of another scheme (Spec 7.4 rule 2, D24)."""
     if not headers:
-        raise CredentialsRequired("no Authorization header")
+        raise CredentialsRequired(Reason.CREDENTIALS_MISSING, "no Authorization header")
     if len(headers) == 1 and _parts(headers[0])[0] != scheme.lower():
-        raise CredentialsRequired("another scheme")
+        raise CredentialsRequired(Reason.CREDENTIALS_SCHEME, "another scheme")
 
 
 def _parts(header: bytes) -> tuple[str, str]:
@@ -101,10 +102,10 @@ def access_token(headers: Sequence[bytes], scheme: str) -> str:
     """
     refuse_absent(headers, scheme)
     if len(headers) > 1:
-        raise InvalidRequest("the request has more than one Authorization header")
+        raise InvalidRequest(Reason.CREDENTIALS_REPEATED, "the request has more than one Authorization header")
     _, token = _parts(headers[0])
     if not _TOKEN.fullmatch(token):
-        raise InvalidToken("the access token is missing or malformed")
+        raise InvalidToken(Reason.ACCESS_TOKEN_MALFORMED, "the access token is missing or malformed")
     return token
 
 
@@ -163,27 +164,31 @@ def verify(text: str, ring: KeyRing, *, issuer: str, resource_url: str, now: flo
     try:
         token = compact.parse(text)
         if token.header.get("typ") not in _TYPES or token.algorithm != "ES256":
-            raise BadClaim("not an access token of this provider")
+            raise BadClaim("not an access token of this provider", Reason.ACCESS_TOKEN_FOREIGN)
         ring.verify(token)
         return _read(token.claims, issuer=issuer, resource_url=resource_url, now=now)
-    except (JoseError, BadClaim) as error:
-        raise InvalidToken(f"access token: {error}") from None
+    except MalformedToken as error:
+        raise InvalidToken(Reason.ACCESS_TOKEN_MALFORMED, f"access token: {error}") from None
+    except JoseError as error:
+        raise InvalidToken(Reason.ACCESS_TOKEN_FOREIGN, f"access token: {error}") from None
+    except BadClaim as error:
+        raise InvalidToken(error.reason or Reason.ACCESS_TOKEN_MALFORMED, f"access token: {error}") from None
 
 
 def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: float) -> AccessToken:
     if token.get("iss") != issuer:
-        raise BadClaim("issued by another provider")
+        raise BadClaim("issued by another provider", Reason.ACCESS_TOKEN_FOREIGN)
     audience = token.get("aud")
     if not isinstance(audience, list) or resource_url not in audience:
-        raise BadClaim("not for this resource")
+        raise BadClaim("not for this resource", Reason.ACCESS_TOKEN_AUDIENCE)
     exp, iat, token_id = numeric_date(token, "exp"), numeric_date(token, "iat"), jti(token)
     if exp is None or iat is None or token_id is None:
-        raise BadClaim("not an access token of this provider")
+        raise BadClaim("not an access token of this provider", Reason.ACCESS_TOKEN_FOREIGN)
     if exp <= now:
-        raise BadClaim(f"expired {seconds(now - exp)} ago")
+        raise BadClaim(f"expired {seconds(now - exp)} ago", Reason.ACCESS_TOKEN_EXPIRED)
     both, cnf = read(token), token.get("cnf")
     if both is None:
-        raise BadClaim("not an access token of this provider")
+        raise BadClaim("not an access token of this provider", Reason.ACCESS_TOKEN_FOREIGN)
     jkt = cnf.get("jkt") if isinstance(cnf, dict) else None
     return AccessToken(
         client_id=str(token.get("client_id")),
@@ -200,7 +205,11 @@ def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: floa
 def validate_scope(token: AccessToken, scopes: Collection[str]) -> None:
     """The token must carry one of these scopes. Raises InsufficientScope (RFC 6750 §3.1, D26)."""
     if not set(scopes).intersection(token.scopes):
-        raise InsufficientScope("the access token carries none of the scopes that this needs", scope=" ".join(scopes))
+        raise InsufficientScope(
+            Reason.ACCESS_TOKEN_SCOPE,
+            "the access token carries none of the scopes that this needs",
+            scope=" ".join(scopes),
+        )
 
 
 def validate_binding(token: AccessToken, jkt: str | None) -> None:
@@ -209,9 +218,11 @@ def validate_binding(token: AccessToken, jkt: str | None) -> None:
     Raises InvalidToken. Source: RFC 9449 §7.1, §7.2, D6, D25
     """
     if jkt is None and token.jkt is not None:
-        raise InvalidToken("access token: bound to a DPoP key, so it is not accepted as a bearer token")
+        raise InvalidToken(
+            Reason.ACCESS_TOKEN_IS_BOUND, "access token: bound to a DPoP key, so it is not accepted as a bearer token"
+        )
     if token.jkt != jkt:
-        raise InvalidToken("access token: not bound to the key of the DPoP proof")
+        raise InvalidToken(Reason.ACCESS_TOKEN_KEY, "access token: not bound to the key of the DPoP proof")
 
 
 def registered_wrap(client: Client) -> str | None:

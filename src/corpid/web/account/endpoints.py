@@ -21,6 +21,7 @@ from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import rate_limits
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
 from corpid.web.account import table
 from corpid.web.account.page_context import EXTEND, AccountContext, Gone, account_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
@@ -128,7 +129,7 @@ async def _extend(request: Request, turn: AccountContext, page: Page) -> Respons
 async def _post(request: Request, turn: AccountContext, page: Page) -> Response:
     web = turn.web
     if page.submit is None:
-        raise InvalidRequest("this page has no form")
+        raise InvalidRequest(Reason.STEP_UNKNOWN, "this page has no form")
     sent = await _sent(request, turn, page)
     if sent is None:
         return _to(web, turn.page)

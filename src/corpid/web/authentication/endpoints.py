@@ -20,6 +20,7 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
 from corpid.web.authentication import landing, pages, terminal_pages
 from corpid.web.authentication.page_context import final_frame, step_name
 from corpid.web.authentication.pages import Again
@@ -158,7 +159,8 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
     if action == "leave" and await _may_leave(context, looked_at):
         response = await completion.leave(context, looked_at)
         if "error" in response.parameters:
-            request.scope["state"]["log"]["error"] = response.parameters["error"]
+            found = {"error": response.parameters["error"], "reason": response.reason}
+            request.scope["state"]["log"].update(found, client_id=looked_at.request.client_id)
         around = await final_frame(web, context, visit.client, looked_at) if response.posted else Frame()
         return leave(request, web, response, around)
     if action == "return" and looked_at.outcome is not None:
@@ -210,7 +212,7 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     form = parameters.parse(body, FIELDS)
     step = STEPS.get(action)
     if step is None:
-        raise InvalidRequest("there is no such step")
+        raise InvalidRequest(Reason.STEP_UNKNOWN, "there is no such step")
     require_own_form(context, form, visit.browser.browser_id, interaction_id)
     if await _ending(web, context, visit) is not None or form.get("step") != step_name(visit.interaction):
         return _to(web, interaction_id, "return" if visit.interaction.outcome is not None else "")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.authentication import completion, entity_selection, passkeys, second_factors, sessions, sign_in
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.rules.oauth.errors import AccessDenied
+from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 FIELDS: Final = frozenset(
     {"form_token", "step", "user_name", "password", "code", "passkey", "entity", "query", "decision"}
 )
-_NO_ENTITY: Final = "none of the organisations that the person acts for can be used here"
+_NO_ENTITY: Final = Reason.NO_ENTITY, "none of the organisations that the person acts for can be used here"
+_CANCELLED: Final = Reason.CANCELLED, "the person cancelled the sign-in"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,7 @@ async def _cancel(context: RequestContext, visit: Visit, _: Mapping[str, str]) -
     user_id = visit.interaction.user_id
     chooses = visit.interaction.signed_in
     nothing = chooses and not await entity_selection.any_usable(context, user_id, visit.client)
-    refusal = AccessDenied(_NO_ENTITY if nothing else "the person cancelled the sign-in")
+    refusal = AccessDenied(*(_NO_ENTITY if nothing else _CANCELLED))
     refused = await completion.refuse(context, visit.interaction, refusal)
     await sessions.end_with_sign_in(context, refused.made_session_id)
     return replace(visit, interaction=refused)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.connection_limits import refusal
 from corpid.web.http.request_reader import Reading, RequestReader
 from corpid.web.http.requests import new_request_id
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from corpid.web.http.connection_limits import Limits, Room
     from corpid.web.http.connections import ConnectionRegistry
 
-    Refused = Callable[[str, list[tuple[bytes, bytes]], int, str, str], None]
-    """told of every refusal: the peer's address, what was read of the headers, status, request id, description"""
+    Refused = Callable[[str, list[tuple[bytes, bytes]], int, str, Reason, str], None]
+    """told of every refusal: the peer's address, what was read of the headers, status, request id, reason, description"""
 
 
 class HeldHead:
@@ -161,7 +162,11 @@ class Connection(RequestReader):
             if self._reading is Reading.HEAD
             else ("body", self.limits.body_seconds)
         )
-        self.refuse(408, f"The {part} of the request did not arrive within {seconds:g} seconds of its first byte")
+        self.refuse(
+            408,
+            Reason.HTTP_TOO_SLOW,
+            f"The {part} of the request did not arrive within {seconds:g} seconds of its first byte",
+        )
 
     def _dispatch(self) -> None:
         self._crowd.asks(self)
@@ -191,9 +196,9 @@ class Connection(RequestReader):
             self.deadline = now + self.limits.idle_seconds
 
     def send_400_response(self, msg: str) -> None:
-        self.refuse(400, msg)
+        self.refuse(400, Reason.HTTP_MALFORMED, msg)
 
-    def refuse(self, status: int, description: str) -> None:
+    def refuse(self, status: int, reason: Reason, description: str) -> None:
         """Answer with a small JSON error, after the answers that are due before it, and hang up (D32, D47)."""
         if self._reading is Reading.END:
             return
@@ -202,7 +207,7 @@ class Connection(RequestReader):
         self._reading = Reading.END
         self._body = bytearray()
         self.deadline = math.inf
-        self._refused(self.client[0] if self.client else "", self.headers, status, reference, description)
+        self._refused(self.client[0] if self.client else "", self.headers, status, reference, reason, description)
         answer = refusal(status, f"{description} (reference {reference})", self.server_state.default_headers)
         if self._answering():
             self._pending = answer

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from corpid.flows.operations.readiness import NotReady
+from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.addresses import ClientAddresses, ForwardingHeader, Hosts
 from corpid.web.http.requests import header_values, new_request_id
 from corpid.web.telemetry import access_log
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from corpid.web.telemetry.access_log import LogFields
 
     Headers = tuple[tuple[bytes, bytes], ...]
-    Observe = Callable[[str, int, str, float], None]
+    Observe = Callable[[str, int, str, float, str, str], None]
     RawHeaders = list[tuple[bytes, bytes]]
 
 CONTENT_SECURITY_POLICY: Final = (
@@ -88,7 +89,7 @@ class Middleware:
         self._draining = True
 
     def observe(self, told: Observe) -> None:
-        """Report every answer: endpoint, status, code of its error, seconds."""
+        """Report every answer: endpoint, status, code of its error, seconds, its reason, and whether its client is known."""
         self._observe = told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,7 +109,7 @@ class Middleware:
         try:
             await self._answer(scope, receive, exchange)
         except Exception as error:  # noqa: BLE001 - the last resort
-            added["error"] = "server_error"
+            added["error"], added["reason"] = "server_error", Reason.UNFORESEEN.code
             access_log.log().error("unforeseen exception", request_id=request_id, exc_info=error)
             await exchange.last_resort(request_id)
         finally:
@@ -127,7 +128,9 @@ class Middleware:
                 line["trace_id"] = trace
             access_log.request(line, added)
             if self._observe is not None:
-                self._observe(self._endpoint(scope), status, added.get("error", ""), seconds)
+                code, reason = added.get("error", ""), added.get("reason", "")
+                client = "authenticated" if "client_id" in added else "stranger"
+                self._observe(self._endpoint(scope), status, code, seconds, reason, client)
 
     def _endpoint(self, scope: Scope) -> str:
         """A name of ours, whatever path was asked for."""
@@ -147,6 +150,7 @@ class Middleware:
         elif len(hosts) == 1:
             await _misdirected(scope, exchange)
         else:
+            scope["state"]["log"].update(error="invalid_request", reason=Reason.HOST_NOT_EXACTLY_ONE.code)
             await exchange.refuse(
                 400, "invalid_request", "A request must have exactly one Host header", scope["state"]["request_id"]
             )
@@ -217,7 +221,8 @@ class _Exchange:
 
 async def _misdirected(scope: Scope, exchange: _Exchange) -> None:
     state = scope["state"]
-    state["log"].update(error="misdirected_request", detail="Host is neither base_url's nor in allowed_hosts")
+    detail = "Host is neither base_url's nor in allowed_hosts"
+    state["log"].update(error="misdirected_request", reason=Reason.HOST_UNKNOWN.code, detail=detail)
     await exchange.refuse(
         421, "invalid_request", "This host name is not served here: use the one in the issuer", state["request_id"]
     )
@@ -227,6 +232,7 @@ async def _say(scope: Scope, exchange: _Exchange, status: int, word: str, **more
     if scope["method"] in {"GET", "HEAD"}:
         await exchange.json(status, {"status": word, **more}, head=scope["method"] == "HEAD")
         return
+    scope["state"]["log"].update(error="invalid_request", reason=Reason.METHOD_NOT_ALLOWED.code)
     body = msgspec.json.encode({"error": "invalid_request", "error_description": "Use GET"})
     headers = [(b"content-type", b"application/json"), (b"allow", b"GET, HEAD"), (b"content-length", b"%d" % len(body))]
     await exchange.send({"type": "http.response.start", "status": 405, "headers": headers})

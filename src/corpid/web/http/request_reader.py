@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.connection_limits import CROWDED
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class RequestReader(HttpToolsProtocol):
         self._upgrade_rest: int | None = None
         self._thrown_away = 0
 
-    def refuse(self, status: int, description: str) -> None:
+    def refuse(self, status: int, reason: Reason, description: str) -> None:
         """End the connection with this answer; `Connection` does it."""
         raise NotImplementedError
 
@@ -123,7 +124,7 @@ class RequestReader(HttpToolsProtocol):
             self._parse(chunk)
         except (httptools.HttpParserError, UnicodeDecodeError):
             if not self._deaf:
-                self.refuse(400, "This is not a well-formed HTTP/1.1 request")
+                self.refuse(400, Reason.HTTP_MALFORMED, "This is not a well-formed HTTP/1.1 request")
         else:
             self._check_raw()
 
@@ -218,10 +219,14 @@ class RequestReader(HttpToolsProtocol):
             self._refuse_body()
             raise _Stop
         if self.parser.get_http_version() == "0.9":
-            self.refuse(400, "The request line must end with HTTP/1.1")
+            self.refuse(400, Reason.HTTP_MALFORMED, "The request line must end with HTTP/1.1")
             raise _Stop
         if b",".join(self._codings) not in {b"", b"chunked"} and self._codings[-1].endswith(b"chunked"):
-            self.refuse(501, "A body may be chunked and nothing else: send it without another transfer coding")
+            self.refuse(
+                501,
+                Reason.HTTP_NOT_SUPPORTED,
+                "A body may be chunked and nothing else: send it without another transfer coding",
+            )
             raise _Stop
 
     def _head_size(self) -> int:
@@ -232,7 +237,7 @@ class RequestReader(HttpToolsProtocol):
         """The target's own authority wins over the Host header (RFC 9112 §3.2.2)."""
         host, port, path = parts(self.url)
         if not host or not path:
-            self.refuse(400, "The request target must be a path")
+            self.refuse(400, Reason.HTTP_MALFORMED, "The request target must be a path")
             raise _Stop
         self.headers[:] = [field for field in self.headers if field[0] != b"host"]
         self.headers.append((b"host", host + port))
@@ -252,7 +257,9 @@ class RequestReader(HttpToolsProtocol):
 
     def _offered_upgrade(self) -> None:
         if self._chunked or self.parser.get_method() == b"CONNECT":
-            self.refuse(400, "This connection speaks HTTP/1.1 only: send the request without Upgrade")
+            self.refuse(
+                400, Reason.HTTP_NOT_SUPPORTED, "This connection speaks HTTP/1.1 only: send the request without Upgrade"
+            )
             raise _Stop
         self._upgrade_rest = self._declared or 0
 
@@ -306,9 +313,10 @@ class RequestReader(HttpToolsProtocol):
     def _refuse_head(self) -> None:
         self.refuse(
             431,
+            Reason.HTTP_HEAD_TOO_LARGE,
             f"Request line and headers together may have {self.limits.head_bytes} bytes "
             f"and {self.limits.header_fields} fields",
         )
 
     def _refuse_body(self) -> None:
-        self.refuse(413, f"A request body may have {self.limits.body_bytes} bytes")
+        self.refuse(413, Reason.HTTP_BODY_TOO_LARGE, f"A request body may have {self.limits.body_bytes} bytes")

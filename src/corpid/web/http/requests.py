@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import request_context
 from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,12 +91,12 @@ async def form_bytes(request: Request) -> bytes:
     types = headers(request, b"content-type")
     media_type = types[0].decode("latin-1").partition(";")[0].strip().lower() if len(types) == 1 else ""
     if media_type != FORM:
-        raise InvalidRequest(f"Content-Type must be {FORM}")
+        raise InvalidRequest(Reason.BODY_NOT_A_FORM, f"Content-Type must be {FORM}")
     body, more = b"", True
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
-            raise InvalidRequest("the request ended before its body was complete")
+            raise InvalidRequest(Reason.BODY_INCOMPLETE, "the request ended before its body was complete")
         body += message.get("body", b"")
         more = message.get("more_body", False)
     request.scope["state"]["form"] = body

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+    from corpid.rules.oauth.refusals import Reason
+
 BACKLOG: Final = 2048
 _AT_ONCE: Final = 64
 """newcomers, before the event loop does something else; those of other processes get some, too"""
@@ -215,9 +217,15 @@ class Server:
         return connection
 
     def _refused(
-        self, peer: str, headers: list[tuple[bytes, bytes]], status: int, request_id: str, description: str
+        self,
+        peer: str,
+        headers: list[tuple[bytes, bytes]],
+        status: int,
+        request_id: str,
+        reason: Reason,
+        description: str,
     ) -> None:
-        access_log.refused(self._addresses.of(peer, headers), status, request_id, description)
+        access_log.refused(self._addresses.of(peer, headers), status, request_id, reason, description)
 
     async def _delay(self) -> None:
         with suppress(TimeoutError):

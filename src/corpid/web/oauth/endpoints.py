@@ -15,6 +15,7 @@ from corpid.rules.oauth import discovery as discovery_rules
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS
 from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
 from corpid.web.authentication.page_context import final_frame
 from corpid.web.http.requests import (
@@ -149,9 +150,9 @@ async def _to_get(request: Request, web: WebContext) -> Response:
     known = REQUEST_PARAMETERS if web.provider.policy.query is not None else AUTHORIZATION_PARAMETERS
     query = parameters.requoted(await form_bytes(request), known)
     if len(query) > HEAD_BYTES // 2:
-        raise InvalidRequest("the request is too long for a query string")
+        raise InvalidRequest(Reason.QUERY_TOO_LONG, "the request is too long for a query string")
     if not query:
-        raise InvalidRequest("the parameters of the authorization request are missing")
+        raise InvalidRequest(Reason.QUERY_EMPTY, "the parameters of the authorization request are missing")
     return see_other(f"{web.base_path}{discovery_rules.AUTHORIZATION_PATH}?{query}")
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.requests import headers
 
 if TYPE_CHECKING:
@@ -24,4 +25,8 @@ def refuse_forged(request: Request, web: WebContext) -> None:
     own = f"{parts.scheme}://{parts.netloc}".encode()
     if sites == [b"same-origin"] or (not sites and headers(request, b"origin") == [own]):
         return
-    raise InvalidRequest("this form was not sent from a page of this site", detail="Sec-Fetch-Site or Origin")
+    raise InvalidRequest(
+        Reason.FORM_OF_ANOTHER_SITE,
+        "this form was not sent from a page of this site",
+        detail="Sec-Fetch-Site or Origin",
+    )

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from starlette.responses import Response
 
+from corpid.jose.compact import MAX_BYTES
 from corpid.ports import PasswordsBusy, StoreUnavailable
+from corpid.rules.oauth.claimed_client import claimed_client_id
 from corpid.rules.oauth.errors import (
     CredentialsRequired,
     InsufficientScope,
@@ -22,6 +24,8 @@ from corpid.rules.oauth.errors import (
     UseDPoPNonce,
     public_description,
 )
+from corpid.rules.oauth.parameters import lone
+from corpid.rules.oauth.refusals import Reason
 from corpid.texts import counted, phrase
 from corpid.web.http.requests import headers
 from corpid.web.pages.layout import BARE, Frame, client_site
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
     from corpid.web.pages.layout import Link
     from corpid.web.pages.rendering import Renderer
+    from corpid.web.telemetry.access_log import LogFields
 
 NOT_CACHED: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _NOT_AS_EXPECTED: Final = phrase("The service that you came from did not ask in the way that it has to.")
@@ -56,6 +61,8 @@ _RELOAD: Final = phrase(
 )
 _GO_BACK: Final = phrase("Go back to the service you came from and start again from there.")
 _PAGE_STATUSES: Final = frozenset({ServerError.status, TemporarilyUnavailable.status, TooManyRequests.status})
+_NAMING: Final = {"client_id": 256, "client_assertion": MAX_BYTES}
+"""the parameters that say whose a request is, with the characters that are looked at"""
 _RESOURCE_STATUS: Final = {UseDPoPNonce.code: 401}
 
 
@@ -67,17 +74,38 @@ def as_oauth_error(error: Exception) -> OAuthError:
     if isinstance(error, OAuthError):
         return error
     if isinstance(error, StoreUnavailable | PasswordsBusy):
-        return TemporarilyUnavailable("the provider is busy or down: try again in a moment", detail=str(error))
-    return ServerError("something unforeseen went wrong", detail=exception_place(error))
+        reason = Reason.BUSY if isinstance(error, PasswordsBusy) else Reason.STORE_UNAVAILABLE
+        busy = TemporarilyUnavailable(reason, "the provider is busy or down: try again in a moment", detail=str(error))
+        busy.client_id = error.client_id
+        return busy
+    return ServerError(Reason.UNFORESEEN, "something unforeseen went wrong", detail=exception_place(error))
 
 
 def record(request: Request, error: OAuthError) -> str:
-    """Note an error for the access log; returns the caller's reference (D28, D48)."""
+    """Note an error for the access log, with its client or the one that it claims; returns the reference (D28, D48)."""
     state = request.scope["state"]
-    state["log"]["error"] = error.code
-    state["log"]["detail"] = error.detail or error.description
+    log: LogFields = state["log"]
+    log["error"] = error.code
+    log["reason"] = error.reason.code
+    log["detail"] = error.detail or error.description
+    if error.client_id:
+        log["client_id"] = error.client_id
+    elif "client_id" not in log:
+        claimed = error.asker.client.client_id if error.asker else _claimed_client_id(request)
+        if claimed:
+            log["claimed_client_id"] = claimed
     reference: str = state["request_id"]
     return reference
+
+
+def _claimed_client_id(request: Request) -> str:
+    state = request.scope["state"]
+    sent = state.get("parameters")
+    if sent is None:
+        raw = state.get("form") or request.scope["query_string"]
+        found = {name: lone(raw, name, longest=longest) for name, longest in _NAMING.items()}
+        sent = {name: value for name, value in found.items() if value is not None}
+    return claimed_client_id(sent, headers(request, b"authorization"))
 
 
 def as_json(request: Request, raised: Exception, generation: Generation, state: str | None = None) -> Response:
@@ -204,9 +232,10 @@ def _advice(error: OAuthError, met: ErrorContext) -> Phrase:
     return phrase("Go back to {name} and start again from there.", name=name)
 
 
-def machine_error(request: Request, status: int, code: str, description: str, extra: dict[str, str]) -> Response:
+def machine_error(request: Request, status: int, reason: Reason, description: str, extra: dict[str, str]) -> Response:
     """404, 405 and their like on machine endpoints (D32)."""
     state = request.scope["state"]
-    state["log"]["error"] = code
+    (code,) = reason.value.errors
+    state["log"].update(error=code, reason=reason.code)
     content = {"error": code, "error_description": f"{description} (reference {state['request_id']})"}
     return Response(msgspec.json.encode(content), status, {**NOT_CACHED, **extra}, "application/json")

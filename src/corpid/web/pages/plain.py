@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 from starlette.responses import Response
 
 from corpid.rules.oauth import discovery, parameters
+from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web.http.requests import headers
 from corpid.web.pages import errors, views
@@ -97,7 +98,7 @@ async def not_found(request: Request, web: WebContext) -> Response:
     """404: a page for a browser that navigates, JSON for everybody else (D32)."""
     accept = request.headers.get("accept", "")
     if "text/html" not in accept:
-        return errors.machine_error(request, 404, "invalid_request", "there is nothing at this path", {})
+        return errors.machine_error(request, 404, Reason.PATH_UNKNOWN, "there is nothing at this path", {})
     view = views.Problem(
         frame=Frame(),
         heading=phrase("There is no page here"),

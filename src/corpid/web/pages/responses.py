@@ -11,6 +11,7 @@ from starlette.responses import Response
 from corpid.flows.authentication import interactions
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web.context import ARRIVE, SIGN_IN_PATH, interaction_path
 from corpid.web.http.middleware import FORM_POST_POLICY
@@ -90,6 +91,7 @@ def require_own_form(context: RequestContext, form: Mapping[str, str], browser_i
     """Return for a form of a page that this browser was shown for this subject; raises InvalidRequest (D35)."""
     if not interactions.is_form_token(context, form.get("form_token", ""), browser_id, subject):
         raise InvalidRequest(
+            Reason.FORM_OF_ANOTHER_BROWSER,
             "form_token is missing, or another browser's",
             sentence=phrase("This form is not one that this browser was shown: open the page again."),
         )

@@ -28,15 +28,17 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import BinaryIO, TextIO
 
+    from corpid.rules.oauth.refusals import Reason
+
     ExceptionTriple = tuple[type[BaseException], BaseException, TracebackType | None]
 
 FIELDS: Final = (
     "time", "level", "event", "request_id", "method", "path", "status", "duration_ms", "address",
-    "trace_id", "client_id", "error", "detail", "exception",
+    "trace_id", "client_id", "claimed_client_id", "error", "reason", "detail", "exception",
 )  # fmt: skip
-FOREIGN: Final = frozenset({"event", "path", "client_id", "error", "detail"})
+FOREIGN: Final = frozenset({"event", "path", "client_id", "claimed_client_id", "error", "detail"})
 """what may hold a caller's text"""
-ADDED: Final = frozenset({"client_id", "error", "detail"})
+ADDED: Final = frozenset({"client_id", "claimed_client_id", "error", "reason", "detail"})
 TEXT_CHARACTERS: Final = 200
 FRAMES: Final = 12
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -45,10 +47,16 @@ _encoder = msgspec.json.Encoder()
 
 
 class LogFields(TypedDict, total=False):
-    """Fields that an endpoint may add to its request's log line; `detail` is the private reason of a refusal (D48)."""
+    """Fields that an endpoint may add to its request's log line (D48).
+
+    Of a refusal: `reason` is its code in the catalogue, `detail` the same in private words, `claimed_client_id` the
+    client that the request says it is of, if none has authenticated.
+    """
 
     client_id: str
+    claimed_client_id: str
     error: str
+    reason: str
     detail: str
 
 
@@ -67,9 +75,18 @@ def cut(value: object) -> str:
     return text.encode("unicode_escape").decode("ascii")
 
 
-def refused(address: str, status: int, request_id: str, description: str) -> None:
+def refused(address: str, status: int, request_id: str, reason: Reason, description: str) -> None:
     """The line of a request that broke a limit of its connection and never reached the application (D47, D48)."""
-    log().info("request", request_id=request_id, status=status, address=address, detail=description)
+    (error,) = reason.value.errors
+    log().info(
+        "request",
+        request_id=request_id,
+        status=status,
+        address=address,
+        error=error,
+        reason=reason.code,
+        detail=description,
+    )
 
 
 def request(fields: dict[str, Any], added: Mapping[str, object]) -> None:

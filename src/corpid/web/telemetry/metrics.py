@@ -98,6 +98,9 @@ class Metrics:
         self._requests = Counter(
             "corpid_requests", "Answered requests.", ("endpoint", "outcome", "reason"), registry=registry
         )
+        self._refusals = Counter(
+            "corpid_refusals", "Refusals by reason.", ("error", "reason", "client"), registry=registry
+        )
         self._latency = Histogram(
             "corpid_request_seconds", "Time to answer.", ("endpoint",), buckets=_SECONDS, registry=registry
         )
@@ -138,12 +141,19 @@ class Metrics:
             multiprocess_mode="mostrecent",
         )
 
-    def request(self, endpoint: str, status: int, reason: str, seconds: float) -> None:
-        """Count an answered request: its route, status, the code of its error (or nothing), and how long it took."""
-        found = self._children.get((endpoint, status, reason))
-        counter, histogram = found or self._child(endpoint, status, reason)
+    def request(
+        self, endpoint: str, status: int, error: str, seconds: float, reason: str = "", client: str = "stranger"
+    ) -> None:
+        """Count an answered request: its route, status, the code of its error (or nothing), and how long it took.
+
+        A refusal is counted by its reason, too, and by whether its `client` had `authenticated` or was a `stranger`.
+        """
+        found = self._children.get((endpoint, status, error))
+        counter, histogram = found or self._child(endpoint, status, error)
         counter.inc()
         histogram.observe(seconds)
+        if reason:
+            self._refusals.labels(error, reason, client).inc()
 
     def _child(self, endpoint: str, status: int, reason: str) -> tuple[Counter, Histogram]:
         if len(self._reasons) < _REASONS:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from corpid.rules.oauth.authorization_response import ReturnAddress, failure, of_request, success
 from corpid.rules.oauth.errors import AccessDenied
+from corpid.rules.oauth.refusals import Reason
 from tests.unit.rules.oauth.given import request
 
 CALLBACK = "https://rp.example/callback"
@@ -43,7 +44,7 @@ def test_a_registered_query_is_kept_as_it_is_and_ours_appended(registered: str) 
 
 
 def test_a_failure_tells_the_error_why_and_the_reference() -> None:
-    url = failure(address(state="s", iss=ISSUER), AccessDenied("cancelled"), reference="r1").url
+    url = failure(address(state="s", iss=ISSUER), AccessDenied(Reason.CANCELLED, "cancelled"), reference="r1").url
     assert query(url) == [
         ("error", "access_denied"),
         ("error_description", "cancelled (reference r1)"),

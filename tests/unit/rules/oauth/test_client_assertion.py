@@ -20,6 +20,7 @@ from corpid.rules.oauth.client_assertion import (
 )
 from corpid.rules.oauth.errors import InvalidClient
 from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, LEGACY, Generation
+from corpid.rules.oauth.refusals import Reason
 from tests.unit.jose.signed import CURVES, key, key_set, public_jwk, sign, unsigned
 from tests.unit.rules.oauth.given import CLIENT, ISSUER, NOW
 
@@ -189,7 +190,9 @@ def test_the_refusal_names_the_member_in_developer_mode_alone() -> None:
     """D64, D28: the words are those for an unknown client, too."""
     named, honest = of(CURRENT, {**CLAIMS, "aud": TOKEN}), of(CURRENT, CLAIMS)
     for candidate, developer_mode, told in ((named, True, True), (named, False, False), (honest, True, False)):
-        refusal = failed(candidate, issuer=ISSUER, developer_mode=developer_mode, detail="unknown client")
+        refusal = failed(
+            Reason.CLIENT_UNKNOWN, candidate, issuer=ISSUER, developer_mode=developer_mode, detail="unknown client"
+        )
         assert ("endpoint_audience_until" in refusal.description) is told
         assert (f"aud must be the issuer {ISSUER}" in refusal.description) is candidate.names_endpoint
 

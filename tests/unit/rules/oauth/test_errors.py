@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from corpid.rules.oauth import errors
 from corpid.rules.oauth.errors import InvalidRequest, OAuthError, public_description
+from corpid.rules.oauth.refusals import Reason
 
 STATUSES = {
     "invalid_request": 400,
@@ -36,7 +37,7 @@ def test_each_code_has_the_status_of_the_table(code: str, status: int) -> None:
 
 
 def test_a_detail_is_for_the_log_alone() -> None:
-    error = InvalidRequest("the public text", detail="the private text")
+    error = InvalidRequest(Reason.PARAMETER_MISSING, "the public text", detail="the private text")
     assert str(error) == "the public text"
     assert "private" not in public_description(error, "r1")
 
@@ -46,10 +47,13 @@ def test_a_description_is_printable_ascii_of_300_characters_that_ends_with_the_r
     text: str, reference: str
 ) -> None:
     """D28: without quote and backslash, since it stands in a header too."""
-    description = public_description(InvalidRequest(text), reference)
+    description = public_description(InvalidRequest(Reason.PARAMETER_MISSING, text), reference)
     assert re.fullmatch(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,300}", description)
     assert description.endswith(f" (reference {reference})")
 
 
 def test_a_short_description_is_kept_whole() -> None:
-    assert public_description(InvalidRequest('say "x"\r\n\\'), "r1") == "say 'x'''' (reference r1)"
+    assert (
+        public_description(InvalidRequest(Reason.PARAMETER_MISSING, 'say "x"\r\n\\'), "r1")
+        == "say 'x'''' (reference r1)"
+    )
