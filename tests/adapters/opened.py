@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 from corpid.ports import AuditEvent
@@ -14,7 +14,7 @@ from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
 from tests import engines
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -90,18 +90,32 @@ def program(address: Path | str, body: str, *arguments: str) -> subprocess.Popen
 
 
 def race(address: Path | str, body: str, *, processes: int) -> list[str]:
-    """What each of several processes prints after all of them were ready and told to go."""
-    racing = [program(address, body, str(number)) for number in range(processes)]
-    for process in racing:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in racing:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    answers = [process.communicate(timeout=60)[0].strip() for process in racing]
-    assert [process.returncode for process in racing] == [0] * processes
-    return answers
+    """What each of several processes prints after all of them were ready and told to go.
+
+    When one of them does not start, or fails, the others are ended before the assertion leaves.
+    """
+    with ExitStack() as ending:
+        racing = [ending.enter_context(_ended(program(address, body, str(number)))) for number in range(processes)]
+        for process in racing:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in racing:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        answers = [process.communicate(timeout=60)[0].strip() for process in racing]
+        assert [process.returncode for process in racing] == [0] * processes
+        return answers
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """However the context is left, the process has ended then, and its pipes are closed."""
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 SPENDER = """

@@ -16,7 +16,9 @@ import httpx
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.relying_party import RelyingParty
+from tests import engines
 from tests.machine import free_port, key_file
+from tests.operate.certified import certified
 from tests.web.processes import DIRECTORY, KEYS, RINA, command, environment
 
 if TYPE_CHECKING:
@@ -73,22 +75,29 @@ class Nodes:
 
 
 @contextmanager
-def two_nodes(
-    directory: Path, certified: Certified, database_url: str, transient_url: str, **more: str
-) -> Iterator[Nodes]:
-    """Migrated, started and filled; `more` are settings of the nodes."""
+def two_nodes(directory: Path, **more: str) -> Iterator[Nodes]:
+    """On engines of their own, migrated, filled and started; `more` are settings of the nodes."""
+    own = certified(directory / "tls")
+    with (
+        engines.postgresql() as database_url,
+        engines.redis() as transient_url,
+        _nodes(directory, own, {"database_url": database_url, "transient_url": transient_url, **more}) as nodes,
+    ):
+        yield nodes
+
+
+@contextmanager
+def _nodes(directory: Path, own: Certified, more: dict[str, str]) -> Iterator[Nodes]:
     secure, plain, *node_ports = (free_port() for _ in range(4))
     chosen = {
         "base_url": f"https://localhost:{secure}",
         "trusted_proxies": "127.0.0.1",
-        "database_url": database_url,
-        "transient_url": transient_url,
         "key_encryption_key_file": key_file(directory / "sealing.key"),
         "drain_delay_seconds": "1",
         "hashing_threads": "1",
         **more,
     }
-    nodes = Nodes(directory, certified, (secure, plain), node_ports, chosen)
+    nodes = Nodes(directory, own, (secure, plain), node_ports, chosen)
     (directory / "directory.json").write_text(json.dumps(DIRECTORY))
     for words in (("migrate",), ("apply", "directory.json", "--development")):
         done = command(directory, *words, **chosen)

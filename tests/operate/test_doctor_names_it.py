@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests import engines
 from tests.operate.certified import certified
 from tests.operate.nodes import two_nodes
 from tests.operate.proxies import proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.operate.nodes import Nodes
@@ -65,18 +63,6 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    directory = tmp_path_factory.mktemp("nodes")
-    own = certified(directory / "tls")
-    with (
-        engines.postgresql() as database_url,
-        engines.redis() as transient_url,
-        two_nodes(directory, own, database_url, transient_url) as running,
-    ):
-        yield running
-
-
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_of_the_proxy_is_named(nodes: Nodes, tmp_path: Path, name: str) -> None:
     wrong = MISTAKES[name]
@@ -112,13 +98,10 @@ def test_a_certificate_that_ends_soon_and_one_of_another_host_are_named(nodes: N
 
 def test_another_base_url_and_an_untrusted_proxy_are_named(tmp_path: Path) -> None:
     """D7, D47: a proof's htu names base_url, and every caller has the proxy's address."""
-    own = certified(tmp_path / "tls")
     wrong = {"base_url": "https://login.example.org", "allowed_hosts": "localhost", "trusted_proxies": "192.0.2.1"}
     with (
-        engines.postgresql() as database_url,
-        engines.redis() as transient_url,
-        two_nodes(tmp_path, own, database_url, transient_url, **wrong) as nodes,
-        proxy("haproxy", tmp_path / "proxy", own, ports=nodes.ports, nodes=nodes.node_ports),
+        two_nodes(tmp_path, **wrong) as nodes,
+        proxy("haproxy", tmp_path / "proxy", nodes.certified, ports=nodes.ports, nodes=nodes.node_ports),
     ):
         status, found = nodes.doctor(f"https://localhost:{nodes.ports[0]}", "--node")
     assert status == 1

@@ -11,16 +11,12 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from corpid.rules.authentication import link_codes
-from tests import engines
 from tests.browser.stage import CHROMIUM, FLAGS, shows
 from tests.cli.test_commands import value
-from tests.operate.certified import certified
-from tests.operate.nodes import two_nodes
 from tests.operate.proxies import SHIPPED, proxy
 from tests.web.processes import command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.operate.nodes import Nodes
@@ -33,18 +29,6 @@ TALKATIVE: Final = {
 }
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    directory = tmp_path_factory.mktemp("nodes")
-    own = certified(directory / "tls")
-    with (
-        engines.postgresql() as database_url,
-        engines.redis() as transient_url,
-        two_nodes(directory, own, database_url, transient_url) as running,
-    ):
-        yield running
 
 
 def _invited(nodes: Nodes, user_name: str) -> str:

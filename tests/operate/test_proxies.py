@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.rules.oauth import discovery
-from tests import engines
-from tests.operate.certified import certified
 from tests.operate.nodes import outside, two_nodes, whole_flow
 from tests.operate.proxies import SHIPPED, proxy
 
@@ -29,12 +27,9 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_whole_flow_goes_through_the_shipped_proxy(tmp_path: Path, name: str) -> None:
     """docs/operate.md; PAR to userinfo on two nodes, RFC 9449 proofs at each step."""
-    own = certified(tmp_path / "tls")
     with (
-        engines.postgresql() as database_url,
-        engines.redis() as transient_url,
-        two_nodes(tmp_path, own, database_url, transient_url) as nodes,
-        proxy(name, tmp_path / "proxy", own, ports=nodes.ports, nodes=nodes.node_ports) as told,
+        two_nodes(tmp_path) as nodes,
+        proxy(name, tmp_path / "proxy", nodes.certified, ports=nodes.ports, nodes=nodes.node_ports) as told,
     ):
         userinfo = asyncio.run(whole_flow(nodes))
         asyncio.run(_traced(nodes))
@@ -80,7 +75,6 @@ async def _pushed(nodes: Nodes, done: asyncio.Event) -> int:
 
 def test_nodes_behind_haproxy_are_restarted_in_turn_and_no_request_fails(tmp_path: Path) -> None:
     """docs/operate.md, "Restarts and upgrades"."""
-    own = certified(tmp_path / "tls")
 
     async def story(nodes: Nodes) -> list[int]:
         done = asyncio.Event()
@@ -93,10 +87,8 @@ def test_nodes_behind_haproxy_are_restarted_in_turn_and_no_request_fails(tmp_pat
         return await asyncio.gather(*load)
 
     with (
-        engines.postgresql() as database_url,
-        engines.redis() as transient_url,
-        two_nodes(tmp_path, own, database_url, transient_url, drain_delay_seconds="5") as nodes,
-        proxy("haproxy", tmp_path / "proxy", own, ports=nodes.ports, nodes=nodes.node_ports),
+        two_nodes(tmp_path, drain_delay_seconds="5") as nodes,
+        proxy("haproxy", tmp_path / "proxy", nodes.certified, ports=nodes.ports, nodes=nodes.node_ports),
     ):
         counts = asyncio.run(story(nodes))
     assert min(counts) > 0
