@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests import engines
+from tests.world import loop
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -41,6 +42,7 @@ def program(request: pytest.FixtureRequest) -> str:
 
 
 def pytest_sessionfinish() -> None:
+    loop.close()
     engines.stop()
 
 

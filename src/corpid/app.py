@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 import uuid
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -193,16 +193,18 @@ async def create(
     mail: Mail | None = None,
     metrics: Metrics | None = None,
     spans: Spans | None = None,
+    opened: Engines | None = None,
 ) -> AsyncIterator[Application]:
     """A provider on its stores, until the context ends. Raises StartError.
 
-    `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server; `metrics` and `spans` are
-    told what happens.
+    `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened` its
+    stores, which then stay open; `metrics` and `spans` are told what happens.
     """
     hashing = passwords or Argon2Passwords(threads=settings.hashing_threads, waiting=settings.hashing_queue)
     egress = HttpClient(own_url=settings.base_url, rules=DEVELOPER if settings.developer_mode else INTERNET)
-    async with engines.opened(settings, clock) as opened, engines.open_mail(settings, clock=clock) as own_mail:
-        stores, checking, fetch = traced(spans, settings, opened, hashing, egress.fetch)
+    opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
+    async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
+        stores, checking, fetch = traced(spans, settings, found, hashing, egress.fetch)
         client_keys = FetchedClientKeys(stores.registry.clients, metrics.counting(fetch) if metrics else fetch)
         provider = _provider(settings, stores, client_keys, checking, mail or own_mail, clock)
         asgi = _asgi(settings, provider, spans)

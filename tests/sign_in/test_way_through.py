@@ -10,7 +10,6 @@ from corpid.rules.directory.records import Service
 from corpid.sandbox.people import cancel, sign_in
 from tests.sign_in.world import (
     BASE,
-    CALLBACK,
     EVERY_SCOPE,
     MESSAGE,
     entity,
@@ -20,6 +19,7 @@ from tests.sign_in.world import (
     run,
     walk_to,
 )
+from tests.world.clients import CALLBACK
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World

@@ -2,66 +2,49 @@
 
 from __future__ import annotations
 
-import asyncio
-import atexit
-import json
-import shutil
 import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import argon2
-import httpx
+from argon2.profiles import CHEAPEST
 from msgspec.structs import replace
 
-from corpid import app, settings
-from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import AuditEvent, Upsert
+from corpid import settings
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import Entity, Membership, Service, User
-from corpid.rules.oauth.records import Client
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.interfaces import CURRENT, INTERFACES, Interface
 from corpid.sandbox.people import Person
-from corpid.sandbox.relying_party import RelyingParty
-from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from tests.world.clients import CALLBACK, rp_keys
+from tests.world.clock import Clock
+from tests.world.loop import run_alone, shared_stores
+from tests.world.provider import RunningProvider, copied, started, template
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
+    import httpx
+
     from corpid.rules.directory.records import Record
+    from corpid.rules.oauth.records import Client
+    from corpid.sandbox.browser import Browser
+    from corpid.sandbox.relying_party import RelyingParty
     from tests.postbox import Postbox
+    from tests.world.provider import SharedStores
 
 BASE: Final = "http://localhost:8080"
-CALLBACK: Final = "https://rp.example/callback"
 PASSWORD: Final = "correct horse battery"
 SECRET: Final = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 MESSAGE: Final = "Sign the yearly return, 2026 (part 1)!"
 IDENTITY: Final = "entity.identity entity.basic_profile.name entity.basic_profile.uen_status user.identity user.name"
 EVERY_SCOPE: Final = f"openid authinfo tpauthinfo {IDENTITY}"
-NOON: Final = 1_800_000_000.0
 FORM: Final = "application/x-www-form-urlencoded"
 
-# What a password check costs is tested elsewhere.
-CHEAP: Final = argon2.profiles.CHEAPEST
-KEYS: Final = RelyingPartyKeys.generate()
-
-
-@dataclass(slots=True)
-class Clock:
-    """Time that passes when a test says so; epoch seconds."""
-
-    now: float = NOON
-
-    def __call__(self) -> float:
-        return self.now
-
-    def pass_(self, seconds: float) -> None:
-        self.now += seconds
+KEYS: Final = rp_keys("rp1")
+CHEAP: Final = CHEAPEST
+ELSEWHERE: Final = frozenset({"database_url", "transient_url", "key_encryption_key", "data_dir"})
+"""settings of a database of its own"""
 
 
 def entity(entity_id: str, name: str, **more: Any) -> Entity:
@@ -72,18 +55,15 @@ def entity(entity_id: str, name: str, **more: Any) -> Entity:
 
 
 @dataclass(kw_only=True)
-class World:
-    """`provider` is what a test may look into; it acts from outside, through browsers and relying parties."""
+class World(RunningProvider):
+    """A provider with client `rp1` and Alice."""
 
-    application: app.Application
     clock: Clock
-    base: str
-    passwords: Argon2Passwords
-    stack: AsyncExitStack
-    directory: Path
-    interface: Interface = CURRENT
-    """what its relying parties speak"""
     people: dict[str, Person] = field(default_factory=dict)
+
+    @property
+    def provider(self) -> Any:
+        return self.application.provider
 
     @property
     def decided(self) -> dict[str, str]:
@@ -91,52 +71,35 @@ class World:
         everything = set(EVERY_SCOPE.split()) <= {"openid", *self.interface.scopes}
         return {"scope": EVERY_SCOPE} if everything else {"prompt": "consent"}
 
-    @property
-    def provider(self) -> Any:
-        return self.application.provider
-
     async def http(self, address: str = "127.0.0.1") -> httpx.AsyncClient:
-        transport = httpx.ASGITransport(app=self.application.asgi, client=(address, 50000))
-        return await self.stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url=self.base))
+        """Somebody who reaches the provider from an address, and keeps cookies."""
+        return self.connect(address)
 
     async def browser(self, address: str = "127.0.0.1") -> Browser:
         """A new browser without cookies."""
-        return Browser(await self.http(address), frozenset({_origin(self.base)}))
+        return self.new_browser(address)
 
     async def relying_party(
         self, client_id: str = "rp1", *, scope: str = "openid authinfo", **parameters: Any
     ) -> RelyingParty:
         """A relying party with nothing pushed yet, whose pages carry the message of D12."""
         sent = {"authentication_context_message": MESSAGE, **parameters}
-        http = await self.http("192.0.2.1")
-        return RelyingParty(
-            client_id=client_id,
-            issuer=self.base,
-            http=http,
-            interface=self.interface,
-            scope=scope,
-            parameters=sent,
-            keys=KEYS,
-            clock=self.clock,
-        )
+        return self.party(client_id, self.connect("192.0.2.1"), keys=KEYS, scope=scope, parameters=sent)
 
     async def write(self, *records: Record | Client) -> None:
-        event = AuditEvent(actor="operator", action="test.write")
-        await self.provider.registry.directory.write([Upsert(record) for record in records], event)
+        await super().write(*records)
         self.provider.registry_cache.drop()
 
     async def client(self, client_id: str = "rp1", **more: Any) -> Client:
-        fields: dict[str, Any] = {
+        """Register a client, or change it."""
+        given = {
+            "keys": KEYS,
             "name": f"Relying Party {client_id[-1]}",
-            "redirect_uris": (CALLBACK,),
-            "jwks": json.dumps(KEYS.public()),
             "scopes": tuple(EVERY_SCOPE.split()),
             "services": ("PERMITS",),
-            "sector": "government",
-            **({"generations": (self.interface.name,), "legacy_until": "2099-12-31"} if self.interface.ends else {}),
             **more,
         }
-        client = Client(client_id=client_id, **fields)
+        client = self.client_record(client_id, **given)
         await self.write(client)
         return client
 
@@ -173,54 +136,29 @@ class World:
         return [entry for entry in await self.provider.registry.audit.entries(limit=1000) if entry.action == action]
 
 
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
-
-
-@cache
-def _template() -> Path:
-    """Where the data directory lies that is made once and copied for each world."""
-    path = Path(tempfile.mkdtemp(prefix="corpid-sign-in-"))
-    atexit.register(shutil.rmtree, path)
-    return path
-
-
-async def _start_in(directory: Path) -> None:
-    """Put a database there as the first start makes it: with its schema and its keys, and nobody in it."""
-    if not any(_template().iterdir()):
-        async with app.create(settings.load(base_url=BASE, data_dir=_template(), developer_mode=True), clock=Clock()):
-            pass
-    shutil.copytree(_template(), directory, dirs_exist_ok=True)
-
-
 @asynccontextmanager
 async def world(
-    *, base: str = BASE, entities: int = 2, postbox: Postbox | None = None, **options: Any
+    *,
+    base: str = BASE,
+    entities: int = 2,
+    postbox: Postbox | None = None,
+    shared: SharedStores | None = None,
+    **options: Any,
 ) -> AsyncIterator[World]:
     """A provider with client `rp1` (government) and Alice, who acts for that many entities. `options` are settings.
 
     With a postbox it sends mail.
     """
-    clock = Clock()
-    passwords = Argon2Passwords(threads=1, profile=CHEAP)
     async with AsyncExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        await _start_in(directory)
-        own = {"trusted_proxies": ("10.0.0.1",)} if base.startswith("https:") else {"developer_mode": True}
-        chosen = settings.load(**{"base_url": base, "data_dir": directory, **own, **options})
-        application = await stack.enter_async_context(
-            app.create(chosen, clock=clock, passwords=passwords, mail=postbox)
-        )
-        made = World(
-            application=application,
-            clock=clock,
-            base=base,
-            passwords=passwords,
-            stack=stack,
-            directory=directory,
-            interface=INTERFACES[chosen.generations[0]],
-        )
+        if shared is None:
+            clock, stores = Clock(), None
+            own = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corpid-world-")))
+            directory = copied(template(), own)
+        else:
+            clock, stores, directory = shared.clock, shared.stores, shared.directory
+        edge = {"trusted_proxies": ("10.0.0.1",)} if base.startswith("https:") else {"developer_mode": True}
+        chosen = settings.load(**{"base_url": base, "data_dir": directory, **edge, **options})
+        made = await stack.enter_async_context(started(World, chosen, clock=clock, mail=postbox, stores=stores))
         await made.write(Service(service_id="PERMITS", name="Permits", roles=("Maker",)))
         await made.client()
         names = ("Acme Pte. Ltd.", "Banyan Trading", "Cassia Works")
@@ -229,13 +167,17 @@ async def world(
 
 
 def run(test: Callable[[World], Awaitable[None]], **options: Any) -> None:
-    """Run a test's coroutine in a new world."""
+    """Run a test's coroutine in a new world: with a new provider, and a database as it is when nothing has happened.
+
+    The database stays open from one test to the next unless `options` say where it lies.
+    """
+    shared = None if ELSEWHERE & options.keys() else shared_stores()
 
     async def within() -> None:
-        async with world(**options) as made:
+        async with world(shared=shared, **options) as made:
             await test(made)
 
-    asyncio.run(within())
+    run_alone(within())
 
 
 def query_of(url: str | None) -> dict[str, str]:

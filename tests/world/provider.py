@@ -1,0 +1,213 @@
+"""The provider in the test's own process: the real application; its clock is the test's, and its hashing is cheap.
+
+`started` gives one for as long as a context lasts, `SharedStores` a database that many tests use one after the other.
+Browsers, relying parties and persons reach it without sockets, or through `served` over one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import shutil
+import sqlite3
+import tempfile
+import threading
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+from argon2.profiles import CHEAPEST
+
+from corpid import app, engines, settings
+from corpid.outbound.passwords import Argon2Passwords
+from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.sandbox.browser import Browser
+from corpid.sandbox.demo_environment import next_free
+from corpid.sandbox.interfaces import INTERFACES
+from corpid.sandbox.relying_party import RelyingParty
+from corpid.web.http.server import Server
+from tests.world import clients
+from tests.world.clock import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from starlette.types import ASGIApp
+
+    from corpid.flows.provider import Provider
+    from corpid.ports import Mail
+    from corpid.rules.directory.records import Record
+    from corpid.rules.oauth.records import Client
+    from corpid.sandbox.interfaces import Interface
+
+R = TypeVar("R", bound="RunningProvider")
+EVENT: Final = AuditEvent(actor="operator", action="test.change")
+
+
+def hashing() -> Argon2Passwords:
+    """Passwords whose hash costs little: what a password check costs is tested elsewhere."""
+    return Argon2Passwords(threads=1, profile=CHEAPEST)
+
+
+@dataclass(kw_only=True)
+class RunningProvider:
+    """`provider` is what a test may look into; it acts from outside, through browsers and relying parties."""
+
+    application: app.Application
+    chosen: settings.Settings
+    clock: Callable[[], float]
+    passwords: Argon2Passwords
+    stack: AsyncExitStack
+    """closes what was opened for this provider, before it is closed itself"""
+
+    @property
+    def provider(self) -> Provider:
+        return self.application.provider
+
+    @property
+    def base(self) -> str:
+        return self.chosen.base_url
+
+    @property
+    def directory(self) -> Path:
+        """Where its data lies."""
+        return self.chosen.data_dir
+
+    @property
+    def interface(self) -> Interface:
+        """What its relying parties speak."""
+        return INTERFACES[self.chosen.generations[0]]
+
+    def connect(self, address: str = "127.0.0.1") -> httpx.AsyncClient:
+        """Somebody who reaches the provider from an address, and keeps cookies."""
+        transport = httpx.ASGITransport(app=self.application.asgi, client=(address, 50000))
+        http = httpx.AsyncClient(transport=transport, base_url=self.base)
+        self.stack.push_async_callback(http.aclose)
+        return http
+
+    def new_browser(self, address: str = "127.0.0.1") -> Browser:
+        """A new browser without cookies."""
+        return Browser(self.connect(address), frozenset({origin(self.base)}))
+
+    def party(self, client_id: str, http: httpx.AsyncClient, **options: Any) -> RelyingParty:
+        """A relying party with nothing pushed yet; `options` are members of RelyingParty."""
+        known = {"interface": self.interface, "clock": self.clock}
+        keys = {} if "keys" in options else {"keys": clients.rp_keys(client_id)}
+        return RelyingParty(client_id=client_id, issuer=self.base, http=http, **{**known, **keys, **options})
+
+    def client_record(self, client_id: str, **members: Any) -> Client:
+        """A client as it is registered here, in the generation that is spoken."""
+        return clients.record(client_id, **{"interface": self.interface, **members})
+
+    async def write(self, *records: Record | Client) -> None:
+        """Another process writes these records."""
+        await self.provider.registry.directory.write([Upsert(each) for each in records], EVENT)
+
+    async def delete(self, *records: Record | Client) -> None:
+        await self.provider.registry.directory.write([Delete(each) for each in records], EVENT)
+
+
+def origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+@asynccontextmanager
+async def started(
+    kind: type[R],
+    chosen: settings.Settings,
+    *,
+    clock: Callable[[], float],
+    mail: Mail | None = None,
+    stores: engines.Engines | None = None,
+) -> AsyncIterator[R]:
+    """A provider with these settings, on its own stores or on some that are open already."""
+    passwords = hashing()
+    async with (
+        app.create(chosen, clock=clock, passwords=passwords, mail=mail, opened=stores) as application,
+        AsyncExitStack() as stack,
+    ):
+        yield kind(application=application, chosen=chosen, clock=clock, passwords=passwords, stack=stack)
+
+
+@asynccontextmanager
+async def served(application: ASGIApp, port: int = 0, **options: Any) -> AsyncIterator[int]:
+    """An application on localhost, on a port that is free if none is said; the port."""
+    port, sockets = next_free("localhost", port)
+    server = Server(application, **options)
+    await server.start(sockets)
+    try:
+        yield port
+    finally:
+        await server.stop()
+
+
+@cache
+def template() -> Path:
+    """A data directory as the first start makes it: with schema and keys, and nobody in it. To be copied."""
+    path = temporary_directory()
+
+    async def start() -> None:
+        async with engines.opened(settings.load(data_dir=path), Clock()):
+            pass
+
+    # in a thread, since whoever asks may be in a loop
+    thread = threading.Thread(target=lambda: asyncio.run(start()))
+    thread.start()
+    thread.join()
+    return path
+
+
+def temporary_directory() -> Path:
+    """A directory that is there until the tests end."""
+    path = Path(tempfile.mkdtemp(prefix="corpid-world-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+def copied(source: Path, target: Path) -> Path:
+    """Fill a data directory as another one is."""
+    shutil.copytree(source, target, dirs_exist_ok=True)
+    return target
+
+
+class SharedStores:
+    """A SQLite database that stays open, for providers that need it one after the other: opening costs more than most tests.
+
+    What a provider keeps in memory is new with each of them; `reset` makes the database what it was when it was opened.
+    """
+
+    def __init__(self, stores: engines.Engines, directory: Path, clock: Clock) -> None:
+        self.stores: Final = stores
+        self.directory: Final = directory
+        self.clock: Final = clock
+        self._began: Final = clock.now
+        self._snapshot: Final = sqlite3.connect(":memory:")
+        with closing(self._file()) as file:
+            file.backup(self._snapshot)
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls) -> AsyncIterator[Self]:
+        """In the loop in which its providers will run."""
+        with tempfile.TemporaryDirectory(prefix="corpid-world-") as name:
+            clock, directory = Clock(), copied(template(), Path(name))
+            async with engines.opened(settings.load(data_dir=directory), clock) as stores:
+                shared = cls(stores, directory, clock)
+                try:
+                    yield shared
+                finally:
+                    shared._snapshot.close()
+
+    def reset(self) -> None:
+        """As it was when it was opened: every table, and the clock."""
+        with closing(self._file()) as file:
+            self._snapshot.backup(file)
+        self.clock.now = self._began
+
+    def _file(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.directory / "corpid.sqlite")
