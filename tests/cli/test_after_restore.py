@@ -20,9 +20,11 @@ from corpid.sandbox.browser import Browser
 from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
 from tests.engines import POSTGRESQL, postgresql, redis
-from tests.protocol.deployment import WEEK, Clock, fill, rp_keys
+from tests.protocol.deployment import WEEK, fill
 from tests.protocol.directory import PASSWORD, TOTP_SECRET
 from tests.web.processes import command
+from tests.world.clients import rp_keys
+from tests.world.clock import Clock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -19,9 +19,9 @@ from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from tests.cli.conftest import at
 from tests.faults.serving import chosen, deployment, outside
 from tests.machine import key_file
-from tests.protocol.deployment import Clock
 from tests.protocol.provider import World
 from tests.web.processes import command
+from tests.world.clock import Clock
 
 if TYPE_CHECKING:
     from pathlib import Path

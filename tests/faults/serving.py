@@ -30,8 +30,9 @@ from corpid.sandbox.relying_party import RelyingParty
 from corpid.web.http import server
 from corpid.web.telemetry import access_log
 from tests.machine import free_port
-from tests.protocol.deployment import fill, rp_keys
+from tests.protocol.deployment import fill
 from tests.protocol.directory import PASSWORD, TOTP_SECRET
+from tests.world.clients import rp_keys
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -20,8 +20,10 @@ from corpid.sandbox.relying_party import RelyingParty
 from corpid.web.http import server
 from tests.faults.serving import chosen
 from tests.machine import free_port
-from tests.protocol.deployment import EVENT, fill, registered, rp_keys
+from tests.protocol.deployment import fill, registered
 from tests.protocol.directory import PASSWORD, TOTP_SECRET
+from tests.world.clients import rp_keys
+from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

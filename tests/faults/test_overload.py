@@ -14,8 +14,8 @@ from corpid.web.http.connection_limits import Limits
 from tests.adapters.rp_server import answer, relying_party
 from tests.faults.attempts import told_to_retry
 from tests.faults.standing import WAITING, standing
-from tests.protocol.deployment import rp_keys
 from tests.protocol.directory import PASSWORD
+from tests.world.clients import rp_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

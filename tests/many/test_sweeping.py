@@ -16,9 +16,10 @@ from corpid import cleanup
 from corpid.ports import Session, Upsert
 from corpid.stores.sql.tables import sessions, transient
 from tests import engines
-from tests.protocol.deployment import EVENT, registered
+from tests.protocol.deployment import registered
 from tests.protocol.directory import ALICE
 from tests.protocol.provider import World
+from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

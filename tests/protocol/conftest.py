@@ -13,9 +13,9 @@ import pytest
 from corpid.web.telemetry import access_log
 from tests.logs import log_left_alone
 from tests.protocol import refusals
-from tests.protocol.deployment import NOON
 from tests.protocol.provider import World, Worlds
 from tests.speaking import pytest_configure, pytest_generate_tests, speaking
+from tests.world.clock import NOON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,27 +16,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-import httpx
-from argon2.profiles import CHEAPEST
-
-from corpid import app, settings
-from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import Delete, Upsert
+from corpid import settings
 from corpid.sandbox import people
-from corpid.sandbox.browser import Browser
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.people import Person
-from corpid.sandbox.relying_party import RelyingParty
 from tests.protocol import directory
-from tests.protocol.deployment import EVENT, FAR, ISSUER, LIVE, NOON, WEEK, Clock, registered, rp_keys, template
+from tests.protocol.deployment import ISSUER, LIVE, WEEK, registered, template
 from tests.protocol.expectations import EXPECTED
+from tests.world.clock import NOON, Clock
+from tests.world.provider import RunningProvider, copied, started
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
+    import httpx
+
+    from corpid import app
     from corpid.flows.provider import Provider
     from corpid.rules.directory.records import Record
     from corpid.rules.oauth.records import Client
+    from corpid.sandbox.browser import Browser
+    from corpid.sandbox.relying_party import RelyingParty
 
 T = TypeVar("T")
 
@@ -48,9 +48,7 @@ class World:
     """
 
     def __init__(self, *, at: Path | None = None, clock: Clock | None = None, **options: Any) -> None:
-        self.directory = at or Path(tempfile.mkdtemp(prefix="corpid-world-"))
-        if at is None:
-            shutil.copytree(template(), self.directory, dirs_exist_ok=True)
+        self.directory = at or copied(template(), Path(tempfile.mkdtemp(prefix="corpid-world-")))
         self.clock = clock or Clock()
         self._keep = at is not None
         self._runner = asyncio.Runner()
@@ -60,20 +58,21 @@ class World:
         self.interface = INTERFACES[chosen.get("generations", ("current",))[0]]
         self.expected = EXPECTED[self.interface.name]
         self.issuer: str = chosen["base_url"]
-        self.application = self.run(self._start(settings.load(data_dir=self.directory, **chosen)))
+        running = started(RunningProvider, settings.load(data_dir=self.directory, **chosen), clock=self.clock)
+        self.running = self.run(self._stack.enter_async_context(running))
+        self.application: app.Application = self.running.application
         self._look = sqlite3.connect(f"file:{self.directory / 'corpid.sqlite'}?mode=ro", uri=True)
         self._outside()
 
     def _outside(self) -> None:
         if self.interface.ends:
             self._admit()
-        self.http = self._client()
+        self.http = self.running.connect()
         self.rp = self.party()
         self.browser = self.new_browser()
 
     def _admit(self) -> None:
-        changes = [Upsert(self.client(client_id)) for client_id in ("rp-1", "rp-2")]
-        self.run(self.provider.registry.directory.write(changes, EVENT))
+        self.run(self.running.write(self.client("rp-1"), self.client("rp-2")))
         self.provider.registry_cache.drop()
         self._audited += len(self.audited())
 
@@ -93,16 +92,6 @@ class World:
         self._audited += len(self.audited())
         self.clock.now = NOON
         self._outside()
-
-    async def _start(self, chosen: settings.Settings) -> app.Application:
-        passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
-        return await self._stack.enter_async_context(app.create(chosen, clock=self.clock, passwords=passwords))
-
-    def _client(self) -> httpx.AsyncClient:
-        transport = httpx.ASGITransport(app=self.application.asgi)
-        http = httpx.AsyncClient(transport=transport, base_url=self.issuer)
-        self._stack.push_async_callback(http.aclose)
-        return http
 
     def __enter__(self) -> Self:
         return self
@@ -125,18 +114,11 @@ class World:
 
     def party(self, client_id: str = "rp-1", **options: Any) -> RelyingParty:
         """A relying party with nothing pushed yet."""
-        return RelyingParty(
-            client_id=client_id,
-            issuer=self.issuer,
-            http=self.http,
-            clock=self.clock,
-            **{"keys": rp_keys(client_id), "interface": self.interface, **options},
-        )
+        return self.running.party(client_id, self.http, **options)
 
     def client(self, client_id: str = "rp-1", **changes: Any) -> Client:
-        """A client as it is registered here: by name for the generation that ends, since nobody is unless named."""
-        named = {"generations": (self.interface.name,), "legacy_until": FAR} if self.interface.ends else {}
-        return registered(client_id, **{**named, **changes})
+        """A client as it is registered here, in the generation that is spoken."""
+        return registered(client_id, **{"interface": self.interface, **changes})
 
     def registers(self, client_id: str = "rp-1", **changes: Any) -> RelyingParty:
         """Register a client, or change it, in another process; its relying party. Five seconds pass (D50)."""
@@ -145,17 +127,16 @@ class World:
 
     def writes(self, *records: Record | Client) -> None:
         """Another process writes these records; five seconds later this one knows (D50)."""
-        self.run(self.provider.registry.directory.write([Upsert(record) for record in records], EVENT))
+        self.run(self.running.write(*records))
         self.clock.now += LIVE
 
     def deletes(self, *records: Record | Client) -> None:
-        self.run(self.provider.registry.directory.write([Delete(record) for record in records], EVENT))
+        self.run(self.running.delete(*records))
         self.clock.now += LIVE
 
     def new_browser(self) -> Browser:
         """A browser without cookies."""
-        parts = urlsplit(self.issuer)
-        return Browser(self._client(), frozenset({f"{parts.scheme}://{parts.netloc}"}))
+        return self.running.new_browser()
 
     def sign_in(self, rp: RelyingParty | None = None, user: str = "alice", browser: Browser | None = None) -> str:
         """Push and sign a person in through the pages; the callback URL. Thirty seconds pass, for the next code."""

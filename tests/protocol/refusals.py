@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from corpid.rules.oauth.refusals import Reason
 from corpid.sandbox.browser import parse
-from tests.protocol.deployment import CALLBACK
+from tests.world.clients import CALLBACK
 
 if TYPE_CHECKING:
     import httpx

@@ -11,9 +11,10 @@ from corpid.sandbox import people
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.people import Person
 from tests.protocol import directory
-from tests.protocol.deployment import FAR, ISSUER, PAR, TOKEN, USERINFO
+from tests.protocol.deployment import ISSUER, PAR, TOKEN, USERINFO
 from tests.protocol.provider import World, Worlds, query
 from tests.protocol.refusals import error_page, json_refusal, told_error
+from tests.world.clients import FAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

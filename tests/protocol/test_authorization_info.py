@@ -9,10 +9,11 @@ import pytest
 
 from corpid.sandbox import jwt
 from tests.protocol import directory
-from tests.protocol.deployment import FAR, ISSUER
+from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import AUTH_INFO, TP_AUTH_INFO
 from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import not_cached
+from tests.world.clients import FAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,11 @@ import pytest
 
 from corpid.sandbox import jwt
 from tests.protocol import directory
-from tests.protocol.deployment import EVENT, FAR, ISSUER, LIVE
+from tests.protocol.deployment import ISSUER, LIVE
 from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import not_cached, resource_refusal
+from tests.world.clients import FAR
+from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,10 +10,11 @@ from urllib.parse import urlencode
 import pytest
 
 from corpid.sandbox.browser import parse
-from tests.protocol.deployment import AUTHORIZE, CALLBACK, ISSUER, LIVE
+from tests.protocol.deployment import AUTHORIZE, ISSUER, LIVE
 from tests.protocol.expectations import EVERY, PUSHED
 from tests.protocol.provider import World, Worlds, query
 from tests.protocol.refusals import is_public, logged
+from tests.world.clients import CALLBACK
 
 if TYPE_CHECKING:
     import httpx

@@ -12,9 +12,10 @@ import pytest
 from joserfc.jwk import ECKey, OctKey
 
 from corpid.sandbox.relying_party_keys import public
-from tests.protocol.deployment import ISSUER, PAR, TOKEN, other_key, rp_keys
+from tests.protocol.deployment import ISSUER, PAR, TOKEN, other_key
 from tests.protocol.expectations import EVERY
 from tests.protocol.refusals import json_refusal
+from tests.world.clients import rp_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.sandbox import jwt
-from tests.protocol.deployment import rp_keys
 from tests.protocol.expectations import EVERY
 from tests.protocol.test_client_assertion import accept, refuse
+from tests.world.clients import rp_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from tests.protocol import directory
-from tests.protocol.deployment import CALLBACK, TOKEN
+from tests.protocol.deployment import TOKEN
 from tests.protocol.expectations import ANOTHER, EVERY, PUSHED
 from tests.protocol.refusals import json_refusal, resource_refusal
+from tests.world.clients import CALLBACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

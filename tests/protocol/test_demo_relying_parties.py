@@ -12,8 +12,9 @@ import pytest
 
 from corpid.sandbox import jwt
 from corpid.settings.presets import PUBLIC_SERVICE
-from tests.protocol.deployment import FAR, ISSUER, PAR, TOKEN, USERINFO
+from tests.protocol.deployment import ISSUER, PAR, TOKEN, USERINFO
 from tests.protocol.refusals import json_refusal
+from tests.world.clients import FAR
 
 if TYPE_CHECKING:
     from corpid.sandbox.relying_party import RelyingParty

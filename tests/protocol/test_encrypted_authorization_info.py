@@ -12,9 +12,10 @@ from joserfc.jwk import ECKey, RSAKey
 
 from corpid.sandbox import jwt
 from corpid.sandbox.interfaces import INTERFACES
-from tests.protocol.deployment import FAR, ISSUER, rp_keys
+from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import AUTH_INFO
 from tests.protocol.refusals import not_cached, resource_refusal
+from tests.world.clients import FAR, rp_keys
 
 if TYPE_CHECKING:
     import httpx

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.settings import load
-from tests.protocol.deployment import FAR, ISSUER, NOON, PAR, TOKEN, USERINFO, other_key
+from tests.protocol.deployment import ISSUER, PAR, TOKEN, USERINFO, other_key
 from tests.protocol.expectations import PUSHED, SIGNED
 from tests.protocol.provider import World
 from tests.protocol.refusals import json_refusal
+from tests.world.clients import FAR
+from tests.world.clock import NOON
 
 if TYPE_CHECKING:
     import httpx

@@ -9,8 +9,9 @@ import pytest
 from corpid.sandbox import jwt, people
 from corpid.sandbox.people import Person
 from tests.protocol import directory
-from tests.protocol.deployment import ISSUER, USERINFO, other_key, rp_keys
+from tests.protocol.deployment import ISSUER, USERINFO, other_key
 from tests.protocol.refusals import is_public, not_cached, resource_refusal
+from tests.world.clients import rp_keys
 
 if TYPE_CHECKING:
     import httpx

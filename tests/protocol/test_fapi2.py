@@ -11,9 +11,10 @@ from joserfc.jwk import ECKey
 from corpid.sandbox import jwt
 from corpid.sandbox.relying_party_keys import public
 from tests.protocol import directory
-from tests.protocol.deployment import AUTHORIZE, ISSUER, PAR, TOKEN, other_key, rp_keys
+from tests.protocol.deployment import AUTHORIZE, ISSUER, PAR, TOKEN, other_key
 from tests.protocol.provider import World, query
 from tests.protocol.refusals import json_refusal, not_cached, resource_refusal
+from tests.world.clients import rp_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,10 @@ import pytest
 
 from corpid.ports import FetchedKeySet
 from tests.adapters.rp_server import answer, relying_party
-from tests.protocol.deployment import EVENT, rp_keys
 from tests.protocol.expectations import EVERY, PUSHED, SIGNED
 from tests.protocol.refusals import json_refusal, logged, told_error
+from tests.world.clients import rp_keys
+from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     import asyncio

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.protocol.deployment import ISSUER, NOON, PAR, Clock, fill
+from tests.protocol.deployment import ISSUER, PAR, fill
 from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World
 from tests.protocol.refusals import json_refusal
 from tests.protocol.test_client_assertion import ask, is_accepted, is_refused
+from tests.world.clock import NOON, Clock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -91,7 +91,7 @@ def test_a_thousand_anonymous_arrivals_leave_nothing_in_the_store(world: World) 
     url, before = begin(world), world.stored()
 
     async def strangers() -> None:
-        async with world._client() as http:
+        async with world.running.connect() as http:
             for number in range(250):
                 headers = {"X-Forwarded-For": f"192.0.2.{number}"}
                 requests = (

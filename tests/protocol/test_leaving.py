@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from corpid.cli.client import migration
 from corpid.sandbox.interfaces import INTERFACES
-from tests.protocol.deployment import FAR, ISSUER, PAR, TOKEN
+from tests.protocol.deployment import ISSUER, PAR, TOKEN
+from tests.world.clients import FAR
 
 if TYPE_CHECKING:
     from corpid.sandbox.relying_party import RelyingParty

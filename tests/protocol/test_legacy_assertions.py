@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.protocol.deployment import CALLBACK, FAR, ISSUER, NOON, PAR, TOKEN, other_key
+from tests.protocol.deployment import ISSUER, PAR, TOKEN, other_key
 from tests.protocol.refusals import json_refusal
+from tests.world.clients import CALLBACK, FAR
+from tests.world.clock import NOON
 
 if TYPE_CHECKING:
     import httpx

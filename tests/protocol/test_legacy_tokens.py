@@ -11,8 +11,9 @@ import pytest
 from corpid.rules.directory.records import Entity, Membership, User
 from corpid.sandbox import claim_checks, jwt
 from tests.protocol import directory
-from tests.protocol.deployment import CALLBACK, FAR, ISSUER, TOKEN
+from tests.protocol.deployment import ISSUER, TOKEN
 from tests.protocol.refusals import json_refusal, not_cached
+from tests.world.clients import CALLBACK, FAR
 
 if TYPE_CHECKING:
     import httpx

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.protocol.deployment import CALLBACK, PAR, TOKEN, USERINFO, rp_keys
+from tests.protocol.deployment import PAR, TOKEN, USERINFO
 from tests.protocol.expectations import EVERY, PUSHED, SIGNED
 from tests.protocol.refusals import is_public, json_refusal, not_cached
+from tests.world.clients import CALLBACK, rp_keys
 
 if TYPE_CHECKING:
     from tests.protocol.provider import World

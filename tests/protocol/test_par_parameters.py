@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from corpid.rules.oauth.records import PushedRequest
-from tests.protocol.deployment import CALLBACK, PAR
+from tests.protocol.deployment import PAR
 from tests.protocol.expectations import PUSHED, SIGNED
 from tests.protocol.refusals import json_refusal, not_cached
+from tests.world.clients import CALLBACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

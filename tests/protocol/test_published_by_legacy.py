@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from corpid.sandbox.interfaces import LEGACY
-from tests.protocol.deployment import FAR, ISSUER
+from tests.protocol.deployment import ISSUER
+from tests.world.clients import FAR
 
 if TYPE_CHECKING:
     from tests.protocol.provider import World, Worlds

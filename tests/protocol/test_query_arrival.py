@@ -13,8 +13,10 @@ import pytest
 from corpid.sandbox import people
 from corpid.sandbox.people import Person
 from tests.protocol import directory
-from tests.protocol.deployment import AUTHORIZE, EVENT, FAR, ISSUER, LIVE
+from tests.protocol.deployment import AUTHORIZE, ISSUER, LIVE
 from tests.protocol.refusals import error_page, told, told_error
+from tests.world.clients import FAR
+from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     import httpx

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.protocol.deployment import AUTHORIZE, CALLBACK, FAR, ISSUER, rp_keys
+from tests.protocol.deployment import AUTHORIZE, ISSUER
 from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import LOG, error_page, told, told_error
+from tests.world.clients import CALLBACK, FAR, rp_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

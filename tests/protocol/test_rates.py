@@ -13,8 +13,9 @@ from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
 from corpid.rules.oauth.errors import TooManyRequests
 from corpid.stores import milliseconds
 from corpid.stores.memory import MemoryTransientStore, MemoryTransientUnit
-from tests.protocol.deployment import ISSUER, NOON
+from tests.protocol.deployment import ISSUER
 from tests.protocol.provider import World
+from tests.world.clock import NOON
 
 if TYPE_CHECKING:
     from types import TracebackType

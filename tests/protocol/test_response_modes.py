@@ -13,8 +13,9 @@ from corpid.sandbox.browser import parse
 from corpid.sandbox.people import Person
 from corpid.sandbox.verification import Callback
 from tests.protocol import directory
-from tests.protocol.deployment import CALLBACK, ISSUER
+from tests.protocol.deployment import ISSUER
 from tests.protocol.refusals import is_public, told, told_error
+from tests.world.clients import CALLBACK
 
 if TYPE_CHECKING:
     import httpx

@@ -9,8 +9,10 @@ import pytest
 from corpid import settings
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.settings.fields import SettingsError
-from tests.protocol.deployment import CALLBACK, FAR, ISSUER, NOON, TOKEN, USERINFO
+from tests.protocol.deployment import ISSUER, TOKEN, USERINFO
 from tests.protocol.refusals import error_page, json_refusal, resource_refusal, told, told_error
+from tests.world.clients import CALLBACK, FAR
+from tests.world.clock import NOON
 
 if TYPE_CHECKING:
     from corpid.sandbox.relying_party import RelyingParty

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.sandbox import jwt
-from tests.protocol.deployment import CALLBACK, TOKEN, rp_keys
+from tests.protocol.deployment import TOKEN
 from tests.protocol.expectations import EVERY
 from tests.protocol.refusals import json_refusal, not_cached
+from tests.world.clients import CALLBACK, rp_keys
 
 if TYPE_CHECKING:
     from tests.protocol.provider import World

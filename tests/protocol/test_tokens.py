@@ -13,8 +13,9 @@ from corpid.sandbox import jwt, people
 from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys, public
 from tests.protocol import directory
-from tests.protocol.deployment import ISSUER, USERINFO, rp_keys
+from tests.protocol.deployment import ISSUER, USERINFO
 from tests.protocol.expectations import EVERY, PUSHED, SIGNED
+from tests.world.clients import rp_keys
 
 if TYPE_CHECKING:
     from corpid.sandbox.relying_party import RelyingParty

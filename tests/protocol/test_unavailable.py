@@ -12,10 +12,11 @@ import pytest
 
 from corpid.sandbox.browser import parse
 from corpid.stores.sql import sqlite
-from tests.protocol.deployment import AUTHORIZE, EVENT, ISSUER, LIVE, PAR, TOKEN
+from tests.protocol.deployment import AUTHORIZE, ISSUER, LIVE, PAR, TOKEN
 from tests.protocol.expectations import EVERY, PUSHED
 from tests.protocol.provider import World, Worlds, query
 from tests.protocol.refusals import is_public, json_refusal, resource_refusal
+from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import pytest
 
 from corpid.sandbox import jwt
 from tests.protocol import directory
-from tests.protocol.deployment import ISSUER, NOON, USERINFO, rp_keys
+from tests.protocol.deployment import ISSUER, USERINFO
 from tests.protocol.directory import (
     AUTH_INFO,
     CLIENT_ENTITY,
@@ -23,6 +23,8 @@ from tests.protocol.directory import (
 )
 from tests.protocol.expectations import EVERY, PUSHED, SIGNED
 from tests.protocol.refusals import not_cached, resource_refusal
+from tests.world.clients import rp_keys
+from tests.world.clock import NOON
 
 if TYPE_CHECKING:
     from collections.abc import Callable

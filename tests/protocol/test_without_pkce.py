@@ -10,9 +10,10 @@ import pytest
 
 from corpid.sandbox import jwt
 from corpid.sandbox.interfaces import INTERFACES
-from tests.protocol.deployment import CALLBACK, FAR, ISSUER
+from tests.protocol.deployment import ISSUER
 from tests.protocol.expectations import PUSHED
 from tests.protocol.refusals import json_refusal, told_error
+from tests.world.clients import CALLBACK, FAR
 
 if TYPE_CHECKING:
     import httpx

@@ -17,6 +17,7 @@ import socket
 import threading
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -288,6 +289,12 @@ class _LookUps:
             answer.get_loop().call_soon_threadsafe(settle)
 
 
+@cache
+def _trusted_authorities() -> ssl.SSLContext:
+    """The authorities of the open internet, which take long to read, once a process."""
+    return httpx.create_ssl_context()
+
+
 class HttpClient:
     """Fetches over the open internet within the bounds of D27."""
 
@@ -305,7 +312,7 @@ class HttpClient:
         own = httpx.URL(own_url)
         self.rules = rules
         self._own = own.raw_host.decode("ascii"), own.port or DEFAULT_PORTS.get(own.scheme, 0)
-        self._ssl_context = ssl_context or httpx.create_ssl_context()
+        self._ssl_context = ssl_context or _trusted_authorities()
         self._ssl_context.set_alpn_protocols(["http/1.1"])
         self._seconds = seconds
         self._fetches = fetches

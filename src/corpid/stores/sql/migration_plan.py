@@ -9,6 +9,7 @@ and on every later one that was not contracted since.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from alembic.config import Config
@@ -69,6 +70,12 @@ def scripts() -> ScriptDirectory:
 
 def steps() -> tuple[Step, ...]:
     """Every migration of this version, in order. docs/decisions/0009"""
+    return _steps(tuple(LOCATIONS))
+
+
+@cache
+def _steps(_locations: tuple[str, ...]) -> tuple[Step, ...]:
+    """Read once a process: a server asks several times while it starts."""
     found = reversed(list(scripts().walk_revisions()))
     return tuple(
         Step(
