@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from corpid.sandbox.demo_environment import next_free
-from corpid.web.http.server import Server
 from tests.postbox import Postbox
 from tests.sign_in.world import EVERY_SCOPE, MESSAGE, PASSWORD, entity, world
+from tests.world.provider import served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -117,12 +117,8 @@ async def _served(callback: str, postbox: Postbox, options: dict[str, Any]) -> A
             *(entity(f"2000000{n:02}A", f"Harbour Works {n} Pte. Ltd.") for n in range(10, 20)),
             entity("T00000000K", "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesellschaft mbH"),
         )
-        server = Server(made.application.asgi, drain_seconds=1)
-        await server.start(sockets)
-        try:
-            yield made
-        finally:
-            await server.stop()
+        await stack.enter_async_context(served(made.application.asgi, sockets, drain_seconds=1))
+        yield made
 
 
 @contextmanager

@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
-from argon2.profiles import CHEAPEST
 
-from corpid import app, settings
-from corpid.outbound.passwords import Argon2Passwords
+from corpid import settings
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.people import Person
@@ -33,6 +31,7 @@ from tests.machine import free_port
 from tests.protocol.deployment import fill
 from tests.protocol.directory import PASSWORD, TOTP_SECRET
 from tests.world.clients import rp_keys
+from tests.world.provider import RunningProvider, started
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -49,8 +48,9 @@ def chosen(data_dir: Path, base_url: str) -> dict[str, Any]:
 
 async def main(data_dir: str, base_url: str, port: str) -> None:
     access_log.configure(clock=time.time, stream=Path(os.devnull).open("wb"))  # noqa: ASYNC230, SIM115 - until the end
-    passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
-    async with app.create(settings.load(**chosen(Path(data_dir), base_url)), passwords=passwords) as application:
+    loaded = settings.load(**chosen(Path(data_dir), base_url))
+    async with started(RunningProvider, loaded, clock=time.time) as made:
+        application = made.application
         running = server.Server(application.asgi, delay_seconds=DELAY, on_draining=application.asgi.drain)
         sockets = server.bind("127.0.0.1", int(port))
         await server.serve(running, sockets, on_started=lambda: print("ready", flush=True))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import httpx
 from argon2.profiles import CHEAPEST
 
-from corpid import app, settings
+from corpid import settings
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import Upsert
 from corpid.sandbox import people
@@ -23,7 +23,7 @@ from tests.machine import free_port
 from tests.protocol.deployment import fill, registered
 from tests.protocol.directory import PASSWORD, TOTP_SECRET
 from tests.world.clients import rp_keys
-from tests.world.provider import EVENT
+from tests.world.provider import EVENT, RunningProvider, served, started
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -76,15 +76,14 @@ async def standing(path: Path, limits: Limits | None = None) -> AsyncIterator[St
     issuer = f"http://127.0.0.1:{port}"
     await fill(path, time.time, base_url=issuer, developer_mode=True)
     passwords = Argon2Passwords(threads=THREADS, waiting=WAITING, profile=CHEAPEST)
+    loaded = settings.load(**chosen(path, issuer))
     async with (
-        app.create(settings.load(**chosen(path, issuer)), passwords=passwords) as application,
+        started(RunningProvider, loaded, clock=time.time, passwords=passwords) as made,
         httpx.AsyncClient(limits=httpx.Limits(max_connections=None), timeout=30, trust_env=False) as http,
         httpx.AsyncClient(limits=httpx.Limits(max_connections=None), timeout=30, trust_env=False) as browsing,
+        served(made.application.asgi, server.bind("127.0.0.1", port), limits=limits) as running,
     ):
-        running = server.Server(application.asgi, limits=limits)
-        await running.start(server.bind("127.0.0.1", port))
         try:
-            yield Standing(issuer, application.provider, passwords, http, browsing, lambda: running.room.taken)
+            yield Standing(issuer, made.provider, passwords, http, browsing, lambda: running.room.taken)
         finally:
             running.force()
-            await running.stop()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid import app, settings
-from corpid.ports import Upsert
-from tests.fuzz.provider import EVENT, ISSUER, RECORDS, World
+from corpid import settings
+from tests.fuzz.provider import ISSUER, RECORDS, World
 from tests.unit.rules.oauth.given import NOW
+from tests.world.provider import RunningProvider, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with asyncio.Runner() as runner:
         data_dir = tmp_path_factory.mktemp("fuzz")
-        opened = app.create(
-            settings.load(data_dir=data_dir, base_url=ISSUER, generations=("current", "legacy")), clock=lambda: NOW
-        )
-        application = runner.run(opened.__aenter__())
-        registry = application.provider.registry
-        runner.run(registry.directory.write([Upsert(record) for record in RECORDS], EVENT))
-        yield World(runner=runner, application=application)
+        chosen = settings.load(data_dir=data_dir, base_url=ISSUER, generations=("current", "legacy"))
+        opened = started(RunningProvider, chosen, clock=lambda: NOW)
+        running = runner.run(opened.__aenter__())
+        runner.run(running.write(*RECORDS))
+        yield World(runner=runner, application=running.application)
         runner.run(opened.__aexit__(None, None, None))

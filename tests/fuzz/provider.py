@@ -8,16 +8,15 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote_plus, unquote
 
-import msgspec
 from hypothesis import strategies as st
 
-from corpid.ports import AuditEvent
 from corpid.rules.directory.records import Entity, Membership, User
 from corpid.rules.oauth.client_assertion import ASSERTION_TYPE
 from corpid.rules.oauth.discovery import AUTHORIZATION_PATH, DISCOVERY_PATH, JWKS_PATH, PAR_PATH, TOKEN_PATH
 from tests.fuzz.examples import TEXT, tokens
 from tests.unit.jose.signed import key, key_set, public_jwk, sign
 from tests.unit.rules.oauth.given import CLIENT, NOW
+from tests.world import clients
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,11 +28,15 @@ if TYPE_CHECKING:
 ISSUER: Final = "http://localhost:8080"
 HOST: Final = (b"host", b"localhost:8080")
 FORM: Final = (b"content-type", b"application/x-www-form-urlencoded")
-EVENT: Final = AuditEvent(actor="operator", action="test.change")
-RP: Final = msgspec.structs.replace(
-    CLIENT,
+RP: Final = clients.record(
+    CLIENT.client_id,
+    name=CLIENT.name,
+    sector=CLIENT.sector,
+    redirect_uris=CLIENT.redirect_uris,
+    scopes=CLIENT.scopes,
+    context_types=CLIENT.context_types,
     generations=("current", "legacy"),
-    legacy_until="2099-12-31",
+    legacy_until=clients.FAR,
     pkce="optional",
     jwks=key_set(public_jwk(key(), use="sig", kid="a"), public_jwk(key("P-384"), use="enc", kid="e")),
 )

@@ -6,26 +6,26 @@ import asyncio
 import json
 import queue
 import threading
+import time
 import uuid
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import argon2
 import httpx
 import uvloop
 
 from corpid import app, settings
 from corpid.flows.directory.apply import apply
-from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.directory.access import OPERATOR
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.demo_environment import next_free
 from corpid.sandbox.people import Person
 from corpid.settings.presets import client_rules
-from corpid.web.http.server import Server
 from tests.interop.wire import Wire
+from tests.world import clients
+from tests.world.provider import RunningProvider, served, started
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -58,15 +58,13 @@ class Provider:
 
     def register(self, client_id: str, redirect_uri: str, jwks: dict[str, Any], **members: Any) -> None:
         """What docs/relying-parties.md does with a file for `corpid apply`."""
-        client = {
+        known = {
             "name": "Interop",
             "redirect_uris": [redirect_uri],
-            "jwks": jwks,
             "scopes": ["openid", "authinfo", "tpauthinfo", "user.name", "entity.basic_profile.name"],
             "services": ["HARBOUR-PERMIT"],
-            **members,
         }
-        self.apply({"clients": {client_id: client}})
+        self.apply({"clients": {client_id: clients.members(jwks, **{**known, **members})}})
 
     def visited(self, address: str, person: Person) -> Callback:
         """What a person's browser brings back from this address, through all pages."""
@@ -162,13 +160,7 @@ async def _running(data_dir: Path, chosen: dict[str, Any]) -> AsyncIterator[Prov
     loaded = settings.load(
         data_dir=data_dir, base_url=issuer, host="localhost", port=port, developer_mode=True, **chosen
     )
-    hashing = Argon2Passwords(threads=1, profile=argon2.profiles.CHEAPEST)
-    async with app.create(loaded, passwords=hashing) as composed:
-        wire = Wire(composed.asgi)
-        server = Server(wire, drain_seconds=0.1)
-        await server.start(sockets)
-        try:
-            loop = asyncio.get_running_loop()
-            yield Provider(issuer, data_dir, wire, loop, composed, loaded)
-        finally:
-            await server.stop()
+    async with started(RunningProvider, loaded, clock=time.time) as made:
+        wire = Wire(made.application.asgi)
+        async with served(wire, sockets, drain_seconds=0.1):
+            yield Provider(issuer, data_dir, wire, asyncio.get_running_loop(), made.application, loaded)

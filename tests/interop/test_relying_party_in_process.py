@@ -9,7 +9,8 @@ import pytest
 from corpid.sandbox import claim_checks, people
 from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
 from corpid.sandbox.verification import ProviderError
-from tests.relying_party import LAST_DAY, OpenedProvider, with_provider
+from tests.world.clients import FAR
+from tests.world.example import PERSON_ADDRESS, OpenedProvider, with_provider
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,10 +85,10 @@ def test_answers_come_in_every_response_mode(tmp_path: Path, mode: str) -> None:
     async def story(op: OpenedProvider) -> None:
         rp = await op.register("rp-1", LEGACY)
         rp.response_mode = mode
-        async with op.browser() as browser:
-            await browser.open(await rp.begin())
-            with pytest.raises(ProviderError, match="access_denied"):
-                rp.callback(await people.cancel(browser))
+        browser = op.new_browser(PERSON_ADDRESS)
+        await browser.open(await rp.begin())
+        with pytest.raises(ProviderError, match="access_denied"):
+            rp.callback(await people.cancel(browser))
         rp.restart()
         assert (await rp.redeem(await op.sign_in(rp, "rina"))).scope == rp.scope
 
@@ -98,7 +99,7 @@ def test_two_generations_stand_side_by_side(tmp_path: Path) -> None:
     """decisions.md, "Side by side": one document, one iss flag, one directory, two kinds of token."""
 
     async def story(op: OpenedProvider) -> None:
-        rp = await op.register("rp-1", generations=[CURRENT.name, LEGACY.name], legacy_until=LAST_DAY)
+        rp = await op.register("rp-1", generations=[CURRENT.name, LEGACY.name], legacy_until=FAR)
         for interface, person in ((CURRENT, "rina"), (LEGACY, "nadia")):
             rp.restart()
             rp.interface = interface
@@ -156,14 +157,14 @@ def test_refusing_consent_and_time_that_has_passed_arrive_as_errors(tmp_path: Pa
         rp = await op.register("rp-1")
         rp.scope = "openid user.name"
         url = await rp.begin()
-        async with op.browser() as browser:
-            callback = await people.sign_in(browser, url, op.persons["rina"], agree=False, now=op.clock)
+        browser = op.new_browser(PERSON_ADDRESS)
+        callback = await people.sign_in(browser, url, op.persons["rina"], agree=False, now=op.clock)
         with pytest.raises(ProviderError) as denied:
             rp.callback(callback)
         assert denied.value.error == "access_denied"
         rp.restart()
         too_late = await op.sign_in(rp, "rina")
-        op.clock.advance(61)
+        op.clock.pass_(61)
         with pytest.raises(ProviderError) as late:
             await rp.redeem(too_late)
         assert (late.value.error, late.value.status) == ("invalid_grant", 400)

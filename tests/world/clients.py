@@ -26,7 +26,7 @@ def rp_keys(client_id: str) -> RelyingPartyKeys:
     return RelyingPartyKeys.generate()
 
 
-def members(jwks: Mapping[str, Any], interface: Interface = CURRENT, **more: Any) -> dict[str, Any]:
+def members(jwks: Mapping[str, Any], interface: Interface = CURRENT, /, **more: Any) -> dict[str, Any]:
     """What a directory file says of a client: by name for a generation that ends, since nobody is unless named."""
     named = {"generations": (interface.name,), "legacy_until": FAR} if interface.ends else {}
     return {"redirect_uris": (CALLBACK,), "jwks": jwks, **named, **more}

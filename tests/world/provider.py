@@ -26,7 +26,6 @@ from corpid import app, engines, settings
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import AuditEvent, Delete, Upsert
 from corpid.sandbox.browser import Browser
-from corpid.sandbox.demo_environment import next_free
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.web.http.server import Server
@@ -34,7 +33,8 @@ from tests.world import clients
 from tests.world.clock import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    import socket
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from starlette.types import ASGIApp
 
@@ -122,11 +122,12 @@ async def started(
     chosen: settings.Settings,
     *,
     clock: Callable[[], float],
+    passwords: Argon2Passwords | None = None,
     mail: Mail | None = None,
     stores: engines.Engines | None = None,
 ) -> AsyncIterator[R]:
     """A provider with these settings, on its own stores or on some that are open already."""
-    passwords = hashing()
+    passwords = passwords or hashing()
     async with (
         app.create(chosen, clock=clock, passwords=passwords, mail=mail, opened=stores) as application,
         AsyncExitStack() as stack,
@@ -135,13 +136,12 @@ async def started(
 
 
 @asynccontextmanager
-async def served(application: ASGIApp, port: int = 0, **options: Any) -> AsyncIterator[int]:
-    """An application on localhost, on a port that is free if none is said; the port."""
-    port, sockets = next_free("localhost", port)
+async def served(application: ASGIApp, sockets: Sequence[socket.socket], **options: Any) -> AsyncIterator[Server]:
+    """An application behind these sockets, until the context ends; `options` are those of the server."""
     server = Server(application, **options)
-    await server.start(sockets)
+    await server.start(list(sockets))
     try:
-        yield port
+        yield server
     finally:
         await server.stop()
 
