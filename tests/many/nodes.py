@@ -19,7 +19,7 @@ from corpid.sandbox.browser import Browser
 from corpid.sandbox.relying_party import RelyingParty
 from tests.machine import free_port
 from tests.web.processes import DIRECTORY, KEYS, RINA, environment
-from tests.web.served import PATIENCE
+from tests.web.served import PROCESS_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -122,7 +122,7 @@ def _serving(directory: Path, number: int, settings: dict[str, str]) -> Iterator
             yield process
         finally:
             process.terminate()
-            process.wait(PATIENCE * 3)
+            process.wait(PROCESS_SECONDS)
 
 
 def _until_ready(port: int) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.operate.certified import Certified
 
-START_SECONDS = 30.0
+START_SECONDS = 90.0
 
 
 @dataclass(frozen=True)

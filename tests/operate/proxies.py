@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Change = Callable[[str], str]
 
-START_SECONDS: Final = 20.0
+START_SECONDS: Final = 60.0
 SHIPPED: Final = {
     "nginx": ROOT / "deploy" / "nginx" / "corpid.conf",
     "haproxy": ROOT / "deploy" / "haproxy" / "haproxy.cfg",

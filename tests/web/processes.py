@@ -21,7 +21,7 @@ from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys
 from tests.machine import free_port
-from tests.web.served import PATIENCE
+from tests.web.served import PROCESS_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -80,12 +80,12 @@ class Running:
     def lines(self) -> list[dict[str, Any]]:
         """Everything it has logged, once it was told to stop."""
         self.process.send_signal(signal.SIGTERM)
-        said, complaint = self.process.communicate(timeout=PATIENCE * 3)
+        said, complaint = self.process.communicate(timeout=PROCESS_SECONDS)
         assert (self.process.returncode, complaint) == (0, "")
         return [json.loads(line) for line in said.splitlines()]
 
     def client(self, **options: Any) -> httpx.AsyncClient:
-        return httpx.AsyncClient(timeout=PATIENCE * 3, trust_env=False, **options)
+        return httpx.AsyncClient(timeout=PROCESS_SECONDS, trust_env=False, **options)
 
     @asynccontextmanager
     async def parties(self, **options: Any) -> AsyncIterator[tuple[RelyingParty, Browser]]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 PATIENCE = 10.0
+"""seconds after which what a server in this process should do does not happen any more"""
+PROCESS_SECONDS = 90.0
+"""the same for a process of its own, which on a busy machine takes long to start, to answer and to stop"""
 SHORT = Limits(head_seconds=0.3, body_seconds=0.6, idle_seconds=0.5, unread_seconds=0.5, linger_seconds=0.5)
 
 

@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 from typing import TYPE_CHECKING
 
 from tests.machine import free_port
-from tests.web.served import PATIENCE
+from tests.web.served import PATIENCE, PROCESS_SECONDS
 from tests.web.test_metrics import Scraped
 from tests.web.test_workers import events, until, workers_of, working
 
@@ -51,4 +51,4 @@ def test_what_workers_counted_is_summed_and_outlives_them(tmp_path: Path) -> Non
         assert {scraped(address)["corpid_requests_total", KEYS, "2xx", ""] for _ in range(6)} == {70}
         until(lambda: scraped(address)["corpid_hashing_limit",] == 30)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE * 3) == 0
+        assert process.wait(PROCESS_SECONDS) == 0

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tests.machine import free_port
-from tests.web.served import PATIENCE, Caller
+from tests.web.served import PROCESS_SECONDS, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,12 +45,12 @@ def test_it_answers_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())
         assert (first["event"], first["address"]) == ("listening", f"127.0.0.1:{port}")
-        with Caller(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)) as caller:
+        with Caller(socket.create_connection(("127.0.0.1", port), timeout=PROCESS_SECONDS)) as caller:
             answer = caller.say(b"GET /readyz?secret HTTP/1.1\r\nHost: probe\r\n\r\n").answer()
         assert (answer.status, answer.json) == (200, {"status": "ready"})
         process.send_signal(signal.SIGTERM)
         said = process.stdout.read()
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(PROCESS_SECONDS) == 0
         assert [json.loads(line)["event"] for line in said.splitlines()] == ["request", "stopped"]
         assert "secret" not in said
 
@@ -58,7 +58,7 @@ def test_it_answers_until_it_is_told_to_stop(tmp_path: Path) -> None:
 def test_it_refuses_to_start_with_one_sentence(tmp_path: Path) -> None:
     """Every other reason: test_serve.py."""
     with started(tmp_path, CORPID_BASE_URL="http://idp.example") as process:
-        _, complaint = process.communicate(timeout=PATIENCE * 3)
+        _, complaint = process.communicate(timeout=PROCESS_SECONDS)
     assert process.returncode == 1
     assert "base_url http://idp.example is http outside localhost" in complaint
     assert complaint.count("\n") == 1

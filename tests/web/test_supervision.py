@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpid.cli import workers
-from tests.web.served import PATIENCE
+from tests.web.served import PATIENCE, PROCESS_SECONDS
 from tests.web.test_workers import events, until, workers_of, working
 
 if TYPE_CHECKING:
@@ -46,7 +46,12 @@ def supervised(directory: Path, count: int, work: str) -> list[dict[str, Any]]:
     """What was told by workers of our own and whoever started them, once all have ended."""
     program = PROGRAM.format(work="\n    ".join(work.splitlines()), count=count)
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=directory, capture_output=True, text=True, timeout=PATIENCE * 3, check=True
+        [sys.executable, "-c", program],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=PROCESS_SECONDS,
+        check=True,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -101,7 +106,7 @@ def test_a_terminal_that_closes_stops_all(tmp_path: Path) -> None:
         until(lambda: events(tmp_path, "listening") == 2)
         for told in (*workers_of(process), process.pid):
             os.kill(told, signal.SIGHUP)
-        assert process.wait(PATIENCE * 3) == 0
+        assert process.wait(PROCESS_SECONDS) == 0
     assert events(tmp_path, "stopped") == 2
 
 

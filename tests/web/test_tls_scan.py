@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from corpid.web.http.tls import server_context
 from tests.certificates import Authority
-from tests.web.served import PATIENCE, Recorder, Served, served
+from tests.web.served import PATIENCE, PROCESS_SECONDS, Recorder, Served, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,7 +186,7 @@ def test_the_chain_is_served_and_nothing_is_compressed(ours: Served, root: Autho
 def renegotiated(port: int) -> str:
     """What OpenSSL's own client says when it asks for another handshake on a connection of TLS 1.2."""
     command = ["openssl", "s_client", "-tls1_2", "-connect", f"127.0.0.1:{port}", "-servername", "localhost"]
-    done = subprocess.run(command, input="R\n", capture_output=True, text=True, timeout=PATIENCE * 3, check=False)
+    done = subprocess.run(command, input="R\n", capture_output=True, text=True, timeout=PROCESS_SECONDS, check=False)
     return done.stdout + done.stderr
 
 

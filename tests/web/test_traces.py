@@ -31,7 +31,7 @@ from corpid.web.telemetry import tracing
 from corpid.web.telemetry.spans import ATTRIBUTES, Spans
 from tests.web.collector import Collector, collecting
 from tests.web.processes import DIRECTORY, KEYS, RINA, Running, command, serving
-from tests.web.served import PATIENCE, served
+from tests.web.served import PROCESS_SECONDS, served
 from tests.web.test_workers import events, until, working
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def test_every_worker_sends_what_it_has_when_it_stops(tmp_path: Path, collector:
             with httpx.Client(trust_env=False) as http:
                 assert http.get(f"{url}/.well-known/keys").status_code == 200
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE * 3) == 0
+        assert process.wait(PROCESS_SECONDS) == 0
     requests = [told for told in collector.spans if not told.parent]
     assert len(requests) == 40
     assert len({told.attributes["corpid.request_id"] for told in requests}) == 40

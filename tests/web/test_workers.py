@@ -17,7 +17,7 @@ import httpx
 
 from tests.machine import free_port
 from tests.web.processes import environment
-from tests.web.served import PATIENCE
+from tests.web.served import PROCESS_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def events(directory: Path, event: str) -> int:
 
 
 def until(holds: Any) -> None:
-    end = time.monotonic() + PATIENCE * 3
+    end = time.monotonic() + PROCESS_SECONDS
     while not holds():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
@@ -69,7 +69,7 @@ def test_they_answer_on_one_port_under_ids_of_their_own_and_stop_together(tmp_pa
             with httpx.Client(trust_env=False) as http:
                 assert http.get(f"{url}/readyz").status_code == 200
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE * 3) == 0
+        assert process.wait(PROCESS_SECONDS) == 0
     requests = [line["request_id"] for line in told(tmp_path) if line["event"] == "request"]
     assert len(set(requests)) == len(requests) == 60
     assert events(tmp_path, "stopped") == 3
@@ -88,14 +88,14 @@ def test_one_that_is_killed_is_replaced(tmp_path: Path) -> None:
         assert len(workers_of(process)) == 2
         assert httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE * 3) == 0
+        assert process.wait(PROCESS_SECONDS) == 0
     assert events(tmp_path, "worker_died") == 1
 
 
 def test_where_one_cannot_start_none_does_and_the_sentence_is_told(tmp_path: Path) -> None:
     """A setting that only a start finds wrong ends the whole command."""
     with working(tmp_path, 2, key_encryption_key="AAAA") as (process, _):
-        assert process.wait(PATIENCE * 3) == 1
+        assert process.wait(PROCESS_SECONDS) == 1
     assert "Error: CORPID_KEY_ENCRYPTION_KEY" in (tmp_path / "serve.log").read_text()
 
 
@@ -103,5 +103,5 @@ def test_a_port_that_is_taken_is_told_before_any_worker_starts(tmp_path: Path) -
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
         with working(tmp_path, 2, port=port) as (process, _):
-            assert process.wait(PATIENCE * 3) == 1
+            assert process.wait(PROCESS_SECONDS) == 1
     assert f"port {port} on 127.0.0.1 is taken" in (tmp_path / "serve.log").read_text()
