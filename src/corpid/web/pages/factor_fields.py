@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.rules.authentication.sign_in import Way
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.flows.authentication.second_factor_methods import AskSecondFactor
     from corpid.texts import Phrase
 
 
