@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+from functools import cache
 from typing import TYPE_CHECKING, get_args
 
+from corpid.flows.directory.write import ACTIONS, SWITCHES
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.oauth import errors
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.refusals import Acts, ErrorCode, Reason
@@ -26,6 +29,7 @@ DECLARING = {"rules/oauth/refusals.py", "rules/audit_actions.py"}
 RECORDS_WITH_AN_ACTION = "ports/records.py"
 
 
+@cache
 def members_named(enumeration: str) -> set[str]:
     """The members of an enumeration that the code names outside its declaration."""
     return {
@@ -94,3 +98,24 @@ def test_every_refusal_says_cause_and_mending_in_sentences() -> None:
     ]
     assert not silent, listed(silent)
     assert {reason.value.acts for reason in Reason} == set(Acts)
+
+
+def test_every_audit_action_is_one_that_the_code_writes() -> None:
+    """The closed list of D57: those of records follow from kind and verb, every other one is named where it is written."""
+    derived = {*ACTIONS.values(), *(action for switch in SWITCHES.values() for action in switch)}
+    named = members_named("AuditAction")
+    unused = [action.value for action in AuditAction if action not in derived and action.name not in named]
+    assert not unused, listed(unused)
+
+
+def test_no_audit_action_is_written_out_where_an_event_is_made() -> None:
+    """Whoever makes an event takes its action from the enumeration; the stored value stands there alone."""
+    values = {action.value for action in AuditAction}
+    written_out = [
+        f"{module.at(node)} {node.value}"
+        for module in modules()
+        if module.path not in DECLARING
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and node.value in values
+    ]
+    assert not written_out, listed(written_out)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.signing_keys import ServerKeys
     from corpid.flows.provider import Provider
+    from corpid.rules.audit_actions import AuditAction
     from corpid.rules.directory.access import Actor
 
 
@@ -52,7 +53,7 @@ class RequestContext:
     def event(
         self,
         actor: Actor,
-        action: str,
+        action: AuditAction,
         *,
         subject: str = "",
         client_id: str = "",

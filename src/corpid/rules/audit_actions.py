@@ -55,7 +55,7 @@ class AuditAction(StrEnum):
     ENROLMENT_MAIL_CODE = "enrolment.mail_code", "Behind a link, a code was sent by e-mail"
     ENROLMENT_PAUSE_CODES = "enrolment.pause_codes", "Behind a link, wrong codes began a pause (`browser`: `link`)"
     FACTORS_INVITATION = "factors.invitation", "Factors were set by an invitation; `set` says which"
-    FACTORS_NEW_PASSWORD = "factors.password", "A password was changed, in the account or by a link"
+    FACTORS_PASSWORD = "factors.password", "A password was changed, in the account or by a link"
     FACTORS_SECOND_FACTOR = "factors.second_factor", "A second factor was set by a link; `set` says which"
 
     # the account

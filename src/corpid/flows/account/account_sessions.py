@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent, Session, TransientUnit
+    from corpid.rules.audit_actions import AuditAction
     from corpid.rules.directory.records import User
 
 
@@ -82,7 +83,7 @@ def require_fresh(visit: AccountVisit, *, now: float) -> None:
         raise TooOld
 
 
-def event(context: RequestContext, visit: AccountVisit, action: str) -> AuditEvent:
+def event(context: RequestContext, visit: AccountVisit, action: AuditAction) -> AuditEvent:
     """The audit event of a person's action in their account. Source: DESIGN, Security"""
     user_id = visit.user.user_id
     return context.event(Person(user_id=user_id), action, subject=user_id)

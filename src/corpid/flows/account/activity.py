@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account.account_sessions import event
 from corpid.flows.authentication import browsers, sessions
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, Person, authorise
 from corpid.rules.directory.records import Entity
 
@@ -94,7 +95,7 @@ async def end_others(context: RequestContext, visit: AccountVisit) -> None:
     """Sign out of every browser but this one (D30)."""
     user_id, here = visit.user.user_id, visit.browser.browser_id
     authorise(Person(user_id=user_id), "delete", Object(kind="session", user_id=user_id))
-    entry = event(context, visit, "session.end_all")
+    entry = event(context, visit, AuditAction.SESSION_END_ALL)
     await context.provider.registry.sessions.end_all(user_id, entry, but_browser=here)
 
 
@@ -126,4 +127,6 @@ async def choose_language(context: RequestContext, visit: AccountVisit, *, langu
     """Keep the language, a tag, in which letters to this person are written (DESIGN, Pages)."""
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="user", user_id=user_id))
-    await context.provider.registry.directory.set_language(user_id, language, event(context, visit, "user.language"))
+    await context.provider.registry.directory.set_language(
+        user_id, language, event(context, visit, AuditAction.USER_LANGUAGE)
+    )

@@ -12,6 +12,7 @@ from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.rules.authentication.sign_in import Way
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
 from corpid.texts import phrase
@@ -66,7 +67,9 @@ async def _send(context: RequestContext, visit: EnrolmentVisit, step: Step) -> E
     await second_factors.count(context, user, enrolment.browser_key)
     changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
     moved = await enrolments.turn(context, enrolment, step, **changes)
-    await context.provider.registry.audit.write(reauthenticate.event(context, user, "mail_code", "ok"), now=context.now)
+    await context.provider.registry.audit.write(
+        reauthenticate.event(context, user, AuditAction.ENROLMENT_MAIL_CODE, "ok"), now=context.now
+    )
     why = phrase(
         "You are setting up your sign-in with {name}: codes like this one will come to this address. If that is not "
         "you, do not give them the code, and tell the person who manages {name} in your organisation.",

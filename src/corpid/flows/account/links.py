@@ -14,6 +14,7 @@ from corpid.flows.account.enrolment_steps import Step
 from corpid.flows.authentication import interactions
 from corpid.jose.encoding import base64url
 from corpid.ports import AuditEvent, Link
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.access import Actor, Object, authorise
@@ -60,6 +61,10 @@ class Purpose:
     """the heading at the end"""
     notice: Notice | None
     """what the person is told afterwards; None: by what was set up"""
+    made: AuditAction
+    """the audit's action of making one"""
+    used: AuditAction
+    """the audit's action of the factors that were set by one"""
 
 
 PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
@@ -77,6 +82,8 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         told=lambda user, name: phrase("{user}, here you set up how you sign in with {name}.", user=user, name=name),
         done=phrase("Your sign-in is set up"),
         notice=notifications.SET_UP,
+        made=AuditAction.LINK_INVITATION,
+        used=AuditAction.FACTORS_INVITATION,
     ),
     "password": Purpose(
         seconds=PASSWORD_LINK_SECONDS,
@@ -92,6 +99,8 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         told=lambda user, name: phrase("{user}, here you choose a new password for {name}.", user=user, name=name),
         done=phrase("Your password is changed"),
         notice=notifications.PASSWORD_CHANGED,
+        made=AuditAction.LINK_PASSWORD,
+        used=AuditAction.FACTORS_PASSWORD,
     ),
     "second_factor": Purpose(
         seconds=SECOND_FACTOR_LINK_SECONDS,
@@ -108,6 +117,8 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         told=lambda user, name: phrase("{user}, here you set up a new second factor for {name}.", user=user, name=name),
         done=phrase("Your second factor is changed"),
         notice=None,
+        made=AuditAction.LINK_SECOND_FACTOR,
+        used=AuditAction.FACTORS_SECOND_FACTOR,
     ),
 }
 
@@ -138,7 +149,7 @@ async def make(
         expires_at=int(now) + PURPOSES[purpose].seconds,
         factors=_fingerprint(await registry.factors.credentials(user.user_id)),
     )
-    event = AuditEvent(actor=actor.name, action=f"link.{purpose}", object=user.user_id, request_id=request_id)
+    event = AuditEvent(actor=actor.name, action=PURPOSES[purpose].made, object=user.user_id, request_id=request_id)
     await registry.factors.keep_link(link, event, spared=spared)
     return NewLink(page=base_url + PATH, code=code)
 

@@ -22,6 +22,7 @@ from corpid.flows.authentication.interactions import StaleStep, fingerprint
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.jose.encoding import base64url
 from corpid.ports import FactorChange
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import person_factors, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
 from corpid.rules.authentication.records import Passkey
@@ -71,11 +72,11 @@ async def change_password(context: RequestContext, visit: AccountVisit, *, passw
         raise Rejected(refusal.sentence) from None
     after = before.with_password(password_hash, "user")
     change = FactorChange(before=before, after=after, end_sessions_but=visit.session.session_id)
-    await write(context, visit, change, "factors.password", notifications.PASSWORD_CHANGED)
+    await write(context, visit, change, AuditAction.FACTORS_PASSWORD, notifications.PASSWORD_CHANGED)
 
 
 async def write(
-    context: RequestContext, visit: AccountVisit, change: FactorChange, action: str, notice: Notice
+    context: RequestContext, visit: AccountVisit, change: FactorChange, action: AuditAction, notice: Notice
 ) -> None:
     """Write a change, close its page, and notify the person. Raises Rejected and TooOld.
 
@@ -122,7 +123,7 @@ async def add(context: RequestContext, visit: AccountVisit, *, answer: str) -> N
     )
     before = factors.credentials
     change = FactorChange(before=before, after=before, add_passkey=passkey, passkeys_at_most=PASSKEYS_PER_PERSON)
-    await write(context, visit, change, "factors.add_passkey", notifications.PASSKEY_ADDED)
+    await write(context, visit, change, AuditAction.FACTORS_ADD_PASSKEY, notifications.PASSKEY_ADDED)
 
 
 async def rename(context: RequestContext, visit: AccountVisit, passkey: Passkey, *, name: str) -> None:
@@ -131,7 +132,7 @@ async def rename(context: RequestContext, visit: AccountVisit, passkey: Passkey,
     renamed = msgspec.structs.replace(passkey, name=passkeys.chosen(name))
     actor = Person(user_id=visit.user.user_id)
     authorise(actor, "write", Object(kind="credentials", user_id=passkey.user_id))
-    event = account_sessions.event(context, visit, "factors.rename_passkey")
+    event = account_sessions.event(context, visit, AuditAction.FACTORS_RENAME_PASSKEY)
     if not await context.provider.registry.factors.rename_passkey(renamed, event):
         raise Rejected(MEANWHILE)
     await account_sessions.close(context, visit)
@@ -155,7 +156,7 @@ async def remove(context: RequestContext, visit: AccountVisit, passkey: Passkey)
         passkey_remains=needed,
         end_sessions_but=visit.session.session_id,
     )
-    await write(context, visit, change, "factors.remove_passkey", notifications.PASSKEY_REMOVED)
+    await write(context, visit, change, AuditAction.FACTORS_REMOVE_PASSKEY, notifications.PASSKEY_REMOVED)
 
 
 Offered: TypeAlias = Literal["app", "codes"]
@@ -213,7 +214,7 @@ async def set_up_app(context: RequestContext, visit: AccountVisit, *, code: str)
     after = before.with_app(secret, "user", step=step)
     change = FactorChange(before=before, after=after, end_sessions_but=visit.session.session_id)
     notice = notifications.APP_REPLACED if before.totp_secret else notifications.APP_ADDED
-    await write(context, visit, change, "factors.app", notice)
+    await write(context, visit, change, AuditAction.FACTORS_APP, notice)
 
 
 async def remove_app(context: RequestContext, visit: AccountVisit) -> None:
@@ -228,7 +229,7 @@ async def remove_app(context: RequestContext, visit: AccountVisit) -> None:
     if needed and not factors.passkeys:
         raise Rejected(phrase("The app is part of your only way in. Add a passkey first."))
     change = FactorChange(before=before, after=after, passkey_remains=needed, end_sessions_but=visit.session.session_id)
-    await write(context, visit, change, "factors.remove_app", notifications.APP_REMOVED)
+    await write(context, visit, change, AuditAction.FACTORS_REMOVE_APP, notifications.APP_REMOVED)
 
 
 async def replace_codes(context: RequestContext, visit: AccountVisit, *, shown: str, kept: bool) -> None:
@@ -242,7 +243,7 @@ async def replace_codes(context: RequestContext, visit: AccountVisit, *, shown: 
     await _spend(context, visit, before, "codes", shown)
     hashes = tuple(person_factors.hashed(user_id, code) for code in codes(context, shown))
     change = FactorChange(before=before, after=before, recovery_codes=hashes, end_sessions_but=visit.session.session_id)
-    await write(context, visit, change, "factors.recovery_codes", notifications.NEW_RECOVERY_CODES)
+    await write(context, visit, change, AuditAction.FACTORS_RECOVERY_CODES, notifications.NEW_RECOVERY_CODES)
 
 
 async def remove_codes(context: RequestContext, visit: AccountVisit) -> None:
@@ -261,4 +262,4 @@ async def remove_codes(context: RequestContext, visit: AccountVisit) -> None:
         passkey_remains=needed,
         end_sessions_but=visit.session.session_id,
     )
-    await write(context, visit, change, "factors.remove_recovery_codes", notifications.RECOVERY_CODES_REMOVED)
+    await write(context, visit, change, AuditAction.FACTORS_REMOVE_RECOVERY_CODES, notifications.RECOVERY_CODES_REMOVED)

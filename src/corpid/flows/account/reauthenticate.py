@@ -16,6 +16,7 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.sign_in import Rejected
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.passkeys import PasskeyRefused
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
@@ -41,7 +42,9 @@ async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, pas
     known = await context.provider.registry.factors.credentials(user.user_id)
     name, stored = names.user_name(user.user_name), known.password_hash
     if not await password_checks.fits(context, attempt, name, password_hash=stored, password=password):
-        await context.provider.registry.audit.write(event(context, user, "password", "refused"), now=context.now)
+        await context.provider.registry.audit.write(
+            event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"), now=context.now
+        )
         raise Rejected(phrase("The password is not right. Check it and try again."))
     return await enrolments.move(context, enrolment, Step.PROVE_PASSWORD)
 
@@ -58,7 +61,7 @@ async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: s
         guesses = await code_guesses.attempt_with_link(context, known, enrolment.link_hash)
     else:
         await throttle.attempt_with_link(context, enrolment.link_hash)
-    entry = event(context, user, "second_factor", "ok")
+    entry = event(context, user, AuditAction.ENROLMENT_SECOND_FACTOR, "ok")
     try:
         if by_app:
             await second_factors.accept_app(context, known, code, entry)
@@ -81,10 +84,12 @@ async def miss(context: RequestContext, visit: EnrolmentVisit, guesses: CodeGues
         if last:
             await enrolments.stop(context, unit, enrolment)
         await context.provider.registry.audit.write(
-            event(context, visit.user, "second_factor", "refused"), now=context.now
+            event(context, visit.user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused"), now=context.now
         )
         if guesses is not None and guesses.paused_until:
-            entry = code_guesses.pause_event(event(context, visit.user, "pause_codes", "refused"), guesses)
+            entry = code_guesses.pause_event(
+                event(context, visit.user, AuditAction.ENROLMENT_PAUSE_CODES, "refused"), guesses
+            )
             await context.provider.registry.audit.write(entry, now=context.now)
     if last:
         raise enrolments.Stopped
@@ -114,11 +119,11 @@ async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, pass
             await passkeys.claimed(context, passkey),
             purpose=_PURPOSE,
             subject=enrolment.enrolment_id,
-            entry_of=lambda owner: event(context, owner, "passkey", "ok"),
+            entry_of=lambda owner: event(context, owner, AuditAction.ENROLMENT_PASSKEY, "ok"),
             only=user.user_id,
         )
     except PasskeyRefused as refusal:
-        entry = event(context, user, "passkey", "refused", reason=passkeys.reason(refusal))
+        entry = event(context, user, AuditAction.ENROLMENT_PASSKEY, "refused", reason=passkeys.reason(refusal))
         await context.provider.registry.audit.write(entry, now=context.now)
         raise Rejected(phrase("This passkey was not accepted. Use another one, or a code.")) from None
     return await enrolments.move(context, enrolment, Step.PROVE_SECOND_FACTOR)
@@ -131,8 +136,8 @@ def _at(visit: EnrolmentVisit, step: Step) -> Enrolment:
 
 
 def event(
-    context: RequestContext, user: User, factor: str, outcome: Literal["ok", "refused"], *, reason: str = ""
+    context: RequestContext, user: User, action: AuditAction, outcome: Literal["ok", "refused"], *, reason: str = ""
 ) -> AuditEvent:
     """The audit event of a factor shown in an enrolment. Source: DESIGN, Security"""
     actor = Person(user_id=user.user_id)
-    return context.event(actor, f"enrolment.{factor}", subject=user.user_id, outcome=outcome, reason=reason)
+    return context.event(actor, action, subject=user.user_id, outcome=outcome, reason=reason)

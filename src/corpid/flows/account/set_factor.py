@@ -157,4 +157,4 @@ def _event(context: RequestContext, enrolment: Enrolment, actor: Person) -> Audi
         "passkey": enrolment.passkey,
     }
     done = " ".join(name for name, value in new.items() if value)
-    return context.event(actor, f"factors.{enrolment.purpose}", subject=enrolment.user_id, set=done)
+    return context.event(actor, links.PURPOSES[enrolment.purpose].used, subject=enrolment.user_id, set=done)

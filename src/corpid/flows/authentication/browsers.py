@@ -16,6 +16,7 @@ from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.namespaces import NEW_BROWSER_SECONDS
 from corpid.jose.encoding import base64url, from_base64url
 from corpid.jose.errors import MalformedToken
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import single_sign_on
 from corpid.rules.directory.access import ANONYMOUS
 from corpid.rules.limits import ACCOUNT_IDLE_SECONDS, CLOCKS_APART_SECONDS, REPEAT_MISSES
@@ -198,7 +199,9 @@ async def replace_again(context: RequestContext, old_cookie: str | None, form: b
 async def _count_other_form(context: RequestContext, old_cookie: str, sent: bytes, browser: Browser | None) -> None:
     """Count and audit a form that is not the one which was sent; `browser` is who the old cookie value was."""
     key = namespaces.key(namespaces.REPEAT_MISSES, context.provider.policy.base_url, old_cookie)
-    entry = context.event(ANONYMOUS, "sign_in.repeat", subject=browser.user_id if browser else "", outcome="refused")
+    entry = context.event(
+        ANONYMOUS, AuditAction.SIGN_IN_REPEAT, subject=browser.user_id if browser else "", outcome="refused"
+    )
     async with context.provider.transient.unit(context.now) as unit:
         misses = await unit.count(namespaces.REPEAT_MISSES.name, key, namespaces.REPEAT_MISSES.seconds)
         if misses >= REPEAT_MISSES:

@@ -10,6 +10,7 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.authentication import account_client, interactions
 from corpid.flows.authentication.interactions import Interaction, Outcome
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import whoever
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
@@ -143,7 +144,9 @@ async def write_code(context: RequestContext, unit: TransientUnit, interaction: 
         context.provider.policy.base_url, request.generation, request.client_id, code, request.code_challenge
     )
     await entry.put(unit, grant)
-    await context.provider.registry.audit.write(event(context, interaction, "sign_in.complete"), now=context.now)
+    await context.provider.registry.audit.write(
+        event(context, interaction, AuditAction.SIGN_IN_COMPLETE), now=context.now
+    )
     return code
 
 
@@ -163,7 +166,7 @@ def _habits(request: AuthorizationRequest) -> tuple[str, ...]:
     return request.habits + (() if successor is None else deprecated_usage.of_request(request, GENERATIONS[successor]))
 
 
-def event(context: RequestContext, interaction: Interaction, action: str, *, refused: str = "") -> AuditEvent:
+def event(context: RequestContext, interaction: Interaction, action: AuditAction, *, refused: str = "") -> AuditEvent:
     """What the audit is told of the end of a sign-in. Source: DESIGN, Security"""
     request = interaction.request
     return context.event(
@@ -227,7 +230,7 @@ async def refuse(context: RequestContext, interaction: Interaction, error: OAuth
         if interaction.user_id or await interactions.is_claimed(context, unit, interaction):
             await _win(context, unit, interaction)
         await interactions.save(context, unit, finished)
-        refusal = event(context, interaction, "sign_in.refuse", refused=error.description)
+        refusal = event(context, interaction, AuditAction.SIGN_IN_REFUSE, refused=error.description)
         await context.provider.registry.audit.write(refusal, now=context.now)
     return finished
 

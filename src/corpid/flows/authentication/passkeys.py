@@ -15,6 +15,7 @@ from corpid.flows import namespaces
 from corpid.flows.authentication import second_factors, session_start, throttle
 from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.sign_in import Rejected, event
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import passkeys as law
 from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused
 from corpid.rules.authentication.sign_in import Way
@@ -294,7 +295,7 @@ def _sentence(interaction: Interaction) -> Phrase:
 def _event(context: RequestContext, visit: Visit, user: User | None, outcome: Literal["ok", "refused"]) -> AuditEvent:
     if visit.interaction.user_id:
         return second_factors.event_of(context, visit, user, Way.PASSKEY, outcome)
-    return event(context, visit, user, "sign_in.passkey", outcome)
+    return event(context, visit, user, AuditAction.SIGN_IN_PASSKEY, outcome)
 
 
 async def _refused(context: RequestContext, visit: Visit, user: User | None, refusal: PasskeyRefused) -> None:

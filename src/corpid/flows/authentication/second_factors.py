@@ -21,6 +21,7 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.sign_in import Rejected, event, without_second_factor
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import person_factors, totp
 from corpid.rules.authentication.code_guesses import pause_after
 from corpid.rules.authentication.sign_in import Way
@@ -97,7 +98,7 @@ async def send(context: RequestContext, visit: Visit, user: User) -> Interaction
         await interactions.claim_step(context, unit, interaction)
         await interactions.save(context, unit, moved)
         await context.provider.registry.audit.write(
-            event(context, visit, user, "sign_in.mail_code", "ok"), now=context.now
+            event(context, visit, user, AuditAction.SIGN_IN_MAIL_CODE, "ok"), now=context.now
         )
     why = phrase(
         "You are signing in to {client}. If that is not you, somebody knows your password: do not give them the code, "
@@ -245,7 +246,7 @@ def event_of(
     context: RequestContext, visit: Visit, user: User | None, way: Way, outcome: Literal["ok", "refused"]
 ) -> AuditEvent:
     """What the audit is told of a second factor that was shown. Source: DESIGN, Security"""
-    entry = event(context, visit, user, "sign_in.second_factor", outcome)
+    entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, outcome)
     return msgspec.structs.replace(entry, detail={**entry.detail, "way": way.value})
 
 
@@ -257,7 +258,7 @@ async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, gue
         misses = await unit.count(namespaces.MISSES_OF_OWNER.name, of_owner, namespaces.MISSES_OF_OWNER.seconds)
         await context.provider.registry.audit.write(event_of(context, visit, user, way, "refused"), now=context.now)
         if guesses is not None and guesses.paused_until:
-            entry = event(context, visit, user, "sign_in.pause_codes", "refused")
+            entry = event(context, visit, user, AuditAction.SIGN_IN_PAUSE_CODES, "refused")
             await context.provider.registry.audit.write(code_guesses.pause_event(entry, guesses), now=context.now)
     if guesses is not None and guesses.paused_until and guesses.told_at == int(context.now):
         notifications.notify(context, user, _paused(context, guesses))

@@ -20,6 +20,7 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.interactions import Outcome, StaleStep
 from corpid.ports import Session
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import names
 from corpid.rules.limits import ACCOUNT_SESSION_SECONDS, INTERACTION_EXTENSIONS, INTERACTION_SECONDS
 from corpid.rules.oauth import acr
@@ -104,7 +105,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
         await _retire_cookie(context, unit, visit)
         await interactions.save(context, unit, moved)
         if moved.outcome is Outcome.ACCOUNT:
-            entry = completion.event(context, moved, "sign_in.complete")
+            entry = completion.event(context, moved, AuditAction.SIGN_IN_COMPLETE)
             await context.provider.registry.audit.write(entry, now=context.now)
         await throttle.succeeded(context, unit, name, browser_key)
         await throttle.remember(context, unit, name, browser_key, last)

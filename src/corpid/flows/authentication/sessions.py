@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.authentication import browsers
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, Person, authorise
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ async def end(context: RequestContext, session: Session) -> None:
     """End a session in the name of the person whose it is. Source: D30, DESIGN, Security"""
     owner = Person(user_id=session.user_id)
     _authorise(owner, "delete", session)
-    event = context.event(owner, "session.end", subject=session.user_id)
+    event = context.event(owner, AuditAction.SESSION_END, subject=session.user_id)
     await context.provider.registry.sessions.end(session.session_id, event)
 
 

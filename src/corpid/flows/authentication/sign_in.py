@@ -24,6 +24,7 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.interactions import Interaction, StaleStep
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor, PendingSecondFactor
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import single_sign_on
 from corpid.rules.directory import names
 from corpid.rules.directory.access import whoever
@@ -164,7 +165,7 @@ def asks_consent(visit: Visit) -> bool:
 
 
 def event(
-    context: RequestContext, visit: Visit, user: User | None, action: str, outcome: Literal["ok", "refused"]
+    context: RequestContext, visit: Visit, user: User | None, action: AuditAction, outcome: Literal["ok", "refused"]
 ) -> AuditEvent:
     """What the audit is told of a factor (DESIGN, Security)."""
     actor = whoever(user.user_id if user else "")
@@ -192,7 +193,7 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
     right = await password_checks.fits(context, attempt, name, password_hash=stored, password=password)
     if not right or user is None or not user.enabled:
         await context.provider.registry.audit.write(
-            event(context, visit, user, "sign_in.password", "refused"), now=context.now
+            event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
         )
         raise Rejected(phrase("The user name or password is not right. Check both and try again."))
     await _refuse_without_second_factor(context, visit, user, credentials)
@@ -210,7 +211,7 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
             raise completion.OtherBrowser
         await interactions.save(context, unit, moved)
         await context.provider.registry.audit.write(
-            event(context, visit, user, "sign_in.password", "ok"), now=context.now
+            event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "ok"), now=context.now
         )
     return replace(visit, interaction=moved)
 
@@ -227,7 +228,7 @@ async def _refuse_without_second_factor(
 
 def without_second_factor(context: RequestContext, visit: Visit, user: User | None) -> AuditEvent:
     """What the audit is told where the password was right and nothing goes with it (D45)."""
-    entry = event(context, visit, user, "sign_in.second_factor", "refused")
+    entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused")
     return msgspec.structs.replace(entry, detail={**entry.detail, "reason": "no second factor is left"})
 
 
