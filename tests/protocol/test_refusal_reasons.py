@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from corpid.rules.oauth.refusals import Reason
+from corpid.sandbox import people
 from tests.protocol import directory
 from tests.protocol.deployment import PAR, TOKEN
 from tests.protocol.expectations import ANOTHER, EVERY, PUSHED
+from tests.protocol.provider import query
 from tests.protocol.refusals import logged
 from tests.protocol.test_codes import off
 
@@ -170,3 +174,24 @@ def test_the_authorization_endpoint_logs_the_client_id_that_a_browser_brought_as
     reference = answer.text.partition("eference")[2].partition("<code>")[2].partition("</code>")[0].strip()
     line = logged(reference)
     assert (line["reason"], line["claimed_client_id"]) == ("client_id_unknown", "stranger")
+
+
+@pytest.mark.generations(*PUSHED)
+def test_a_sign_in_that_was_cancelled_says_so_in_the_log_each_time_its_redirect_is_asked_for(world: World) -> None:
+    """D15, D57: the redirect is given again for sixty seconds."""
+    world.run(world.browser.open(world.run(world.rp.begin())))
+    callback = world.run(people.cancel(world.browser))
+    line = logged(query(callback)["error_description"].rpartition("reference ")[2].rstrip(")"))
+    assert (line["error"], line["reason"], line["client_id"]) == ("access_denied", "cancelled", "rp-1")
+
+
+def test_a_busy_store_is_logged_with_the_client_that_had_authenticated(world: World) -> None:
+    """D57: also where no refusal of ours was raised."""
+    code = world.code()
+    with closing(sqlite3.connect(world.directory / "corpid.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        answer = world.redeem(code)
+        other.execute("ROLLBACK")
+    line = line_of(answer)
+    assert answer.status_code == 503
+    assert (line["reason"], line["client_id"]) == ("store_unavailable", "rp-1")

@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpid.ports import StoreUnavailable
 from corpid.rules.oauth import errors
-from corpid.rules.oauth.errors import InvalidRequest, OAuthError, public_description
+from corpid.rules.oauth.errors import (
+    Attributed,
+    InvalidRequest,
+    OAuthError,
+    RequestOf,
+    public_description,
+    reason_of,
+)
 from corpid.rules.oauth.refusals import Reason
 
 STATUSES = {
@@ -57,3 +65,17 @@ def test_a_short_description_is_kept_whole() -> None:
         public_description(InvalidRequest(Reason.PARAMETER_MISSING, 'say "x"\r\n\\'), "r1")
         == "say 'x'''' (reference r1)"
     )
+
+
+@pytest.mark.parametrize("raised", [InvalidRequest(Reason.PARAMETER_MISSING, "x"), StoreUnavailable("x")])
+def test_what_is_raised_in_a_request_of_a_client_knows_whose_it_is(raised: Attributed) -> None:
+    """D57: the log line of a refusal names the client once it has authenticated."""
+    with pytest.raises(type(raised)), RequestOf("rp"):
+        raise raised
+    assert raised.client_id == "rp"
+
+
+def test_a_reason_that_a_record_of_another_version_kept_is_read_too() -> None:
+    """Nodes of two versions serve side by side: docs/upgrades.md."""
+    assert reason_of(Reason.CANCELLED.code) is Reason.CANCELLED
+    assert reason_of("") is reason_of("of_a_later_version") is Reason.SIGN_IN_REFUSED
