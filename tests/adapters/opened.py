@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corpid.ports import AuditEvent
@@ -14,12 +16,12 @@ from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
 from tests import engines
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
     from corpid.ports import TransientStore
 
+RACING = Path(__file__).with_name("racing.py")
 NOW = 1_800_000_000.0
 KEY = bytes(range(32))
 EVENT = AuditEvent(actor="operator", action="test.change", request_id="r1", detail={"why": "a test"})
@@ -94,28 +96,12 @@ def race(address: Path | str, body: str, *, processes: int) -> list[str]:
 
     When one of them does not start, or fails, the others are ended before the assertion leaves.
     """
-    with ExitStack() as ending:
-        racing = [ending.enter_context(_ended(program(address, body, str(number)))) for number in range(processes)]
-        for process in racing:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in racing:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        answers = [process.communicate(timeout=60)[0].strip() for process in racing]
-        assert [process.returncode for process in racing] == [0] * processes
-        return answers
-
-
-@contextmanager
-def _ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """However the context is left, the process has ended then, and its pipes are closed."""
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+    imports = "\n".join(line for line in body.splitlines() if line.startswith(("import ", "from ")))
+    command = [sys.executable, str(RACING), PROGRAM + imports, body, str(address), str(processes)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=90, check=False)
+    assert done.returncode == 0
+    answers: list[str] = json.loads(done.stdout)
+    return answers
 
 
 SPENDER = """
