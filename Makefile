@@ -15,8 +15,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUN := .venv/bin/python -m
 
-# A file's tests stay in one process: they share what is costly to make.
-PARALLEL := -n auto --dist loadfile
+# A file's tests stay in one process: they share what is costly to make. tests/conftest.py says which files come first.
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 # ARGS is handed on: make demo ARGS=--fresh, make test ARGS="tests/unit -x"
 ARGS ?=

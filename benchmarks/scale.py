@@ -106,12 +106,18 @@ async def measure(
         say(f"{sign_ins} sign-ins on each, in turn")
         for side in sides:
             await side.block(BLOCK, measured=False)
-            await statements.forget(counting, side.database)
+        counts = {side.name: statements.Count(counting, side.database) for side in sides}
+        for count in counts.values():
+            await count.begin()
         for number in range(-(-sign_ins // BLOCK)):
             for side in sides if number % 2 else reversed(sides):
+                await counts[side.name].note(0)
                 await side.block(min(BLOCK, sign_ins))
+                await counts[side.name].note(min(BLOCK, sign_ins))
+        for count in counts.values():
+            await count.note(0)
         flows = len(sides[0].blocks) * min(BLOCK, sign_ins)
-        asked = {side.name: await statements.counted(counting, side.database, flows) for side in sides}
+        asked = {name: count.document() for name, count in counts.items()}
         small, large = sides
         return {
             "sign_ins": flows,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import plans
@@ -18,28 +20,74 @@ SELECT query, sum(calls)::bigint AS calls, sum(total_exec_time) AS milliseconds
 FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = $1)
 GROUP BY query ORDER BY 2 DESC, 1
 """
+_ERROR = 2.0
+"""calls by which the estimate of what is asked by the clock may be too high"""
 _FORGET = "SELECT pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname = $1"
 _PLANNED = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 
 
-async def forget(connection: asyncpg.Connection, database: str) -> None:
-    """Count from nothing again."""
-    await connection.execute(_FORGET, database)
+@dataclass(slots=True)
+class Asked:
+    """How often a statement was executed, and for how long; in flows, and while nobody asked for anything."""
+
+    calls: int = 0
+    milliseconds: float = 0.0
+    idle_calls: int = 0
 
 
-async def counted(connection: asyncpg.Connection, database: str, flows: int) -> dict[str, Any]:
-    """What so many flows asked of a database. A statement that ran less than once in each is no part of a flow: it
-    filled a cache of five seconds, or ran beside the flows."""
-    rows = await connection.fetch(_COUNTED, database)
-    found = [
-        {"query": row["query"], "each": row["calls"] // flows, "calls": row["calls"], "ms": row["milliseconds"]}
-        for row in rows
-    ]
-    return {
-        "statements": found,
-        "each": sum(one["each"] for one in found),
-        "ms_each": round(sum(one["ms"] for one in found) / flows, 4),
-    }
+@dataclass(slots=True)
+class Count:
+    """What a database is asked from now on. Whatever a provider does by the clock is told apart from what flows ask."""
+
+    connection: asyncpg.Connection
+    database: str
+    asked: dict[str, Asked] = field(default_factory=dict)
+    flows: int = 0
+    seconds: float = 0.0
+    idle_seconds: float = 0.0
+    _since: float = field(default_factory=time.monotonic)
+
+    async def begin(self) -> None:
+        """Count from nothing."""
+        await self.connection.execute(_FORGET, self.database)
+        self._since = time.monotonic()
+
+    async def note(self, flows: int) -> None:
+        """Add what was asked since the last note: by so many flows, or by nobody."""
+        rows = await self.connection.fetch(_COUNTED, self.database)
+        seconds = time.monotonic() - self._since
+        await self.begin()
+        self.flows += flows
+        if flows:
+            self.seconds += seconds
+        else:
+            self.idle_seconds += seconds
+        for row in rows:
+            one = self.asked.setdefault(row["query"], Asked())
+            if flows:
+                one.calls += row["calls"]
+                one.milliseconds += row["milliseconds"]
+            else:
+                one.idle_calls += row["calls"]
+
+    def document(self) -> dict[str, Any]:
+        """What each flow asked. A statement that ran less than once in each is no part of a flow: it filled a cache of
+        five seconds, or ran beside the flows."""
+        found: list[dict[str, Any]] = [
+            {"query": query, "each": self.each(one), "calls": one.calls, "ms": one.milliseconds}
+            for query, one in sorted(self.asked.items(), key=lambda item: (-item[1].calls, item[0]))
+        ]
+        return {
+            "statements": found,
+            "each": sum(one["each"] for one in found),
+            "ms_each": round(sum(one["ms"] for one in found) / self.flows, 4),
+        }
+
+    def each(self, one: Asked) -> int:
+        """How often a flow asks this, without what is asked every second, however long the flows took."""
+        least = max(one.idle_calls - 1, 0) / self.idle_seconds if self.idle_seconds else 0.0
+        by_the_clock = max(self.seconds * least - _ERROR, 0.0)
+        return int(max(one.calls - by_the_clock, 0.0) // self.flows)
 
 
 def read_whole(server: PostgresServer, database: str, statements: list[dict[str, Any]]) -> dict[str, list[str]]:

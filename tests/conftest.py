@@ -16,8 +16,16 @@ from tests.world import loop
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
-BROWSER_TESTS = Path(__file__).parent / "browser"
+TESTS = Path(__file__).parent
+BROWSER_TESTS = TESTS / "browser"
 BROWSER_MISSING = shutil.which("chromium") is None
+LONG_FIRST = {
+    folder: place
+    for place, folder in enumerate(
+        ("bench", "many", "interop", "web", "adapters", "faults", "upgrades", "browser", "cli", "wheel", "deploy",
+         "operate", "house", "fuzz", "account", "sign_in", "enrolment", "protocol")
+    )
+}  # fmt: skip
 IN_CI = os.environ.get("CI") == "true"
 
 # How long an example takes depends on the machine, and no test asserts a duration.
@@ -29,6 +37,11 @@ def pytest_configure() -> None:
     if BROWSER_MISSING and IN_CI:
         msg = "Chromium is missing, and in CI tests/browser must run. `make test` as root installs it."
         raise pytest.UsageError(msg)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that start processes first: what takes milliseconds fills the processors at the end."""
+    items.sort(key=lambda item: LONG_FIRST.get(item.path.relative_to(TESTS).parts[0], len(LONG_FIRST)))
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

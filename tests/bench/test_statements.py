@@ -1,0 +1,36 @@
+"""What a flow asks of a database is the same number on a quick machine and on a busy one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.statements import Asked, Count
+
+NO_CONNECTION: Any = None
+
+
+def count(seconds: float, idle_seconds: float) -> Count:
+    made = Count(NO_CONNECTION, "corpid")
+    made.flows, made.seconds, made.idle_seconds = 20, seconds, idle_seconds
+    return made
+
+
+@pytest.mark.parametrize("seconds", [1, 10, 19, 25, 60])
+def test_what_is_swept_every_second_is_no_part_of_a_flow_however_long_the_flows_take(seconds: int) -> None:
+    """Issue 11: each flow sweeps three times, and so does the provider by itself, once a second."""
+    slow = count(seconds, 15)
+    assert slow.each(Asked(calls=60 + seconds, idle_calls=15)) == 3
+    assert slow.each(Asked(calls=60 + seconds, idle_calls=16)) == 3
+
+
+def test_what_only_the_clock_asks_for_is_no_part_of_a_flow() -> None:
+    """D50: a cache of five seconds is filled again and again while flows come, and not at all while nobody does."""
+    assert count(60, 15).each(Asked(calls=60, idle_calls=15)) == 0
+    assert count(60, 15).each(Asked(calls=12)) == 0
+
+
+def test_one_statement_more_in_each_flow_is_seen() -> None:
+    assert count(25, 15).each(Asked(calls=80 + 25, idle_calls=15)) == 4
+    assert count(3, 0).each(Asked(calls=20)) == 1
