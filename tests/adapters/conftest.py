@@ -8,7 +8,7 @@ import pytest
 
 from tests import engines
 from tests.adapters import transient_stores
-from tests.adapters.places import Place
+from tests.adapters.databases import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

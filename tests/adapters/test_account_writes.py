@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from corpid.ports import FactorChange, Link, Session, SignOut, Upsert
 from corpid.rules.directory.records import User
-from tests.adapters.kept_records import LIM, TAN, write
 from tests.adapters.opened import EVENT, NOW
+from tests.adapters.stored_records import LIM, TAN, write
 from tests.adapters.test_factors import KEY, NOBODY, add
 
 if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 
 def test_of_several_removals_at_once_the_last_passkey_is_left(place: Place) -> None:

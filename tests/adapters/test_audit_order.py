@@ -14,7 +14,7 @@ from tests.adapters.opened import EVENT, NOW
 if TYPE_CHECKING:
     from corpid.ports import AuditEntry
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 WRITERS = 16
 EACH = 20

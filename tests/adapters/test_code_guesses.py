@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from corpid.rules.authentication.code_guesses import CodeGuesses, CodesPaused, one_more
 from corpid.rules.limits import CODE_GUESSES
-from tests.adapters.kept_records import LIM, TAN, remove, write
 from tests.adapters.opened import EVENT, NOW
+from tests.adapters.stored_records import LIM, TAN, remove, write
 
 if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 NONE = CodeGuesses(user_id=TAN.user_id)
 ONE = replace(NONE, factors="f", guesses=1)

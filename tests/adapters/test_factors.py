@@ -13,10 +13,12 @@ from corpid.rules.authentication.person_factors import HeldFactors
 from corpid.rules.authentication.records import Credentials, Passkey
 from tests.adapters.kept_records import FACTORS, LIM, TAN, remove, write
 from tests.adapters.opened import EVENT, NOW
+from tests.adapters.opened import EVENT
+from tests.adapters.stored_records import FACTORS, LIM, TAN, remove, write
 
 if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 KEY = Passkey(
     credential_id="A-_b", user_id=TAN.user_id, public_key="cHVi", sign_count=4, name="Tan's key", aaguid="0000",

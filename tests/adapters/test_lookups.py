@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.rules.directory.records import Acting, Membership, ThirdPartyRow
 from corpid.stores.sql import directory
-from tests.adapters.kept_records import (
+from tests.adapters.stored_records import (
     ACME,
     ASSIGNED,
     BOOKS,
@@ -24,7 +24,7 @@ from tests.adapters.kept_records import (
 
 if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 
 def test_a_person_is_found_by_any_form_of_the_user_name(place: Place) -> None:

@@ -9,10 +9,11 @@ from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
 from tests.adapters.kept_records import CLIENT_EVENT
 from tests.adapters.opened import NOW
+from tests.adapters.stored_records import CLIENT_EVENT
 
 if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 
 def test_a_registry_write_inside_a_unit_ends_with_the_unit(place: Place) -> None:

@@ -15,8 +15,8 @@ from benchmarks import plans
 from corpid.stores.sql import schema
 from corpid.stores.sql.tables import METADATA
 from tests import engines
-from tests.adapters.places import Place
-from tests.adapters.prepared import make_the_rest, noted
+from tests.adapters.databases import Place
+from tests.adapters.prepared_statements import make_the_rest, noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ from tests.adapters.opened import EVENT, KEY, NOW, SPENDER, race
 
 if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 ORPHAN = Session(
     session_id="s", user_id="nobody", browser_id="b", auth_time=1, amr=(), level=2, expires_at=int(NOW) + 60

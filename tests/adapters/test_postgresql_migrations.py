@@ -13,8 +13,8 @@ from corpid.stores.sql import postgresql_schema, schema
 from corpid.stores.sql.schema import DatabaseForgetful, DatabaseUnreachable, SchemaNewer, SchemaOlder
 from corpid.stores.sql.tables import METADATA
 from tests import engines
+from tests.adapters.databases import Place
 from tests.adapters.opened import EVENT, race
-from tests.adapters.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

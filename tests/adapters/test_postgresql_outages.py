@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.ports import StoreUnavailable
+from tests.adapters.databases import Place
 from tests.adapters.opened import NOW, program
-from tests.adapters.places import Place
 from tests.engines import PostgresServer
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from corpid.ports import AuditEvent, Conflict, FetchedKeySet, MissingReference, SealedKey, Session, Upsert
-from tests.adapters.kept_records import CLIENT, CLIENT_EVENT, LIM, TAN, remove, write
 from tests.adapters.opened import EVENT, NOW
+from tests.adapters.stored_records import CLIENT, CLIENT_EVENT, LIM, TAN, remove, write
 
 if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 
 def test_clients_are_written_replaced_listed_and_removed_as_records(place: Place) -> None:

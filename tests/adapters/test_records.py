@@ -10,7 +10,8 @@ import pytest
 
 from corpid.ports import Delete, Upsert
 from corpid.rules.directory.records import Entity, User
-from tests.adapters.kept_records import (
+from tests.adapters.opened import EVENT, NOW
+from tests.adapters.stored_records import (
     ACME,
     ASSIGNED,
     BOOKS,
@@ -27,12 +28,11 @@ from tests.adapters.kept_records import (
     remove,
     write,
 )
-from tests.adapters.opened import EVENT, NOW
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 
 def test_every_record_comes_back_as_it_was_written_in_any_order(place: Place) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from corpid.ports import MissingReference, NameRefused, NameTaken
 from corpid.rules.directory.records import User
-from tests.adapters.kept_records import (
+from tests.adapters.stored_records import (
     ACME,
     ASSIGNED,
     FACTORS,
@@ -25,7 +25,7 @@ from tests.adapters.kept_records import (
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 
 @pytest.mark.parametrize("name", ["LIM", "\uff2cim", "lim"])

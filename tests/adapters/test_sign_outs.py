@@ -10,15 +10,15 @@ from msgspec.structs import replace
 
 from corpid.ports import FactorChange, Link, Session, SignOut, Upsert
 from corpid.rules.authentication.records import Credentials
-from tests.adapters.kept_records import LIM, TAN, write
 from tests.adapters.opened import EVENT, NOW
+from tests.adapters.stored_records import LIM, TAN, write
 from tests.adapters.test_factors import KEY, NOBODY, WITH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 ROUNDS = 12
 WAITS_SECONDS = 0.3

@@ -12,8 +12,8 @@ import pytest
 
 from tests import engines
 from tests.adapters import on_redis
+from tests.adapters.databases import Place
 from tests.adapters.opened import NOW, race
-from tests.adapters.places import Place
 from tests.clusters import redis_cluster
 
 if TYPE_CHECKING:

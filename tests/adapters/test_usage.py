@@ -8,8 +8,8 @@ import pytest
 
 from corpid.ports import Delete, StoreUnavailable, Upsert, UseCount
 from corpid.rules.oauth.records import Client
+from tests.adapters.databases import Place
 from tests.adapters.opened import EVENT, program, race
-from tests.adapters.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -12,7 +12,7 @@ from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.account.links import link_of_before_view
 from corpid.web.pages.factor_fields import Asked
 from corpid.web.pages.layout import Frame
-from tests.browser.pieces import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
+from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

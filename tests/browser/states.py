@@ -19,7 +19,7 @@ from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.factor_fields import Asked
 from corpid.web.pages.layout import Form, Frame, Link
 from tests.browser import account_states, enrolment_states
-from tests.browser.pieces import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
+from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

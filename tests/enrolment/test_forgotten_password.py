@@ -18,7 +18,7 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.postbox import Postbox
 from tests.sign_in import factors
-from tests.sign_in.test_choice import statements
+from tests.sign_in.test_entity_selection import statements
 from tests.sign_in.world import FORM, SECRET, entity, form_of, run
 
 if TYPE_CHECKING:

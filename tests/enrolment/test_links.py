@@ -12,7 +12,7 @@ from corpid.rules.authentication import link_codes, totp
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NINA, SET_UP
 from tests.postbox import Postbox
-from tests.sign_in.test_choice import statements
+from tests.sign_in.test_entity_selection import statements
 from tests.sign_in.world import FORM, SECRET, cookies_of, form_of, run, wear
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from corpid.web.http.connection_limits import Limits
 from corpid.web.telemetry import access_log
 from tests.adapters.rp_server import hang, relying_party
 from tests.faults.attempts import attempt
-from tests.faults.standing import standing
+from tests.faults.in_process import standing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.adapters.rp_server import RelyingPartyServer
     from tests.faults.attempts import Attempt
-    from tests.faults.standing import Standing
+    from tests.faults.in_process import Standing
 
 pytestmark = pytest.mark.full
 

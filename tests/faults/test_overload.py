@@ -13,7 +13,7 @@ from corpid.ports import COMMAND_LINE
 from corpid.web.http.connection_limits import Limits
 from tests.adapters.rp_server import answer, relying_party
 from tests.faults.attempts import told_to_retry
-from tests.faults.standing import WAITING, standing
+from tests.faults.in_process import WAITING, standing
 from tests.protocol.directory import PASSWORD
 from tests.world.clients import rp_keys
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from corpid.sandbox.browser import Browser
     from corpid.sandbox.relying_party import RelyingParty
-    from tests.faults.standing import Standing
+    from tests.faults.in_process import Standing
 
 ROOM = 6
 """requests that may be answered at the same time"""

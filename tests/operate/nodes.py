@@ -18,14 +18,14 @@ from corpid.sandbox.browser import Browser
 from corpid.sandbox.relying_party import RelyingParty
 from tests import engines
 from tests.machine import free_port, key_file
-from tests.operate.certified import certified
+from tests.operate.certificates import certified
 from tests.web.processes import DIRECTORY, KEYS, RINA, command, environment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from tests.operate.certified import Certified
+    from tests.operate.certificates import Certified
 
 START_SECONDS = 90.0
 

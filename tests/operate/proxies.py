@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from tests.operate.certified import Certified
+    from tests.operate.certificates import Certified
 
     Change = Callable[[str], str]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.operate.certified import certified
+from tests.operate.certificates import certified
 from tests.operate.nodes import two_nodes
 from tests.operate.proxies import proxy
 

@@ -14,8 +14,8 @@ from corpid.web.telemetry import access_log
 from tests.logs import log_left_alone
 from tests.protocol import refusals
 from tests.protocol.provider import World, Worlds
-from tests.speaking import pytest_configure, pytest_generate_tests, speaking
 from tests.world.clock import NOON
+from tests.world.generations import pytest_configure, pytest_generate_tests, speaking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.speaking import pytest_configure, pytest_generate_tests, speaking
+from tests.world.generations import pytest_configure, pytest_generate_tests, speaking
 
 __all__ = ["pytest_configure", "pytest_generate_tests", "speaking"]

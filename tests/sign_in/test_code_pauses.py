@@ -14,8 +14,8 @@ from corpid.web.pages.translations import ENGLISH, lookup, translator
 from corpid.web.pages.translations import LANGUAGES as LANGUAGES_OF_PAGES
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, choose, passkey, recovery, type_code, use
+from tests.sign_in.test_second_factor_methods import CHOICE, past_password, reach
 from tests.sign_in.test_throttle import at_password, keep_guessing
-from tests.sign_in.test_ways import CHOICE, past_password, reach
 from tests.sign_in.world import PASSWORD, form_of, post, run, walk_to
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from argon2 import PasswordHasher
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import User
 from corpid.rules.limits import TOTP_MISSES
-from tests.sign_in.test_choice import statements
+from tests.sign_in.test_entity_selection import statements
 from tests.sign_in.world import PASSWORD, SECRET, form_of, post, query_of, run, walk_to, way_back
 
 if TYPE_CHECKING:

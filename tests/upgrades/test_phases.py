@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
     Within = Callable[[], AbstractContextManager[None]]
 

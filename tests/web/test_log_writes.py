@@ -9,7 +9,7 @@ from typing import Any
 
 from corpid.web.http.middleware import Middleware
 from corpid.web.telemetry import access_log
-from tests.web.test_shell import JSON, answering, asked, log_of, logged, ready
+from tests.web.test_middleware import JSON, answering, asked, log_of, logged, ready
 
 
 class CountedStream(io.BytesIO):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.engines import Engines
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
     Look = Callable[[Engines], Awaitable[Any]]
 

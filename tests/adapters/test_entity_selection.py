@@ -13,8 +13,8 @@ from corpid.ports import Upsert
 from corpid.rules.directory.entity_choice import FORMS, accepted, search_text, search_words, usable
 from corpid.rules.directory.records import Entity, EntityStatus, EntityType, Membership, Service, User
 from corpid.stores.sql.sqlite import SqliteDatabase
+from tests.adapters.databases import Place
 from tests.adapters.opened import EVENT
-from tests.adapters.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -26,7 +26,7 @@ from tests.adapters.opened import EVENT, KEY, sqlite
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 NEW_KEY = bytes(reversed(range(32)))
 TEXT = base64.b64encode(KEY).decode()
