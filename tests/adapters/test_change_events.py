@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from corpid.ports import AuditEvent, Delete, MissingReference, Session, SignOut, Upsert
 from corpid.rules.directory.records import Entity, Membership
 from corpid.stores.sql.records import CHANGES_AT_ONCE
-from tests.adapters.kept_records import BOOKS, LIM, TAN, write
 from tests.adapters.opened import EVENT, NOW
+from tests.adapters.stored_records import BOOKS, LIM, TAN, write
 
 if TYPE_CHECKING:
     from corpid.ports import AuditEntry, Change
     from corpid.stores.sql.open import SqlStores
-    from tests.adapters.places import Place
+    from tests.adapters.databases import Place
 
 ORPHAN = Membership(user_id="nobody", entity_id="F0000")
 

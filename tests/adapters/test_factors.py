@@ -11,9 +11,7 @@ from corpid.ports import Account, AuditEvent, FactorChange, Session
 from corpid.rules.authentication.code_guesses import CodeGuesses
 from corpid.rules.authentication.person_factors import HeldFactors
 from corpid.rules.authentication.records import Credentials, Passkey
-from tests.adapters.kept_records import FACTORS, LIM, TAN, remove, write
 from tests.adapters.opened import EVENT, NOW
-from tests.adapters.opened import EVENT
 from tests.adapters.stored_records import FACTORS, LIM, TAN, remove, write
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
-from tests.adapters.kept_records import CLIENT_EVENT
 from tests.adapters.opened import NOW
 from tests.adapters.stored_records import CLIENT_EVENT
 

@@ -11,8 +11,8 @@ from corpid.flows.authentication import second_factor_methods, second_factors, t
 from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.flows.authentication.sign_in import Rejected
-from corpid.rules.authentication.sign_in import Way
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.authentication.sign_in import Way
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
 from corpid.texts import phrase
