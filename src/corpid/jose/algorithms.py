@@ -1,4 +1,7 @@
-"""The signature algorithms that exist here: ECDSA, each with its one curve (RFC 7518 §3.4, RFC 8812 §3.2)."""
+"""The signature algorithms that exist here: ECDSA, each with its one curve.
+
+Source: RFC 7518 §3.4, RFC 8812 §3.2
+"""
 
 from __future__ import annotations
 
@@ -45,9 +48,10 @@ BY_CURVE: Final[Mapping[str, Algorithm]] = MappingProxyType({a.curve_name: a for
 
 
 def working(names: Sequence[str], algorithms: Mapping[str, Algorithm] = ALGORITHMS) -> tuple[str, ...]:
-    """Those of these algorithms that the installed cryptography really has, in the order given.
+    """The given algorithms that the installed cryptography supports.
 
-    Each signs and verifies once with a fresh key. Some builds of OpenSSL leave curves out. D42
+    In the order given. Each signs and verifies once with a fresh key. Some builds of OpenSSL leave curves out. Source:
+    D42
     """
     return tuple(name for name in names if _works(algorithms[name]))
 

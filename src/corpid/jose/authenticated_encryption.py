@@ -1,4 +1,7 @@
-"""AES-256-GCM for what CorpID gives away and reads again itself (NIST SP 800-38D, D34)."""
+"""AES-256-GCM for values that CorpID hands out and reads back.
+
+Source: NIST SP 800-38D, D34
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,19 @@ NONCE_BYTES: Final = 12
 
 
 def seal(plaintext: bytes, key: bytes, nonce: bytes, *, context: bytes) -> str:
-    """Encrypt with a 32-byte key and a 12-byte nonce never used with it; returns base64url.
+    """Encrypt with a 32-byte key and a fresh 12-byte nonce.
 
-    `context` is authenticated, not contained. Source: NIST SP 800-38D §8, D34
+    The nonce must never have been used with the key. Returns base64url. `context` is authenticated, not contained.
+    Source: NIST SP 800-38D §8, D34
     """
     return base64url(nonce + AESGCM(key).encrypt(nonce, plaintext, context))
 
 
 def unseal(text: str, key: bytes, *, context: bytes) -> bytes:
-    """Decrypt what `seal` returned. Raises MalformedToken for any other text, key or context (NIST SP 800-38D §7.2, D34)."""
+    """Decrypt the result of `seal`.
+
+    Raises MalformedToken for any other text, key or context. Source: NIST SP 800-38D §7.2, D34
+    """
     sealed = from_base64url(text)
     try:
         return AESGCM(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], context)

@@ -43,14 +43,17 @@ _USES: Final = (
 
 
 class CertificateRefused(JoseError):
-    """Not a certificate chain of this key, or not a subject of one; the text says what is wrong."""
+    """Not a certificate chain or subject of this key.
+
+    The text says what is wrong.
+    """
 
 
 def self_signed(private: ec.EllipticCurvePrivateKey, *, kid: str, created_at: int) -> x509.Certificate:
-    """The default certificate of a key, valid for ten years from `created_at` (epoch seconds).
+    """The default certificate of a key, valid for ten years.
 
-    The same bytes in every process and after every restart: nothing in it is drawn at random, the signature
-    included (RFC 6979). Source: RFC 5280 §4.1, Spec 2.9
+    `created_at` is in epoch seconds. The same bytes in every process and after every restart: nothing in it is drawn at
+    random, the signature included (RFC 6979). Source: RFC 5280 §4.1, Spec 2.9
     """
     name = _name(f"CorpID {kid}")
     begin = datetime.fromtimestamp(created_at, UTC)
@@ -63,9 +66,9 @@ def self_signed(private: ec.EllipticCurvePrivateKey, *, kid: str, created_at: in
 
 
 def signing_request(private: ec.EllipticCurvePrivateKey, *, subject_name: str) -> str:
-    """A request, PEM, with which a certification authority certifies the key under this common name.
+    """A certificate signing request (PEM) for the key and name.
 
-    Raises CertificateRefused for a name that no certificate can hold. Source: RFC 2986 §4
+    Raises CertificateRefused for a name that no certificate can contain. Source: RFC 2986 §4
     """
     builder = x509.CertificateSigningRequestBuilder(subject_name=_name(subject_name))
     builder = builder.add_extension(_signing_only(), critical=True)
@@ -73,7 +76,9 @@ def signing_request(private: ec.EllipticCurvePrivateKey, *, subject_name: str) -
 
 
 def parse_chain(text: str) -> tuple[x509.Certificate, ...]:
-    """The certificates of a PEM text, in their order; what stands between the blocks is ignored.
+    """The certificates of a PEM text, in their order.
+
+    What stands between the blocks is ignored.
 
     Raises CertificateRefused for a text without a certificate, with something else in it, with more than 8
     certificates or 64 KiB, or with a certificate that cannot be read. Source: RFC 7468 §5
@@ -90,10 +95,11 @@ def parse_chain(text: str) -> tuple[x509.Certificate, ...]:
 
 
 def check_chain(chain: Sequence[x509.Certificate], public: ec.EllipticCurvePublicKey, *, now: float) -> None:
-    """Return if the first certificate is this key's, each next one issued the one before, and all are valid at `now`.
+    """Verify a certificate chain: key, issuers and validity.
 
-    The first is no certification authority's, the others are, and none comes twice. Raises CertificateRefused.
-    Whether anybody trusts the last issuer is not asked. Source: RFC 7517 §4.7, RFC 5280 §4.2.1.9
+    The first certificate is this key's, each next one has issued the one before, and all are valid at `now`. The first
+    is no certification authority's, the others are, and none comes twice. Raises CertificateRefused. Whether anybody
+    trusts the last issuer is not asked. Source: RFC 7517 §4.7, RFC 5280 §4.2.1.9
     """
     if not _certifies(chain[0], public):
         raise CertificateRefused(
@@ -124,12 +130,17 @@ def pem(chain: Sequence[x509.Certificate]) -> str:
 
 
 def fingerprint(certificate: x509.Certificate) -> str:
-    """The x5t#S256 of a certificate: base64url of SHA-256 over its DER (RFC 7517 §4.9)."""
+    """The x5t#S256 of a certificate: base64url of SHA-256 over its DER.
+
+    Source: RFC 7517 §4.9
+    """
     return base64url(certificate.fingerprint(hashes.SHA256()))
 
 
 def members(chain: Sequence[x509.Certificate]) -> dict[str, object]:
-    """x5c, x5t and x5t#S256 of a JWK; the first certificate is the key's own.
+    """x5c, x5t and x5t#S256 of a JWK.
+
+    The first certificate is the key's own.
 
     Source: RFC 7517 §4.7-4.9, Spec 2.9
     """
@@ -142,7 +153,10 @@ def members(chain: Sequence[x509.Certificate]) -> dict[str, object]:
 
 
 def _body(block: str) -> str:
-    """The text between a block's two delimiter lines; the block begins inside its first."""
+    """The text between a block's two delimiter lines.
+
+    The block begins inside its first.
+    """
     label, dashes, rest = block.partition("-----")
     if dashes and label != "CERTIFICATE":
         named = f" ({label})" if _LABEL.fullmatch(label) else ""

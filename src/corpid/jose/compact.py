@@ -36,7 +36,9 @@ class Unverified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(token: str) -> Unverified:
-    """Parse a compact JWS whose payload is a JSON object; at most 8192 bytes.
+    """Parse a compact JWS whose payload is a JSON object.
+
+    At most 8192 bytes.
 
     Raises MalformedToken with a public text. Source: RFC 7515 §5.2, D8, D33
     """
@@ -65,9 +67,9 @@ def parse(token: str) -> Unverified:
 
 
 def verify(token: Unverified, public: ec.EllipticCurvePublicKey, algorithm: Algorithm) -> None:
-    """Check the signature with this key and this algorithm, whatever the header says.
+    """Verify the signature with this key and algorithm.
 
-    Raises BadSignature. Source: RFC 7515 §5.2, RFC 7518 §3.4
+    Whatever the header names. Raises BadSignature. Source: RFC 7515 §5.2, RFC 7518 §3.4
     """
     size = algorithm.size
     raw = token.signature
@@ -81,7 +83,10 @@ def verify(token: Unverified, public: ec.EllipticCurvePublicKey, algorithm: Algo
 
 
 def sign(encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivateKey, algorithm: Algorithm) -> str:
-    """Sign; `encoded_header` is the base64url header, made once per key (RFC 7515 §5.1)."""
+    """Sign.
+
+    `encoded_header` is the base64url header, made once per key (RFC 7515 §5.1).
+    """
     signing_input = encoded_header + b"." + base64url(payload).encode("ascii")
     r, s = decode_dss_signature(private.sign(signing_input, algorithm.ecdsa))
     size = algorithm.size

@@ -31,15 +31,18 @@ def base64url(value: bytes) -> str:
 
 
 def tuple_bytes(*parts: str) -> bytes:
-    """Texts as one unambiguous run of bytes, each with its length before it (MessagePack): for hashes and MACs.
+    """Texts as unambiguous bytes, for hashes and MACs.
 
-    Source: DESIGN "One-time means one statement"
+    Each has its length before it (MessagePack). Source: DESIGN "One-time means one statement"
     """
     return msgspec.msgpack.encode(parts)
 
 
 def from_base64url(text: str | bytes) -> bytes:
-    """Decode canonical, unpadded base64url; raises MalformedToken for anything else (RFC 7515 §2, D33)."""
+    """Decode canonical, unpadded base64url.
+
+    Raises MalformedToken for anything else (RFC 7515 §2, D33).
+    """
     try:
         raw = text.encode("ascii") if isinstance(text, str) else text
         value = binascii.a2b_base64(raw.translate(_TO_STANDARD) + _PADDING[len(raw) % 4], strict_mode=True)
@@ -72,8 +75,10 @@ _decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_consta
 
 
 def _as_we_write(raw: bytes) -> dict[str, object] | None:
-    """The object, if these bytes are exactly how it is written without spaces: then no member can have been
-    lost in reading. Most tokens are; the others are looked at more slowly."""
+    """The object, if these bytes are its compact JSON form.
+
+    Then no member can have been lost in reading. Most tokens are so. The others are parsed more slowly.
+    """
     try:
         value = msgspec.json.decode(raw)
         if isinstance(value, dict) and msgspec.json.encode(value) == raw:
@@ -84,8 +89,10 @@ def _as_we_write(raw: bytes) -> dict[str, object] | None:
 
 
 def json_object(raw: bytes | str) -> dict[str, object]:
-    """Parse one JSON object; raises MalformedToken on anything else, on a repeated member, NaN or Infinity,
-    and on text that cannot be written in UTF-8 (half a surrogate pair).
+    """Parse one JSON object.
+
+    Raises MalformedToken on anything else, on a repeated member, NaN or Infinity, and on text that cannot be written in
+    UTF-8 (half a surrogate pair).
 
     Source: RFC 7519 §4, RFC 7493 §2.1, D33
     """

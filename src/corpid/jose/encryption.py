@@ -1,4 +1,7 @@
-"""Compact JWE to a client's key: ECDH-ES and RSA-OAEP (RFC 7516, RFC 7518 §4.3, §4.6)."""
+"""Compact JWE to a client's key: ECDH-ES and RSA-OAEP.
+
+Source: RFC 7516, RFC 7518 §4.3, §4.6
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,9 @@ _random = AESGCM.generate_key
 
 
 def encrypt(token: str, key: EncryptionKey, enc: str, *, claims: Mapping[str, str] = NO_CLAIMS) -> str:
-    """Nest a signed JWT in a JWE for this key; `enc` is one of ENCRYPTIONS.
+    """Nest a signed JWT in a JWE for this key.
+
+    `enc` is one of ENCRYPTIONS.
 
     `claims` are those of the JWT that the header repeats. Source: RFC 7519 §5.2, §5.3, RFC 7516 §5.1, D21
     """
@@ -56,7 +61,10 @@ def encrypt(token: str, key: EncryptionKey, enc: str, *, claims: Mapping[str, st
 
 
 def _keys(key: EncryptionKey, enc: str, bits: int) -> tuple[bytes, bytes, dict[str, object]]:
-    """The content key, how the recipient gets it, and the header members that this needs (RFC 7516 §5.1)."""
+    """The content key, its encrypted form, and its header members.
+
+    Source: RFC 7516 §5.1
+    """
     if isinstance(key.public, rsa.RSAPublicKey):
         content_key = _key_of(bits)
         return content_key, key.public.encrypt(content_key, _OAEP[key.wrap]), {}
@@ -80,7 +88,9 @@ def _coordinates(public: ec.EllipticCurvePublicKey) -> dict[str, str]:
 
 
 def _derived(secret: bytes, algorithm: str, size: int) -> bytes:
-    """Concat KDF over the shared secret, without party information; `algorithm` is enc if nothing is wrapped.
+    """Concat KDF over the shared secret, without party information.
+
+    `algorithm` is enc if nothing is wrapped.
 
     Source: RFC 7518 §4.6.2
     """
@@ -90,7 +100,10 @@ def _derived(secret: bytes, algorithm: str, size: int) -> bytes:
 
 
 def _cbc_hmac(key: bytes, text: bytes, authenticated: bytes, *, digest: str) -> tuple[bytes, bytes]:
-    """iv, and ciphertext with its tag; of the key one half is the MAC's, the other the cipher's (RFC 7518 §5.2.2.1)."""
+    """iv, and ciphertext with its tag.
+
+    Of the key one half is the MAC's, the other the cipher's (RFC 7518 §5.2.2.1).
+    """
     half = len(key) // 2
     mac_key, cipher_key, iv = key[:half], key[half:], _random(128)
     padder = padding.PKCS7(128).padder()
@@ -108,7 +121,10 @@ def _gcm(key: bytes, text: bytes, authenticated: bytes) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ContentEncryption:
-    """A JWE enc: sizes of its key and tag, and its encryption function (RFC 7518 §5.1)."""
+    """A JWE enc: key size, tag size and encryption function.
+
+    Source: RFC 7518 §5.1
+    """
 
     key_bits: int
     tag_bytes: int

@@ -1,10 +1,16 @@
-"""Errors of tokens and keys; their texts may be shown to the sender."""
+"""Errors of tokens and keys.
+
+Their texts may be shown to the sender.
+"""
 
 from __future__ import annotations
 
 
 class JoseError(Exception):
-    """The input is not what it must be; the text is public (D28)."""
+    """The input is malformed or refused.
+
+    The text is public (D28).
+    """
 
 
 class MalformedToken(JoseError):
@@ -16,7 +22,7 @@ class UnusableKey(JoseError):
 
 
 class UnfitKid(UnusableKey):
-    """A JWK whose kid cannot stand in a log or on a terminal as it is."""
+    """A JWK whose kid cannot be logged or printed as it is."""
 
 
 class KeySetError(JoseError):

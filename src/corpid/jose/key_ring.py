@@ -23,9 +23,9 @@ _ES256 = ALGORITHMS["ES256"]
 
 
 def generate_private_jwk() -> str:
-    """A new P-256 private key as JWK text, with its thumbprint as kid (RFC 7517 §4.5, RFC 7638).
+    """A new P-256 private key (JWK), its thumbprint as kid.
 
-    No kid begins with a hyphen: a command that is given one would take it for an option.
+    No kid begins with a hyphen: a command would take it for an option. Source: RFC 7517 §4.5, RFC 7638
     """
     private = ec.generate_private_key(_ES256.curve)
     numbers = private.private_numbers()
@@ -42,7 +42,10 @@ def generate_private_jwk() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """One key of the ring; times in epoch seconds, None if it has not come to that."""
+    """One key of the ring.
+
+    Times in epoch seconds, None if it has not come to that.
+    """
 
     kid: str
     private: ec.EllipticCurvePrivateKey
@@ -68,7 +71,9 @@ def open_signing_key(
     created_at: int | None = None,
     certificate_chain: str | None = None,
 ) -> SigningKey:
-    """Prepare a stored private JWK for use; unless another moment is given, it was made when it begins to sign.
+    """Prepare a stored private JWK for use.
+
+    Unless another moment is given, it was made when it begins to sign.
 
     Source: RFC 7517 §4
     """
@@ -108,7 +113,10 @@ class KeyRing:
     """when the calendar changes next, epoch seconds"""
 
     def sign(self, payload: bytes, typ: str) -> str:
-        """A compact JWS by the active key; `typ` is JWT or at+jwt (RFC 7515 §5.1)."""
+        """A compact JWS by the active key.
+
+        `typ` is JWT or at+jwt (RFC 7515 §5.1).
+        """
         key = self.active
         return compact.sign(key.headers[typ], payload, key.private, _ES256)
 
@@ -121,9 +129,10 @@ class KeyRing:
 
 
 def certificate_chain(key: SigningKey) -> tuple[x509.Certificate, ...]:
-    """The certificates of a key, its own first: the operator's, else the one that the key signs itself.
+    """The certificates of a key, its own first.
 
-    Raises CertificateRefused where the stored text is not what was checked. Source: Spec 2.9
+    The operator's, or else the one that the key signs itself. Raises CertificateRefused if the stored text is not what
+    was checked. Source: Spec 2.9
     """
     if key.certificate_chain is None:
         return (certificates.self_signed(key.private, kid=key.kid, created_at=key.created_at),)
@@ -131,7 +140,9 @@ def certificate_chain(key: SigningKey) -> tuple[x509.Certificate, ...]:
 
 
 def build(keys: Iterable[SigningKey], *, now: float, kept_seconds: int, with_certificates: bool = False) -> KeyRing:
-    """The ring at `now`: the newest key whose time has come signs; keys stay `kept_seconds` after retirement.
+    """The ring at `now`: the newest key in force signs.
+
+    Keys stay `kept_seconds` after retirement.
 
     `with_certificates` publishes x5c, x5t and x5t#S256 for every key. Raises ValueError when no key may sign.
     Source: D42, Spec 2.9

@@ -1,4 +1,7 @@
-"""Public keys of clients as JSON Web Keys: EC keys, RSA keys for encryption, and whole sets (RFC 7517, RFC 7518 §6, D27)."""
+"""Clients' public keys as JSON Web Keys, and whole sets.
+
+EC keys, and RSA keys for encryption. Source: RFC 7517, RFC 7518 §6, D27
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ _EXPONENT_BITS: Final = 32
 
 
 def import_rsa_key(jwk: dict[str, object]) -> rsa.RSAPublicKey:
-    """The public RSA key of a JWK. Raises UnusableKey (RFC 7518 §6.3.1, §4.3)."""
+    """The public RSA key of a JWK.
+
+    Raises UnusableKey (RFC 7518 §6.3.1, §4.3).
+    """
     modulus, exponent = _number(jwk, "n"), _number(jwk, "e")
     bits = modulus.bit_length()
     if not SMALLEST_BITS <= bits <= LARGEST_BITS:
@@ -80,7 +86,10 @@ class VerificationKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncryptionKey:
-    """A client's key for what is sent to it alone; `wrap` is the JWE alg that it is used with (D21)."""
+    """A client's key for encryption to it.
+
+    `wrap` is the JWE alg that it is used with (D21).
+    """
 
     kid: str
     wrap: str
@@ -91,7 +100,10 @@ class EncryptionKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientKeySet:
-    """A client's key set, prepared; `problems` says what was left out and why."""
+    """A client's key set, prepared.
+
+    `problems` says what was left out and why.
+    """
 
     signing: tuple[VerificationKey, ...]
     encryption: EncryptionKey | None
@@ -103,7 +115,10 @@ class ClientKeySet:
     """those of `problems` for which a set that is written out in a registration is refused"""
 
     def encryption_for(self, alg: str | None) -> EncryptionKey | None:
-        """The key for a registered JWE alg, None for the default choice; None when there is no such key (D21)."""
+        """The key for a registered JWE alg, None for the default choice.
+
+        None when there is no such key (D21).
+        """
         return self.encryption if alg is None else self.by_wrap.get(alg)
 
 
@@ -118,7 +133,10 @@ def _coordinate(jwk: dict[str, object], name: str, size: int) -> bytes:
 
 
 def import_public_key(jwk: dict[str, object]) -> tuple[ec.EllipticCurvePublicKey, Algorithm]:
-    """The public EC key of a JWK and the algorithm of its curve. Raises UnusableKey (RFC 7518 §6.2)."""
+    """The public key of an EC JWK, with its algorithm.
+
+    Raises UnusableKey (RFC 7518 §6.2).
+    """
     curve = jwk.get("crv")
     algorithm = BY_CURVE.get(curve) if isinstance(curve, str) else None
     if jwk.get("kty") != "EC" or algorithm is None:
@@ -134,12 +152,18 @@ def import_public_key(jwk: dict[str, object]) -> tuple[ec.EllipticCurvePublicKey
 
 
 def private_members(jwk: dict[str, object]) -> frozenset[str]:
-    """The private or symmetric members of a JWK; a public key has none (RFC 7517 §9.3, D7)."""
+    """The private or symmetric members of a JWK.
+
+    A public key has none (RFC 7517 §9.3, D7).
+    """
     return _PRIVATE_MEMBERS.intersection(jwk)
 
 
 def thumbprint(jwk: dict[str, object]) -> str:
-    """SHA-256 thumbprint of an imported EC key, base64url, from its required members (RFC 7638 §3)."""
+    """SHA-256 thumbprint of an imported EC key, base64url, from its required members.
+
+    Source: RFC 7638 §3
+    """
     text = f'{{"crv":"{jwk["crv"]}","kty":"EC","x":"{jwk["x"]}","y":"{jwk["y"]}"}}'
     return base64url(hashlib.sha256(text.encode("ascii")).digest())
 
@@ -152,7 +176,10 @@ def _verification_key(jwk: dict[str, object], kid: str | None) -> VerificationKe
 
 
 def _encryption_keys(jwk: dict[str, object], kid: str | None) -> list[EncryptionKey]:
-    """The key once for each JWE alg that it may be used with: for its own, without one for all of its kind (D21)."""
+    """The key once for each JWE alg it may be used with.
+
+    For its own, without one for all of its kind. Source: D21
+    """
     if kid is None:
         raise UnusableKey("an encryption key needs a kid")
     possible = _ALGORITHMS["RSA" if jwk.get("kty") == "RSA" else "EC"]
@@ -203,7 +230,7 @@ def _sort_key(
 
 
 def parse_client_key_set(text: str | bytes) -> ClientKeySet:
-    """Prepare a client's key set: usable keys are kept, the others named in `problems`.
+    """Parse a client's key set: usable keys, and the `problems` of others.
 
     The encryption key is the one with the strongest curve, then the strongest wrap, then the first.
     Raises KeySetError when this is no key set or holds more than 20 keys. Source: RFC 7517 §5, D8, D21, D27
