@@ -1,4 +1,4 @@
-"""Access control: every write below HTTP calls `authorise`, which denies by default."""
+"""Access control: every write below HTTP calls `authorise`; default deny."""
 
 from __future__ import annotations
 
@@ -51,12 +51,15 @@ ANONYMOUS: Final = Anonymous()
 
 
 def whoever(user_id: str) -> Person | Anonymous:
-    """The person with this identifier, anybody for an empty one. Source: DESIGN, Security"""
+    """The person with this identifier; ANONYMOUS if it is empty.
+
+    Source: DESIGN, Security
+    """
     return Person(user_id=user_id) if user_id else ANONYMOUS
 
 
 class Object(msgspec.Struct, frozen=True, kw_only=True):
-    """The object of an action: kind of record, and its tenant and person."""
+    """The object of an action: kind of record, tenant and person."""
 
     kind: ObjectKind
     entity_id: str = ""
@@ -100,7 +103,10 @@ _RULES: Final[Mapping[tuple[type[Actor], Action, ObjectKind], Callable[[Actor, O
 
 
 def authorise(actor: Actor, action: Action, thing: Object) -> None:
-    """Return if a rule allows it. Raises Forbidden, naming the three, for everything else. DESIGN, Security."""
+    """Return if a rule allows it.
+
+    Raises Forbidden, naming the three, for everything else. Source: DESIGN, Security
+    """
     rule = _RULES.get((type(actor), action, thing.kind))
     if rule is None or not rule(actor, thing):
         raise Forbidden(f"{actor.name} may not {action} this {thing.kind}")

@@ -1,7 +1,8 @@
-"""Authorization data in the formats that relying parties read (Spec 2.6, R-14, D23).
+"""Authorization data in the formats that relying parties read.
 
 Rows outside their dates are left out, so are services that are switched off. The order is that of
 identifiers and then of what the row says, so that the same directory gives the same bytes.
+Source: Spec 2.6, R-14, D23
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def auth_info(assignments: Iterable[Assignment], services: Iterable[Service], to
 
 
 def tp_auth_info(rows: Iterable[ThirdPartyRow], services: Iterable[Service], today: date) -> dict[str, object] | None:
-    """The TPAuthInfo of a person acting for a third party; None stands for "no block": no row is left.
+    """The TPAuthInfo of a person acting for a third party.
+
+    None stands for "no block": no row is left.
 
     `rows` are those of the person and the entity they act for. A row counts if its service allows third
     parties, its client entity is enabled and a grant of that entity covers it today; its dates are cut to
@@ -74,7 +77,10 @@ def _served(services: Iterable[Service]) -> dict[str, Service]:
 
 
 def _granted(row: ThirdPartyRow, today: str) -> list[ThirdPartyAssignment]:
-    """The row cut to the dates of the grant that allows it longest, if it holds today: one row or none."""
+    """The row, cut to the dates of its longest valid grant.
+
+    None unless it is valid today.
+    """
     spans = [
         (min(grant.end_date, row.assignment.end_date), max(grant.start_date, row.assignment.start_date))
         for grant in row.grants

@@ -22,7 +22,7 @@ NAMES_USERS: Final[tuple[Kind, ...]] = ("credentials", "membership", "assignment
 
 
 class References(msgspec.Struct, frozen=True, kw_only=True):
-    """Every record that a document names or refers to, users by user name."""
+    """Every record that a document refers to, users by user name."""
 
     user_names: frozenset[str]
     user_ids: frozenset[str]
@@ -33,7 +33,10 @@ class References(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Current(msgspec.Struct, frozen=True, kw_only=True):
-    """Records that were read, by kind and key. Kinds that do not matter may be missing."""
+    """Records that were read, by kind and key.
+
+    Kinds that do not matter may be missing.
+    """
 
     records: dict[Kind, dict[Key, msgspec.Struct]]
 
@@ -43,7 +46,10 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def references(document: Document) -> References:
-    """The records to read before a plan can be made. Source: R-14, R-21"""
+    """The records to read before a plan can be made.
+
+    Source: R-14, R-21
+    """
     names: set[str] = {key[0] for key in document.of("user")}
     entities: set[Key] = set(document.of("entity"))
     services: set[Key] = set(document.of("service"))
@@ -71,7 +77,10 @@ def references(document: Document) -> References:
 
 
 def newcomers(document: Document, by_name: Mapping[str, User]) -> list[str]:
-    """The user names that need a fresh identifier: not in the directory, and the file names none. Source: R-12.4"""
+    """The user names that need a fresh identifier.
+
+    They are not in the directory, and the file names no identifier. Source: R-12.4
+    """
     return [
         key[0] for key, entry in document.of("user").items() if key[0] not in by_name and "user_id" not in entry.fields
     ]
@@ -80,10 +89,11 @@ def newcomers(document: Document, by_name: Mapping[str, User]) -> list[str]:
 def user_ids(
     document: Document, by_name: Mapping[str, User], by_id: Mapping[str, User], fresh: Mapping[str, str]
 ) -> dict[str, str]:
-    """User name → identifier, for every user that the directory or the file knows.
+    """User name → identifier, for every known user.
 
-    `fresh` holds identifiers for the newcomers. An `id` in the file that belongs to a user of another
-    name renames that user. Raises DirectoryError where name and identifier contradict each other. R-12.4, D51.
+    Known to the directory or to the file. `fresh` holds identifiers for the newcomers. An `id` in the file that belongs
+    to a user of another name renames that user. Raises DirectoryError where name and identifier contradict each other.
+    R-12.4, D51.
     """
     problems: list[Problem] = []
     ids = {name: user.user_id for name, user in by_name.items()} | dict(fresh)

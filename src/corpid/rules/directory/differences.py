@@ -1,4 +1,4 @@
-"""A plan as text: additions, changes (old → new) and removals, without secrets."""
+"""A plan as text, without secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _SIGNS: Final[Mapping[str, Literal["+", "~", "-"]]] = {"add": "+", "change": "~"
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One record: `+`, `~` or `-`, what it is, and its members as `name: old → new` or `name: value`."""
+    """A changed record: `+`, `~` or `-`, its name, its members.
+
+    The members as `name: old → new` or `name: value`.
+    """
 
     sign: Literal["+", "~", "-"]
     subject: str
@@ -31,7 +34,10 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def difference(change: Change, user_names: Mapping[str, str]) -> Difference:
-    """A change in words; `user_names` is user identifier → user name. Source: docs/directory.md"""
+    """A change in words.
+
+    `user_names` is user identifier → user name. Source: docs/directory.md
+    """
     key = tuple(user_names.get(part, part) for part in change.key)
     members = _added(change) if change.was is None else _changed(change) if change.becomes is not None else ()
     return Difference(sign=_SIGNS[change.verb], subject=_SUBJECTS[change.kind](key), members=tuple(members))

@@ -23,7 +23,10 @@ _TOP: Final = frozenset(name.split(".")[0] for name in SECTIONS)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A file's entry for one record: only the members it names. Users stand in keys by user name."""
+    """A file's entry for one record: only the members it names.
+
+    Users stand in keys by user name.
+    """
 
     kind: Kind
     key: tuple[str, ...]
@@ -33,12 +36,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """member → the line in which the file names it"""
 
     def line_of(self, member: str) -> int:
-        """The line in which the file names a member, or else the entry's own."""
+        """The line of a member in the file, or the entry's own."""
         return self.lines.get(member, self.line)
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory file. `complete` are the kinds whose section it has, which `--prune` may thin out."""
+    """A directory file.
+
+    `complete` are the kinds whose section it has, which `--prune` may thin out.
+    """
 
     file: str
     entries: dict[Kind, dict[tuple[str, ...], Entry]]

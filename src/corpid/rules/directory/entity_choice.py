@@ -32,7 +32,10 @@ _IN_NO_NAME: Final = "\ufffd"
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """An entity of a person; `reason` says in words why it cannot be chosen, and is None if it can."""
+    """An entity of a person.
+
+    `reason` says in words why it cannot be chosen, and is None if it can.
+    """
 
     entity: Entity
     reason: Phrase | None = None
@@ -70,9 +73,10 @@ def _why_not(entity: Entity, membership: Membership, services: Sequence[Service]
 
 
 def accepted(services: Sequence[Service]) -> frozenset[Form]:
-    """The types and statuses of which `usable` accepts an entity, if entity and membership are enabled.
+    """The types and statuses of entities that services accept.
 
-    With them a registry finds usable entities without loading all that a person has. R-19, R-20.
+    `usable` accepts them if entity and membership are enabled. With them a registry finds usable entities without
+    loading all that a person has. R-19, R-20.
     """
     return frozenset(form for form in FORMS if _accepts(services, *form))
 
@@ -84,16 +88,20 @@ def _accepts(services: Sequence[Service], form: EntityType, status: EntityStatus
 
 
 def search_text(entity: Entity) -> str:
-    """The search and sort text of an entity: name, then numbers, a line each, folded. Spec 3."""
+    """The search and sort text of an entity: name, numbers, folded.
+
+    One a line. Source: Spec 3.
+    """
     lines = (entity.name, entity.registration_number, entity.entity_id)
     return "\n".join(" ".join(search_words(line)) for line in lines)
 
 
 def search_words(query: str) -> tuple[str, ...]:
-    """The words of a text as `search_text` holds them: an entity matches if each of a query's is part of it.
+    """The words of a query, folded as in `search_text`.
 
-    Folded alike are capital and small letters of every script, full-width and composed forms. What cannot be
-    printed, and so stands in no name (D51), becomes a replacement character. Unicode 3.13 (toNFKC_Casefold), Spec 3.
+    An entity matches if it contains each of them. Folded alike are capital and small letters of every script,
+    full-width and composed forms. What cannot be printed, and so stands in no name (D51), becomes a replacement
+    character. Unicode 3.13 (toNFKC_Casefold), Spec 3.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", query).casefold())
     return tuple("".join(c if c.isprintable() else _IN_NO_NAME for c in word) for word in folded.split())

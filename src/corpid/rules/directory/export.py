@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Quotes each text that holds a character which is escaped in it."""
+    """A YAML dumper that quotes texts with escaped characters."""
 
 
 def _represented(dumper: _Dumper, text: str) -> yaml.ScalarNode:
@@ -54,7 +54,10 @@ def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[st
 
 
 def user_text(user: User, memberships: Sequence[Membership]) -> str:
-    """A user as an entry of `users`, with the list of memberships and without factors. Source: D51."""
+    """A user as an entry of `users`, without factors.
+
+    With the list of memberships. Source: D51.
+    """
     members = {
         name: getattr(user, key.member)
         for name, key in SECTIONS["users"].keys.items()
@@ -91,6 +94,9 @@ def _yaml(value: object, *, flow: bool | None) -> str:
 
 
 def one_entry(section_name: str, key: str, members: Mapping[str, object]) -> bytes:
-    """A directory file of a single entry, for the commands that add one record. Source: docs/directory.md"""
+    """A directory file of a single entry.
+
+    For the commands that add one record. Source: docs/directory.md
+    """
     stated = {name: value for name, value in members.items() if value is not None}
     return _yaml({section_name: {key: stated}}, flow=None).encode()

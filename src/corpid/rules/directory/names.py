@@ -1,4 +1,7 @@
-"""Names of people, entities and clients (D51), and country codes (ISO 3166-1 alpha-2)."""
+"""Names of people, entities and clients (D51), and country codes.
+
+Source: ISO 3166-1 alpha-2
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _WRITTEN_TOGETHER: Final = tuple(
 
 
 def user_name(text: str) -> str:
-    """The one form of a user name: what people type is mapped by it before it is looked up.
+    """The canonical form of a user name; what people type is mapped.
 
     Raises ValueError, with the reason in words, for a text that is no user name.
     RFC 8265 §3.3, D51.
@@ -47,10 +50,10 @@ def _why(error: UnicodeEncodeError) -> str:
 
 
 def display_name(text: str) -> str:
-    """A name for people to read, in NFC, inner and outer white space made one space.
+    """A name for people to read, normalised.
 
-    Raises ValueError, naming the character, for an empty name or one with control, bidirectional,
-    zero-width or unassigned characters. D51.
+    In NFC, its white space trimmed and each run of it made one space. Raises ValueError, naming the character, for an
+    empty name or one with control, bidirectional, zero-width or unassigned characters. D51.
     """
     composed = unicodedata.normalize("NFC", text)
     for character in composed:
@@ -63,7 +66,9 @@ def display_name(text: str) -> str:
 
 
 def mixed_scripts(name: str) -> frozenset[str]:
-    """The scripts of a name that mixes scripts as no language does; empty for ordinary names.
+    """The scripts of a name that mixes scripts as no language does.
+
+    Empty for ordinary names.
 
     A mixture is how one name is made to look like another; it is a warning, never an error.
     D51, Unicode TS 39 §5.2 (highly restrictive).

@@ -22,24 +22,36 @@ QUOTED_CHARACTERS: Final = 80
 
 
 def quoted(value: object) -> str:
-    """A value of the file as a problem repeats it: its first 80 characters, escaped. Source: docs/directory.md"""
+    """A value of the file for a message: 80 characters, escaped.
+
+    The first 80. Source: docs/directory.md
+    """
     return repr(cut(value) if isinstance(value, str) else value)
 
 
 def cut(text: str) -> str:
-    """The first 80 characters of a text, with … if there were more. Source: docs/directory.md"""
+    """The first 80 characters of a text, with … if cut.
+
+    Source: docs/directory.md
+    """
     return text if len(text) <= QUOTED_CHARACTERS else f"{text[:QUOTED_CHARACTERS]}…"
 
 
 class Problem(msgspec.Struct, frozen=True, order=True):
-    """One fault of a file, at a line (counted from 1; 0 concerns the whole file)."""
+    """A fault of a file, at a line.
+
+    Counted from 1; 0 concerns the whole file.
+    """
 
     line: int
     reason: str
 
 
 class DirectoryError(Exception):
-    """A directory file cannot be applied; nothing was changed. Lists every problem found."""
+    """A directory file cannot be applied.
+
+    Nothing was changed. Lists every problem found.
+    """
 
     def __init__(self, file: str, problems: list[Problem]) -> None:
         self.file = file
@@ -47,7 +59,10 @@ class DirectoryError(Exception):
         super().__init__("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
-        """One `file:line: reason` per problem, at most 50 and a count of the rest."""
+        """One `file:line: reason` per problem, at most 50.
+
+        And a count of the rest.
+        """
         shown = [located(self.file, problem) for problem in self.problems[:SHOWN]]
         rest = len(self.problems) - len(shown)
         return [*shown, f"{self.file}: and {rest} more problems"] if rest else shown
@@ -89,7 +104,10 @@ Node: TypeAlias = Scalar | Items | Pairs
 
 
 def read_nodes(content: bytes, file: str) -> Node:
-    """The one document of a YAML file as a tree. Raises DirectoryError for anything else. Source: docs/directory.md"""
+    """The one document of a YAML file as a tree.
+
+    Raises DirectoryError for anything else. Source: docs/directory.md
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -123,7 +141,10 @@ class _Refused(Exception):
 
 
 class _Reader:
-    """Walks the events of one document; bounded in depth, so that recursion is safe."""
+    """Walks the events of one document.
+
+    Bounded in depth, so that recursion is safe.
+    """
 
     def __init__(self, events: Iterator[yaml.Event]) -> None:
         self._events = events

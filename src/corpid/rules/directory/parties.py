@@ -60,7 +60,9 @@ IDENTITY_SCOPES: Final[tuple[str, ...]] = (*_ENTITY_MEMBERS, *_USER_MEMBERS)
 
 
 def entity_attributes(entity: Entity, scopes: Collection[str]) -> dict[str, str]:
-    """The attributes of an entity that the scopes grant; what the directory does not know is left out.
+    """The attributes of an entity that the scopes grant.
+
+    What the directory does not know is left out.
 
     The registration status is told of UEN entities only. R-12.4.
     """
@@ -71,15 +73,18 @@ def entity_attributes(entity: Entity, scopes: Collection[str]) -> dict[str, str]
 
 
 def user_attributes(user: User, scopes: Collection[str]) -> dict[str, str]:
-    """The attributes of a person that the scopes grant; what the directory does not know is left out. R-12.4."""
+    """The attributes of a person that the scopes grant.
+
+    What the directory does not know is left out. Source: R-12.4.
+    """
     return _attributes(user, _USER_MEMBERS, scopes)
 
 
 def packed_subject(user: User, entity: Entity) -> str:
-    """A person's account for an entity as one text: `s` identity number, `uuid`, `u` account, `c` country.
+    """A person's account for an entity as one text.
 
-    A value never holds a comma, an equals sign or a space, so that nobody's number can pose as another member.
-    Source: R-12.2, docs/decisions/0007
+    `s` identity number, `uuid`, `u` account, `c` country. A value never contains a comma, an equals sign or a space, so
+    that nobody's number can pose as another member. Source: R-12.2, docs/decisions/0007
     """
     members = {
         "s": user.identity_number,
@@ -91,7 +96,10 @@ def packed_subject(user: User, entity: Entity) -> str:
 
 
 def packed_parties(user: User, entity: Entity) -> dict[str, dict[str, str]]:
-    """userInfo and entityInfo: every member is there, blank if it does not apply. Source: R-12.2"""
+    """userInfo and entityInfo, with every member; blank if not applicable.
+
+    Source: R-12.2
+    """
     foreign = entity.type != "UEN"
     return {
         "userInfo": {

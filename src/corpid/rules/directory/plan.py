@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Found:
-    """Problems, which stop the file, and warnings, which do not."""
+    """Problems, which reject the file, and warnings, which do not."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -59,7 +59,10 @@ class Found:
 
 
 def check(wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]], check_client: CheckClient) -> Found:
-    """Judge every record of a file against the directory as it will be. Source: R-14, R-20, R-21"""
+    """Check a file's records against the resulting directory.
+
+    Source: R-14, R-20, R-21
+    """
     checking = _Checking(wanted, current, removed)
     for records in wanted.values():
         for entry, record in records.values():
@@ -223,7 +226,10 @@ def removals(
     user_ids: Mapping[str, str],
     wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]],
 ) -> dict[Kind, frozenset[Key]]:
-    """The keys to remove, by kind. `current` holds the whole directory. Source: R-21, docs/directory.md"""
+    """The keys to remove, by kind.
+
+    `current` holds the whole directory. Source: R-21, docs/directory.md
+    """
     removed: dict[Kind, frozenset[Key]] = {}
     for kind in document.complete:
         removed[kind] = frozenset(current.of(kind).keys() - wanted[kind].keys())
@@ -271,7 +277,10 @@ Verb: TypeAlias = Literal["add", "change", "remove"]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One record that is added, changed or removed. `was` is what is there, `becomes` what will be."""
+    """One record that is added, changed or removed.
+
+    `was` is what is there, `becomes` what will be.
+    """
 
     verb: Verb
     kind: Kind
@@ -281,7 +290,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes in the order of writing, and what a person should look at."""
+    """The changes in the order of writing, with remarks for people."""
 
     changes: tuple[Change, ...]
     warnings: tuple[Problem, ...] = ()
@@ -329,7 +338,10 @@ def plan(
 
 
 def record_key(entry: Entry, user_ids: Mapping[str, str]) -> Key:
-    """The key of an entry's record: its user's name replaced by the identifier. Raises KeyError. R-12.4"""
+    """The key of an entry's record, by the user's identifier.
+
+    The entry has the user's name in its place. Raises KeyError. Source: R-12.4
+    """
     if entry.kind == "user" or entry.kind in NAMES_USERS:
         return (user_ids[entry.key[0]], *entry.key[1:])
     return entry.key
@@ -364,10 +376,10 @@ def _record(entry: Entry, key: Key, existing: msgspec.Struct | None, record: typ
 
 
 def with_factors(known: Credentials, fields: Mapping[str, object]) -> Credentials:
-    """Credentials after a file named factors: one that a person or an operator set since stays untouched.
+    """Credentials after a file named factors.
 
-    The hash that a file said is remembered by its own hash, so that a later strengthening of the stored
-    one is not undone by the same file. D44, D45.
+    A factor that a person or an operator has set since stays. The hash of a file is remembered by its own hash, so that
+    a later strengthening of the stored one is not undone by the same file. Source: D44, D45
     """
     changed: dict[str, object] = {}
     password_hash, secret = fields.get("password_hash"), fields.get("totp_secret")

@@ -22,7 +22,10 @@ ParameterKind = Literal["text", "alpha", "number", "date", "year"]
 
 
 class Entity(msgspec.Struct, frozen=True, kw_only=True):
-    """An organisation (R-12.4). `entity_id` is the number that RPs see (at most 10 characters, R-14.2)."""
+    """An organisation (R-12.4).
+
+    `entity_id` is the number that RPs see (at most 10 characters, R-14.2).
+    """
 
     entity_id: str
     type: EntityType
@@ -77,7 +80,10 @@ class ParameterDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
-    """An entity service: roles, parameters and the entities that may use it (R-20)."""
+    """An entity service: roles, parameters and the entities that may use it.
+
+    Source: R-20
+    """
 
     service_id: str
     name: str
@@ -102,7 +108,10 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's role for an entity at a service. `ref` distinguishes otherwise equal rows."""
+    """A person's role for an entity at a service.
+
+    `ref` distinguishes otherwise equal rows.
+    """
 
     user_id: str
     entity_id: str
@@ -120,7 +129,10 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
-    """A client entity's authorisation of a third party. A blank role or sub-entity grants any."""
+    """A client entity's authorisation of a third party.
+
+    A blank role or sub-entity grants any.
+    """
 
     client_entity_id: str
     entity_id: str
@@ -139,7 +151,10 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ThirdPartyAssignment(msgspec.Struct, frozen=True, kw_only=True):
-    """A role of a third party's person for a client entity; must lie inside a ThirdPartyGrant (R-21)."""
+    """A role of a third party's person for a client entity.
+
+    Must lie inside a ThirdPartyGrant (R-21).
+    """
 
     user_id: str
     entity_id: str
@@ -165,7 +180,10 @@ Record = Entity | User | Membership | Service | Assignment | ThirdPartyGrant | T
 
 
 class Acting(msgspec.Struct, frozen=True, kw_only=True):
-    """A person acting for an entity, with the state of the whole chain (D50)."""
+    """A person acting for an entity, and the whole chain's state.
+
+    Source: D50
+    """
 
     user: User
     entity: Entity
@@ -178,7 +196,7 @@ class Acting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ThirdPartyRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A third-party assignment with its client entity and what that entity granted for the service."""
+    """A third-party assignment, its client entity, and the entity's grant."""
 
     assignment: ThirdPartyAssignment
     client_entity: Entity

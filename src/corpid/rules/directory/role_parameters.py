@@ -27,7 +27,10 @@ _DEFINITION_KEYS: Final[Mapping[str, Reader]] = {"kind": _KIND, "mandatory": yes
 
 
 def definitions(node: Node) -> tuple[ParameterDefinition, ...]:
-    """The parameters that a service defines: name → kind and whether it is mandatory. Raises Malformed. R-14.1"""
+    """The parameters of a service: name → kind, mandatory or not.
+
+    Raises Malformed. Source: R-14.1
+    """
     if not isinstance(node, Pairs):
         raise Malformed(node.line, "write each parameter as its name and its kind: Effective Year: {kind: year}")
     found = []
@@ -49,7 +52,10 @@ def _definition(node: Pairs) -> dict[str, object]:
 
 
 def values(node: Node) -> tuple[Parameter, ...]:
-    """The parameters of a row: name → value, or a list if a name repeats. Raises Malformed. R-14.1"""
+    """The parameters of a row: name → value or list.
+
+    A list if a name repeats. Raises Malformed. Source: R-14.1
+    """
     if not isinstance(node, Pairs):
         raise Malformed(node.line, "write parameters as a mapping: {Effective Year: 2026}")
     found: list[Parameter] = []
@@ -60,7 +66,10 @@ def values(node: Node) -> tuple[Parameter, ...]:
 
 
 def unfit(kind: ParameterKind, value: str) -> str:
-    """Why a value is not of a kind, in words; empty when it is, and for an unset value. R-20"""
+    """Why a value is not of a kind, in words.
+
+    Empty when it is, and for an unset value. Source: R-20
+    """
     if not value or kind == "text":
         return ""
     if kind == "date":

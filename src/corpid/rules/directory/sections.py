@@ -1,4 +1,7 @@
-"""The sections and keys of a directory file, as data; docs/directory.md shows the same table to people."""
+"""The sections and keys of a directory file, as data.
+
+Docs/directory.md shows the same table to people.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ def login(node: Node) -> str:
 
 
 def memberships(node: Node) -> dict[str, tuple[int, dict[str, object]]]:
-    """Entity identifier → line, and what the file says of the membership. Raises Malformed. R-21"""
+    """Entity identifier → line and content of the membership.
+
+    Raises Malformed. Source: R-21
+    """
     if not isinstance(node, Items):
         raise Malformed(node.line, "a list of entity identifiers is expected here: [209900042K]")
     found: dict[str, tuple[int, dict[str, object]]] = {}
@@ -75,7 +81,7 @@ def _country_or_empty(node: Node) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key of a section: the record's member that it fills, how it is read, whether a new record needs it."""
+    """A key of a section: record member, reader, required or not."""
 
     member: str
     read: Reader
@@ -84,14 +90,20 @@ class Key:
     """`none` takes the value away, which leaving the key out does not"""
 
     def value(self, node: Node) -> object:
-        """The value for the record, None to remove it. Raises Malformed. Source: docs/directory.md"""
+        """The value for the record, None to remove it.
+
+        Raises Malformed. Source: docs/directory.md
+        """
         taken_away = self.clearable and isinstance(node, Scalar) and node.text == NOTHING
         return None if taken_away else self.read(node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A section of the file. `identity` names a row's members of identity; a keyed section has one, outside its keys."""
+    """A section of the file.
+
+    `identity` names a row's members of identity. A keyed section has one, outside its keys.
+    """
 
     kind: Kind
     keys: dict[str, Key]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def allows(grant: ThirdPartyGrant, row: ThirdPartyAssignment) -> bool:
-    """Return whether a grant allows what a row says, dates apart.
+    """Return whether a grant allows a row, apart from dates.
 
     A blank role or sub-entity of the grant allows any. A parameter that the grant names must be
     set in the row, to values that the grant lists; parameters it does not name are free. R-21.
@@ -29,7 +29,10 @@ def allows(grant: ThirdPartyGrant, row: ThirdPartyAssignment) -> bool:
 
 
 def covers(grant: ThirdPartyGrant, row: ThirdPartyAssignment) -> bool:
-    """Return whether a row lies inside a grant, from its first day to its last (R-21)."""
+    """Return whether a row lies inside a grant's dates.
+
+    Source: R-21
+    """
     return allows(grant, row) and grant.start_date <= row.start_date and row.end_date <= grant.end_date
 
 

@@ -1,4 +1,4 @@
-"""Values of a directory file: each function parses a node or raises Malformed."""
+"""Parsers of values in a directory file; they raise Malformed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _EMAIL: Final = re.compile(rf"(?=[^@]{{1,64}}@)(?!.*=\?){_ATOM}(\.{_ATOM})*@{_LA
 
 
 class Malformed(Exception):
-    """A value is not what its key asks for."""
+    """A value does not have the form its key requires."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -48,7 +48,10 @@ class Malformed(Exception):
 
 
 def suggestion(word: str, known: Collection[str]) -> str:
-    """`; did you mean …?` for a word close to a known one, else nothing. Source: docs/directory.md"""
+    """`; did you mean …?`, or nothing without a close word.
+
+    Source: docs/directory.md
+    """
     if len(word) > QUOTED_CHARACTERS:
         return ""
     close = get_close_matches(word, sorted(known), n=1, cutoff=0.6)
@@ -56,7 +59,10 @@ def suggestion(word: str, known: Collection[str]) -> str:
 
 
 def text_of(node: Node) -> str:
-    """The text of a scalar; a key without a value is refused, since it could mean two things. Source: docs/directory.md"""
+    """The text of a scalar.
+
+    A key without a value is refused, since it could mean two things. Source: docs/directory.md
+    """
     if not isinstance(node, Scalar):
         raise Malformed(node.line, "a single value is expected here, not a list or a mapping")
     if node.plain and not node.text:
@@ -81,7 +87,10 @@ def name(limit: int) -> Reader:
 
 
 def line_of_text(limit: int) -> Reader:
-    """A text that may be empty, without invisible characters, of at most `limit` characters (D51)."""
+    """A reader of printable texts of at most `limit` characters.
+
+    They may be empty. Source: D51
+    """
 
     def read(node: Node) -> str:
         return _checked(node, lambda text: _short(display_name(text), limit) if text else "")
@@ -108,7 +117,10 @@ def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "l
 
 
 def one_of(*values: str, empty: bool = False) -> Reader:
-    """One of a closed list of words; with `empty` also none of them (R-20)."""
+    """One of a closed list of words.
+
+    With `empty` also none of them (R-20).
+    """
 
     def check(text: str) -> str:
         if text in values or (empty and not text):
@@ -161,7 +173,10 @@ def real_day(text: str) -> str:
 
 
 def email(node: Node) -> str:
-    """An e-mail address that any mail server takes letters for, or empty (RFC 5321 §4.1.2, §4.5.3.1)."""
+    """An e-mail address that any mail server takes letters for, or empty.
+
+    Source: RFC 5321 §4.1.2, §4.5.3.1
+    """
 
     def check(text: str) -> str:
         if not text or (len(text) <= _EMAIL_CHARACTERS and _EMAIL.fullmatch(text)):
@@ -203,7 +218,10 @@ def stable_id(node: Node) -> str:
 
 
 def password(node: Node) -> str:
-    """A password as it is typed, NFC; never repeated in the error (D44)."""
+    """A password as it is typed, NFC.
+
+    Never repeated in the error (D44).
+    """
     typed = normalised(text_of(node))
     if not SHORTEST <= len(typed) <= LONGEST:
         raise Malformed(node.line, f"a password has {SHORTEST} to {LONGEST} characters, this one has {len(typed)}")
@@ -211,8 +229,11 @@ def password(node: Node) -> str:
 
 
 def password_hash(node: Node) -> str:
-    """An argon2id hash in its encoded form, of at least RFC 9106's second profile and at a cost that one sign-in
-    can bear: a weaker one would also tell by its speed that the user exists (D44)."""
+    """An encoded argon2id hash of acceptable strength and cost.
+
+    At least RFC 9106's second profile, and at a cost that one sign-in can bear. A weaker one would also tell by its
+    speed that the user exists. Source: D44
+    """
     encoded = text_of(node)
     parts = _HASH.fullmatch(encoded)
     if not parts:
@@ -224,7 +245,10 @@ def password_hash(node: Node) -> str:
 
 
 def totp_secret(node: Node) -> str:
-    """A TOTP secret in base32 without padding, at least 160 bits; never repeated in the error (D45)."""
+    """A TOTP secret in base32 without padding, at least 160 bits.
+
+    Never repeated in the error (D45).
+    """
     secret = re.sub(r"[\s=-]", "", text_of(node)).upper()
     try:
         length = len(base64.b32decode(secret + "=" * (-len(secret) % 8)))
@@ -255,7 +279,10 @@ def texts(read: Reader, *, least: int = 0) -> Reader:
 
 
 def key_set(node: Node) -> str:
-    """A JSON Web Key Set as JSON text, written inline as YAML, pasted as JSON, or as one text (D27)."""
+    """A JSON Web Key Set as JSON text.
+
+    Written inline as YAML, pasted as JSON, or as one text. Source: D27
+    """
     if isinstance(node, Scalar):
         return text_of(node)
     return msgspec.json.encode(_json(node)).decode()
