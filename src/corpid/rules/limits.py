@@ -1,6 +1,7 @@
-"""Lifetimes and sizes of the interface, in seconds and bytes or characters (Spec 8, D-rows).
+"""Lifetimes and sizes of the interface, in seconds and bytes or characters.
 
 The size of a token and of a key set stand in `jose`, which knows no floor above it (D27, D33).
+Source: Spec 8, D-rows
 """
 
 from __future__ import annotations

@@ -16,7 +16,10 @@ _NEIGHBOURHOOD: Final[Mapping[int, int]] = MappingProxyType({4: 24, 6: 48})
 
 
 def site(address: str) -> str:
-    """The network of one customer: an IPv4 address, or an IPv6 prefix. Source: D47"""
+    """The network of one customer: an IPv4 address, or an IPv6 prefix.
+
+    Source: D47
+    """
     parsed = _parsed(address)
     if parsed is None:
         return address
@@ -32,7 +35,10 @@ def neighbourhood(address: str) -> str:
 
 
 def _parsed(address: str) -> IPv4Address | IPv6Address | None:
-    """None for what is no address; one that stands for an IPv4 address becomes that."""
+    """The parsed address, None if it is malformed.
+
+    An IPv6 address that stands for an IPv4 address becomes that.
+    """
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

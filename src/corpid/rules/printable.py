@@ -19,11 +19,11 @@ def _escape(character: str) -> str:
 
 
 def printable(text: str, *, escape: Callable[[str], str] = _escape) -> str:
-    r"""The text with every character escaped (`\x1b`, `\u202e`) that is not seen as what it is.
+    r"""The text with invisible and misleading characters escaped.
 
-    Those are control characters (C0 with line ends, C1), bidirectional controls, zero-width and other invisible ones,
-    unassigned ones and lone surrogates; spaces other than U+0020, too. `escape` writes one of them.
-    Source: docs/directory.md, Unicode TR 36 §3.6
+    `\x1b` and `\u202e`, for example. Those are control characters (C0 with line ends, C1), bidirectional controls,
+    zero-width and other invisible ones, unassigned ones and lone surrogates; spaces other than U+0020, too. `escape`
+    writes one of them. Source: docs/directory.md, Unicode TR 36 §3.6
     """
     if text.isascii() and text.isprintable():
         return text

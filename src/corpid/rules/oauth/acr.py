@@ -29,15 +29,18 @@ def urn(prefix: str, level: int) -> str:
 
 
 def met(acr: str, *, prefix: str, level: int) -> bool:
-    """Return whether a level that was reached is the acr that was to be reached, or above it (D10)."""
+    """Return whether a reached level satisfies the required acr.
+
+    Source: D10
+    """
     return acr in {urn(prefix, each) for each in LEVELS if each <= level}
 
 
 def choose(acr_values: str | None, *, prefix: str, client_level: int, generation: Generation) -> str:
-    """The acr to reach: the first supported value asked for, else the client's level.
+    """The acr to reach: the first supported of acr_values.
 
-    Raises InvalidRequest if values were asked, none is supported and the generation refuses that.
-    Source: OpenID Connect Core §3.1.2.1, D10
+    Otherwise the client's level. Raises InvalidRequest if values were requested, none is supported and the generation
+    refuses that. Source: OpenID Connect Core §3.1.2.1, D10
     """
     supported = [urn(prefix, level) for level in LEVELS]
     asked = acr_values.split() if acr_values else []

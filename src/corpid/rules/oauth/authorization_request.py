@@ -1,4 +1,7 @@
-"""Parameters into a typed authorization request: every content rule of PAR (Spec 4.1)."""
+"""Parameters into a typed authorization request: every content rule of PAR.
+
+Source: Spec 4.1
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,10 @@ def validate(
 
 
 def registered_redirect_uri(parameters: dict[str, str], client: Client) -> str:
-    """Return the redirect URI, which the client registered character by character. Raises InvalidRequest (Spec 4.1, D38)."""
+    """The redirect URI, if the client registered exactly this string.
+
+    Raises InvalidRequest. Source: Spec 4.1, D38
+    """
     value = required(parameters, "redirect_uri")
     if value not in client.redirect_uris:
         raise InvalidRequest(
@@ -95,9 +101,10 @@ def registered_redirect_uri(parameters: dict[str, str], client: Client) -> str:
 
 
 def mode_of_answer(raw: bytes, generation: Generation) -> str:
-    """The mode in which an error of a query request is answered: the one asked for, if it was asked once and is served.
+    """The response mode of a query request's error.
 
-    Source: OAuth 2.0 Multiple Response Type Encoding Practices §2.1, decisions.md "Generations"
+    The requested one, if it was requested once and is served. Source: OAuth 2.0 Multiple Response Type Encoding
+    Practices §2.1, decisions.md "Generations"
     """
     asked = lone(raw, "response_mode", longest=_MODE_CHARACTERS)
     return asked if asked in generation.response_modes else generation.response_modes[0]
@@ -181,7 +188,10 @@ def _max_age(parameters: dict[str, str]) -> int | None:
 
 
 def _ui_locales(parameters: dict[str, str]) -> tuple[str, ...]:
-    """The language tags; unknown or malformed ones are ignored (OpenID Connect Core §3.1.2.1)."""
+    """The language tags.
+
+    Unknown or malformed ones are ignored (OpenID Connect Core §3.1.2.1).
+    """
     value = parameters.get("ui_locales", "")
     if len(value) > UI_LOCALES_CHARACTERS:
         raise InvalidRequest(Reason.UI_LOCALES, f"ui_locales must be at most {UI_LOCALES_CHARACTERS} characters")

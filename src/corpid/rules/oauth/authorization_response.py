@@ -1,4 +1,7 @@
-"""The authorization response and its response modes (RFC 6749 §4.1.2, RFC 9207, D38)."""
+"""The authorization response and its response modes.
+
+Source: RFC 6749 §4.1.2, RFC 9207, D38
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,18 @@ class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def posted(self) -> bool:
-        """True if a form carries the parameters in its body (OAuth 2.0 Form Post Response Mode §2)."""
+        """True if a form carries the parameters in its body.
+
+        Source: OAuth 2.0 Form Post Response Mode §2
+        """
         return self.mode == "form_post"
 
     @property
     def url(self) -> str:
-        """The redirect URI with our parameters: after its own query, or as fragment (RFC 6749 §3.1.2, D38)."""
+        """The redirect URI with the response in its query or fragment.
+
+        After its own query. Source: RFC 6749 §3.1.2, D38
+        """
         if not self.parameters:
             return self.redirect_uri
         separator = "#" if self.mode == "fragment" else "&" if "?" in self.redirect_uri else "?"
@@ -49,7 +58,10 @@ class ReturnAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_request(request: AuthorizationRequest, *, iss: str | None) -> ReturnAddress:
-    """The return address of a validated request (RFC 6749 §4.1.2, RFC 9207 §2)."""
+    """The return address of a validated request.
+
+    Source: RFC 6749 §4.1.2, RFC 9207 §2
+    """
     return ReturnAddress(redirect_uri=request.redirect_uri, mode=request.response_mode, state=request.state, iss=iss)
 
 

@@ -1,7 +1,8 @@
-"""Client authentication by a signed JWT: private_key_jwt (RFC 7523, OpenID Connect Core §9).
+"""Client authentication by a signed JWT: private_key_jwt.
 
 Two steps, so that a key set is fetched only for an assertion whose claims hold (D27): `validate` gives
 a Candidate that nothing has verified, `verify` alone makes an Assertion.
+Source: RFC 7523, OpenID Connect Core §9
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TYPES: Final = (None, "JWT", "jwt", "client-authentication+jwt")
 
 
 class KeyNotFound(Exception):
-    """No key of the set fits the assertion, or none of those verifies it: the set may be old."""
+    """No key of the set verifies the assertion; refetching may help."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +61,9 @@ class Assertion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(parameters: Mapping[str, str], *, issuer: str, endpoint: str, generation: Generation, now: float) -> Candidate:
-    """Parse the assertion among the parameters and validate its claims; `endpoint` is the URL that it was sent to.
+    """Parse the assertion among the parameters and validate its claims.
+
+    `endpoint` is the URL that it was sent to.
 
     What it names as audience is for `may_name_its_audience`, once the client is known. Raises InvalidClient, in words
     that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8, D64
@@ -126,7 +129,10 @@ def failed(reason: Reason, candidate: Candidate, *, issuer: str, developer_mode:
 
 
 def may_name_its_audience(candidate: Candidate, client: Client, *, today: str) -> bool:
-    """Return whether the client may name the audience that it named: the issuer, or its endpoint until a day (D8, D64)."""
+    """Return whether the client may use this audience.
+
+    The issuer, or its endpoint until a day. Source: D8, D64
+    """
     until = client.endpoint_audience_until
     return not candidate.names_endpoint or (until is not None and today <= until)
 
@@ -165,9 +171,10 @@ def _fitting(candidate: Candidate, keys: ClientKeySet) -> list[VerificationKey]:
 
 
 def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion:
-    """Check the signature by the registered keys: the one named by kid, without kid every fitting one.
+    """Verify the signature by the registered keys.
 
-    Raises KeyNotFound where none fits or verifies, also where the set has none to sign. Source: RFC 7523 §3, D8, D27
+    By the key that kid names, without kid by every fitting one. Raises KeyNotFound if none fits or verifies, also if
+    the set has none to sign. Source: RFC 7523 §3, D8, D27
     """
     for key in _fitting(candidate, keys):
         try:

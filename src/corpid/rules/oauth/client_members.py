@@ -1,4 +1,6 @@
-"""How a member of a client's record is declared; the members themselves stand in `records.Client`.
+"""Declarations of the members of a client's record.
+
+The members themselves stand in `records.Client`.
 
 From a declaration follow the keys of a directory file, the options of `corpid client add` and `corpid client update`,
 the values that can be registered, and the table in docs/directory.md.
@@ -21,7 +23,7 @@ Form: TypeAlias = Literal["text", "identifier", "algorithm", "url", "day", "key 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """What the type of a member does not say of it."""
+    """The declaration of a member, in addition to its type."""
 
     help: str = ""
     """a sentence for the option of the commands; empty: no option sets it"""
@@ -55,7 +57,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A member of the record with its name, its type in a closed form, and its default."""
+    """A declared member: name, type in a closed form, and default."""
 
     name: str
     member: Member
@@ -67,12 +69,15 @@ class Declared:
 
     @property
     def option(self) -> str:
-        """The name of its option, with underscores: an option of a list names one value of it."""
+        """The name of its option, with underscores.
+
+        An option of a list names one value of it.
+        """
         return self.name.removesuffix("s") if self.listed else self.name
 
     @property
     def empties(self) -> bool:
-        """Whether `none` leaves nothing of it: no value, or an empty list."""
+        """True if `none` empties it: no value, or an empty list."""
         return self.member.clearable or (self.listed and self.member.least == 0)
 
 

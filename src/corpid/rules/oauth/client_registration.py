@@ -1,4 +1,7 @@
-"""Registration of clients: what a record may hold, and which generations a client may use (D8, D11, D21, D22, D27, D38)."""
+"""Registration of clients: valid records, and the generations they may use.
+
+Source: D8, D11, D21, D22, D27, D38
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ _LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What a deployment's settings say of registrations."""
+    """The settings of a deployment that concern registrations."""
 
     developer_mode: bool = False
     """allows http on localhost and loopback addresses, and key URLs anywhere"""
@@ -87,14 +90,17 @@ _ENCRYPTED_USERINFO: Final = ("generations", userinfo_encryption.ALG, userinfo_e
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One thing that a registration must change: the record's member, and what is wrong with it."""
+    """A fault of a registration: the member, and what is wrong."""
 
     member: str
     reason: str
 
 
 class RegistrationError(Exception):
-    """A client cannot be registered like this; `faults` lists everything that is wrong."""
+    """A client cannot be registered like this.
+
+    `faults` lists everything that is wrong.
+    """
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
         super().__init__("; ".join(f"{fault.member}: {fault.reason}" for fault in faults))
@@ -102,7 +108,9 @@ class RegistrationError(Exception):
 
 
 def public_key_set(text: str) -> str:
-    """A key set as it may be stored: without private members, compact. Text that is no key set returns as it is.
+    """A key set as it may be stored: without private members, compact.
+
+    Text that is no key set returns as it is.
 
     RFC 7517 §9.3, D27.
     """
@@ -123,7 +131,9 @@ def _public(key: dict[str, object]) -> dict[str, object]:
 
 
 def register(client: Client, rules: Rules) -> tuple[str, ...]:
-    """Check a registration; what comes back are remarks on its keys, for people.
+    """Check a registration.
+
+    What comes back are remarks on its keys, for people.
 
     Raises RegistrationError with every fault. Spec 1, D8, D11, D21, D22, D27, D38.
     """
@@ -134,7 +144,9 @@ def register(client: Client, rules: Rules) -> tuple[str, ...]:
 
 
 def serves(client: Client, generation: Generation, today: str) -> bool:
-    """Whether a client may use a generation; naming none stands for the pushed one.
+    """Return whether a client may use a generation.
+
+    Naming none stands for the pushed one.
 
     `today` is YYYY-MM-DD in the deployment's time zone, and an end date the last day. Source: decisions.md, "Generations"
     """
@@ -146,7 +158,10 @@ def serves(client: Client, generation: Generation, today: str) -> bool:
 
 
 def pkce_optional(client: Client, generation: Generation, today: str) -> bool:
-    """Whether a client may leave PKCE out on a day, as for `serves` (decisions.md, "LEGACY without PKCE")."""
+    """Return whether a client may omit PKCE on a day.
+
+    As for `serves`. Source: decisions.md, "LEGACY without PKCE"
+    """
     if not generation.pkce_optional or client.pkce != "optional" or not serves(client, generation, today):
         return False
     return client.pkce_optional_until is None or today <= client.pkce_optional_until
@@ -160,7 +175,7 @@ def used(client: Client, rules: Rules) -> tuple[Generation, ...]:
 
 
 def new_client(rules: Rules, fields: Mapping[str, object]) -> dict[str, object]:
-    """The members of a new client of which `fields` say something, and what the rules give it besides.
+    """The members of a new client: `fields`, and defaults by rule.
 
     An encryption of userinfo that would have no effect in the generations it names is left out. D22
     """
@@ -212,7 +227,10 @@ def _listed(known: Iterable[object]) -> str:
 
 
 def _ending_faults(client: Client, rules: Rules) -> Iterator[Fault]:
-    """A generation that ends needs its last day, and a day needs a generation that it concerns."""
+    """Faults of last days.
+
+    A generation that ends needs its last day, and a day needs a generation that it concerns.
+    """
     ending = [generation.name for generation in used(client, rules) if generation.ends]
     if ending and client.legacy_until is None:
         yield Fault("legacy_until", f"{ending[0]} is served until an end date only: name its last day, YYYY-MM-DD")
@@ -228,7 +246,10 @@ def _ending_faults(client: Client, rules: Rules) -> Iterator[Fault]:
 
 
 def _audience_faults(client: Client, rules: Rules) -> Iterator[Fault]:
-    """There is no exception in a generation in which every client's assertions name the issuer (D64)."""
+    """Faults of the audience exception.
+
+    There is none in a generation in which every client's assertions name the issuer. Source: D64
+    """
     member, day = _AUDIENCE_UNTIL, client.endpoint_audience_until
     yield from _no_day(member, day)
     strict = [generation.name for generation in used(client, rules) if not generation.endpoint_audience]
@@ -290,7 +311,7 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Faul
 
 
 def _unaccepted(client: Client, rules: Rules, algorithms: set[str]) -> Iterator[Fault]:
-    """A generation in which no key of the client could sign its assertions."""
+    """Generations in which no key could sign the client's assertions."""
     for generation in used(client, rules):
         if algorithms.isdisjoint(generation.assertion_algorithms):
             yield Fault(

@@ -19,7 +19,10 @@ _HOST: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<
 
 
 class UnfitUrl(Exception):
-    """A URL cannot be registered; the text says why, without repeating all of it."""
+    """A URL cannot be registered.
+
+    The text says why, without repeating all of it.
+    """
 
 
 def shown(value: str) -> str:
@@ -59,7 +62,9 @@ def _check_spelling(parts: SplitResult) -> None:
 
 
 def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> None:
-    """Check a redirect URI for registration; `developer_mode` allows http on localhost and loopback.
+    """Check a redirect URI for registration.
+
+    `developer_mode` allows http on localhost and loopback.
 
     `own_url` is where the provider itself is: a page that posts an answer (form_post) must not post to it, since
     a browser would take that for a form of our own. Raises UnfitUrl. Source: D35, D38
@@ -78,7 +83,9 @@ def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> 
 
 
 def check_key_set_url(uri: str, *, developer_mode: bool) -> None:
-    """Check a jwks_uri for registration; `developer_mode` lifts the rules of scheme, port and address.
+    """Check a jwks_uri for registration.
+
+    `developer_mode` lifts the rules of scheme, port and address.
 
     Raises UnfitUrl. Source: D27
     """
@@ -99,7 +106,10 @@ def check_key_set_url(uri: str, *, developer_mode: bool) -> None:
 
 
 def _origin(parts: SplitResult) -> tuple[str, str, int | None]:
-    """Scheme, host and port; `urlsplit` has lowered the first two (RFC 6454 §4)."""
+    """Scheme, host and port.
+
+    `urlsplit` has lowered the first two (RFC 6454 §4).
+    """
     host = parts.hostname or ""
     return (
         parts.scheme,

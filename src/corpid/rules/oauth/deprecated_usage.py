@@ -1,4 +1,4 @@
-"""Deprecated usage: what the next generation, or an exception's end, will refuse.
+"""Deprecated usage, which the next generation or an exception's end refuses.
 
 Rules of this file: a habit is an identifier that is stored and a sentence that is shown; whether a request
 shows one follows from the successor's fields alone, except for the audience of assertions, which is an exception.
@@ -38,7 +38,10 @@ _SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def of_request(request: AuthorizationRequest, successor: Generation) -> tuple[str, ...]:
-    """The habits of an authorization request that the successor would refuse (decisions.md "Generations")."""
+    """The habits of an authorization request that the successor would refuse.
+
+    Source: decisions.md "Generations"
+    """
     unchallenged = not request.code_challenge and not successor.pkce_optional
     shown = {
         "response_mode": request.response_mode not in successor.response_modes,
@@ -53,7 +56,9 @@ def of_request(request: AuthorizationRequest, successor: Generation) -> tuple[st
 def of_assertion(
     *, lifetime: float, has_jti: bool, names_endpoint: bool, successor: Generation | None
 ) -> tuple[str, ...]:
-    """The habits of a client assertion at the token endpoint; `lifetime` in seconds, no `successor` refuses nothing.
+    """The habits of a client assertion at the token endpoint.
+
+    `lifetime` in seconds, no `successor` refuses nothing.
 
     Source: D8, D64
     """

@@ -1,4 +1,7 @@
-"""The discovery document: constants of a generation, and absolute URLs under base_url (Spec 2.8, D41)."""
+"""The discovery document: constants of a generation, and absolute URLs under base_url.
+
+Source: Spec 2.8, D41
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,10 @@ def discovery(
     returns_iss: bool,
     languages: Sequence[str],
 ) -> dict[str, object]:
-    """The discovery document of a deployment: that of the first generation served, and the resources of the others.
+    """The discovery document of a deployment.
 
-    `languages` are the tags of those that the pages speak.
+    It is that of the first generation served, with the resources of the others. `languages` are the tags of those that
+    the pages speak.
 
     Source: OpenID Connect Discovery §3, RFC 8414 §2, Spec 2.8, D41
     """

@@ -1,4 +1,4 @@
-"""DPoP proofs: verified together with what they are for (RFC 9449)."""
+"""DPoP proofs, verified for a request and its token (RFC 9449)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,20 @@ _URL: Final = re.compile(r"[!-~]+")
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """The request that a proof must be for; `url` is base_url + path (D7)."""
+    """The request that a proof must be for.
+
+    `url` is base_url + path (D7).
+    """
 
     method: str
     url: str
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """A verified proof; its jti is still to be spent, its nonce still to be looked at."""
+    """A verified proof.
+
+    Its jti is still to be spent, its nonce still to be looked at.
+    """
 
     jkt: str
     jti: str
@@ -47,9 +53,9 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 def verify(
     text: str, target: Target, *, algorithms: Sequence[str], now: float, access_token: str | None = None
 ) -> Proof:
-    """Verify a proof for this request, and for its access token if any.
+    """Verify a proof for this request and access token, if any.
 
-    Raises InvalidDPoPProof, saying what was expected. Source: RFC 9449 §4.3, D6, D7
+    Raises InvalidDPoPProof, naming what was expected. Source: RFC 9449 §4.3, D6, D7
     """
     try:
         token = compact.parse(text)
@@ -153,7 +159,9 @@ def validate_jkt(text: str) -> str:
 
 
 def header(values: Sequence[bytes]) -> str | None:
-    """The value of the DPoP header, None if there is none. Raises InvalidDPoPProof unless it is exactly one.
+    """The value of the DPoP header, None if there is none.
+
+    Raises InvalidDPoPProof unless it is exactly one.
 
     Source: RFC 9449 §4.3 (1)
     """

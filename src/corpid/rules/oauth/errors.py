@@ -47,13 +47,19 @@ class OAuthError(Attributed):
         self.sentence = sentence
 
     def of(self, asker: RequestingClient) -> Self:
-        """The same, of a request by this client, unless it knows whose it is. Source: D16"""
+        """This error, with its client unless it has one.
+
+        Source: D16
+        """
         self.asker = self.asker or asker
         return self
 
 
 class InvalidRequest(OAuthError):
-    """A parameter is missing, repeated, malformed or has an unsupported value (RFC 6749 §5.2)."""
+    """A parameter is missing, repeated, malformed or has an unsupported value.
+
+    Source: RFC 6749 §5.2
+    """
 
     code: ClassVar[ErrorCode] = "invalid_request"
 
@@ -78,7 +84,10 @@ class UnauthorizedClient(OAuthError):
 
 
 class InvalidScope(OAuthError):
-    """The scope is unknown, malformed or beyond what the client may ask (RFC 6749 §5.2)."""
+    """The scope is unknown, malformed or not allowed for the client.
+
+    Source: RFC 6749 §5.2
+    """
 
     code: ClassVar[ErrorCode] = "invalid_scope"
 
@@ -90,7 +99,10 @@ class UnsupportedGrantType(OAuthError):
 
 
 class InvalidDPoPProof(OAuthError):
-    """The DPoP proof is malformed, stale, replayed or failed verification (RFC 9449 §5)."""
+    """The DPoP proof is malformed, stale, replayed or failed verification.
+
+    Source: RFC 9449 §5
+    """
 
     code: ClassVar[ErrorCode] = "invalid_dpop_proof"
     status = 401
@@ -107,7 +119,10 @@ class UseDPoPNonce(OAuthError):
 
 
 class InvalidRequestURI(OAuthError):
-    """The request_uri is unknown, expired, spent or another client's (OpenID Connect Core §3.1.2.6)."""
+    """The request_uri is unknown, expired, spent or another client's.
+
+    Source: OpenID Connect Core §3.1.2.6
+    """
 
     code: ClassVar[ErrorCode] = "invalid_request_uri"
 
@@ -137,7 +152,10 @@ class LoginRequired(OAuthError):
 
 
 class InteractionRequired(OAuthError):
-    """prompt=none, and a page would have to be shown (OpenID Connect Core §3.1.2.6)."""
+    """prompt=none, but a page is needed.
+
+    Source: OpenID Connect Core §3.1.2.6
+    """
 
     code: ClassVar[ErrorCode] = "interaction_required"
 
@@ -149,14 +167,20 @@ class ConsentRequired(OAuthError):
 
 
 class InvalidToken(OAuthError):
-    """The access token is expired, revoked, malformed or not properly bound (RFC 6750 §3.1)."""
+    """The access token is expired, revoked, malformed or not properly bound.
+
+    Source: RFC 6750 §3.1
+    """
 
     code: ClassVar[ErrorCode] = "invalid_token"
     status = 401
 
 
 class InsufficientScope(OAuthError):
-    """The access token does not carry a scope that the resource needs (RFC 6750 §3.1)."""
+    """The access token does not carry a scope that the resource needs.
+
+    Source: RFC 6750 §3.1
+    """
 
     code: ClassVar[ErrorCode] = "insufficient_scope"
     status = 403
@@ -167,7 +191,10 @@ class InsufficientScope(OAuthError):
 
 
 class CredentialsRequired(OAuthError):
-    """No Authorization header, or a foreign scheme: a bare challenge answers (Spec 7.4, D24)."""
+    """No Authorization header, or a foreign scheme: a bare challenge answers.
+
+    Source: Spec 7.4, D24
+    """
 
     code: ClassVar[ErrorCode] = "credentials_required"
     status = 401
@@ -181,7 +208,10 @@ class ServerError(OAuthError):
 
 
 class TemporarilyUnavailable(OAuthError):
-    """The store is down or busy, or maintenance is on; `retry_after` in seconds (RFC 6749 §4.1.2.1)."""
+    """The store is down or busy, or maintenance is on.
+
+    `retry_after` in seconds (RFC 6749 §4.1.2.1).
+    """
 
     code: ClassVar[ErrorCode] = "temporarily_unavailable"
     status = 503
@@ -192,7 +222,10 @@ class TemporarilyUnavailable(OAuthError):
 
 
 class TooManyRequests(TemporarilyUnavailable):
-    """One client or one address has sent more than it may; `retry_after` in seconds (RFC 6585 §4, D47)."""
+    """One client or one address has sent more than it may.
+
+    `retry_after` in seconds (RFC 6585 §4, D47).
+    """
 
     status = 429
 
@@ -217,9 +250,10 @@ class RequestOf:
 
 
 def public_description(error: OAuthError, reference: str) -> str:
-    """The `error_description` of an error: printable ASCII without quote and backslash, at most 300 characters.
+    """The `error_description` of an error, ending with the reference.
 
-    It ends with the reference under which the log tells more. Source: RFC 6749 §5.2, D28
+    Printable ASCII without quote and backslash, at most 300 characters. The log has more under the reference. Source:
+    RFC 6749 §5.2, D28
     """
     ending = f" (reference {reference})"
     return _UNFIT.sub("'", error.description)[: DESCRIPTION_CHARACTERS - len(ending)] + ending

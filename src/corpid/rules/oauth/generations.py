@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nesting:
-    """A JWE around a signed answer; without `alg` it is that of the client's key (D21, D22)."""
+    """A JWE around a signed answer.
+
+    Without `alg` it is that of the client's key (D21, D22).
+    """
 
     alg: str | None
     enc: str
@@ -48,7 +51,10 @@ class Resource:
     """a client that names none of these algs, but an enc, has it nested with the alg of its key; else it is signed only"""
 
     def nesting(self, alg: str | None, enc: str | None) -> Nesting | None:
-        """The nesting for a client's registered alg and enc; None for none. D22"""
+        """The nesting for a client's registered alg and enc.
+
+        None for none. Source: D22
+        """
         if enc is None or enc not in self.encryption_encs:
             return None
         if alg in self.encryption_algs:
@@ -58,7 +64,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """Everything in which one generation of the interface differs from another."""
+    """The parameters in which generations of the interface differ."""
 
     name: str
     code_prefix: str
@@ -111,12 +117,15 @@ class Generation:
 
     @property
     def sender_constrained(self) -> bool:
-        """True if tokens are bound to a key of the client's (RFC 9449)."""
+        """True if tokens are bound to a key of the client's.
+
+        Source: RFC 9449
+        """
         return bool(self.proof_algorithms)
 
     @property
     def unasked_scopes(self) -> tuple[str, ...]:
-        """The scopes whose blocks a client reads without having asked for them."""
+        """The scopes whose blocks a client reads without requesting them."""
         return tuple(scope for resource in self.resources if not resource.scoped for scope in resource.claim_names)
 
 

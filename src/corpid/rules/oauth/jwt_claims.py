@@ -24,7 +24,10 @@ class BadClaim(Exception):
 
 
 def numeric_date(claims: Mapping[str, object], name: str) -> float | None:
-    """A NumericDate claim, None if it is absent. Raises BadClaim (RFC 7519 §2, D33)."""
+    """A NumericDate claim, None if it is absent.
+
+    Raises BadClaim (RFC 7519 §2, D33).
+    """
     value = claims.get(name)
     if value is None and name not in claims:
         return None
@@ -34,7 +37,10 @@ def numeric_date(claims: Mapping[str, object], name: str) -> float | None:
 
 
 def jti(claims: Mapping[str, object]) -> str | None:
-    """The jti claim, 1 to 256 characters, None if it is absent. Raises BadClaim (RFC 7519 §4.1.7, D33)."""
+    """The jti claim, 1 to 256 characters, None if it is absent.
+
+    Raises BadClaim (RFC 7519 §4.1.7, D33).
+    """
     value = claims.get("jti")
     if value is None and "jti" not in claims:
         return None

@@ -1,4 +1,7 @@
-"""Parsing of forms and query strings, each known name at most once (D14)."""
+"""Parsing of forms and query strings, each known name at most once.
+
+Source: D14
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ def _text(raw: bytes) -> str:
 
 
 def _pairs(raw: bytes) -> list[str]:
-    """The pairs as they were sent. Raises InvalidRequest beyond FORM_PAIRS, before anything is decoded (D47)."""
+    """The pairs as they were sent.
+
+    Raises InvalidRequest beyond FORM_PAIRS, before anything is decoded (D47).
+    """
     if raw.count(b"&") >= FORM_PAIRS:
         raise InvalidRequest(
             Reason.PARAMETERS_TOO_MANY, f"the request has more than {FORM_PAIRS} parameters: send fewer"
@@ -67,9 +73,10 @@ def parse(raw: bytes, known: Collection[str]) -> dict[str, str]:
 
 
 def lone(raw: bytes, name: str, *, longest: int) -> str | None:
-    """The value of a parameter that was sent exactly once and is printable ASCII of at most `longest` characters.
+    """The value of a parameter that was sent exactly once.
 
-    For echoing `state` beside an error, whatever else is wrong with the request. Source: D4
+    Printable ASCII of at most `longest` characters. For echoing `state` with an error, whatever else is wrong with the
+    request. Source: D4
     """
     try:
         pairs = (pair.partition("=") for pair in _pairs(raw))
@@ -82,12 +89,18 @@ def lone(raw: bytes, name: str, *, longest: int) -> str | None:
 
 
 def short(value: str, *, longest: int) -> str | None:
-    """A value that is printable ASCII of at most `longest` characters and not empty; None if it is anything else (D4)."""
+    """The value, if not empty, printable and short.
+
+    At most `longest` characters of ASCII. None otherwise (D4).
+    """
     return value if 0 < len(value) <= longest and _PRINTABLE.fullmatch(value) else None
 
 
 def required(parameters: dict[str, str], name: str) -> str:
-    """The value of a parameter that must be there. Raises InvalidRequest (RFC 6749 §5.2)."""
+    """The value of a parameter that must be there.
+
+    Raises InvalidRequest (RFC 6749 §5.2).
+    """
     value = parameters.get(name)
     if value is None:
         raise InvalidRequest(Reason.PARAMETER_MISSING, f"parameter {name} is missing")
@@ -95,7 +108,10 @@ def required(parameters: dict[str, str], name: str) -> str:
 
 
 def requoted(raw: bytes, known: Collection[str]) -> str:
-    """The known parameters of a form as a query string, also those that are repeated. Raises InvalidRequest (D40)."""
+    """The known parameters of a form as a query string.
+
+    Also those that are repeated. Raises InvalidRequest. Source: D40
+    """
     pairs = (pair.partition("=") for pair in _pairs(raw))
     decoded = ((_decode(name), _decode(value)) for name, _, value in pairs)
     return "&".join(f"{name}={quoted(value)}" for name, value in decoded if name in known)

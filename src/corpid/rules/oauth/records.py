@@ -275,7 +275,10 @@ class RequestingClient(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PushedRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A pushed request as stored, with the moment its 60 seconds begin (D15)."""
+    """A pushed request as stored, with the moment its 60 seconds begin.
+
+    Source: D15
+    """
 
     request: AuthorizationRequest
     pushed_at: float

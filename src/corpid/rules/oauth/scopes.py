@@ -1,4 +1,7 @@
-"""Scopes: what exists, and what a client may ask (Spec 4.9, R-4.1)."""
+"""Scopes: the known ones, and those allowed for a client.
+
+Source: Spec 4.9, R-4.1
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]
 
 
 def validate(text: str, client: Client, known: Sequence[str]) -> tuple[str, ...]:
-    """The requested scopes, each once, in the order asked; `known` are those of the generation.
+    """The requested scopes, each once, in the order asked.
+
+    `known` are those of the generation.
 
     Raises InvalidScope. Source: RFC 6749 §3.3, Spec 4.1
     """
@@ -38,10 +43,16 @@ def validate(text: str, client: Client, known: Sequence[str]) -> tuple[str, ...]
 
 
 def covered(client: Client, granted: Iterable[str]) -> bool:
-    """Return whether a client may still ask for every scope that was granted (D50)."""
+    """Return whether a client is still allowed every granted scope.
+
+    Source: D50
+    """
     return set(granted).issubset(client.scopes)
 
 
 def needs_consent(client: Client, requested: tuple[str, ...]) -> bool:
-    """Return whether the person has to agree: a private client that asks for facts about person or entity (D29)."""
+    """Return whether the person has to consent.
+
+    For a private client that requests facts about person or entity. Source: D29
+    """
     return client.sector == "private" and not set(IDENTITY_SCOPES).isdisjoint(requested)

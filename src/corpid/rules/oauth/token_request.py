@@ -1,4 +1,7 @@
-"""Token requests: parameters, PKCE, and whether they fit the grant (RFC 6749 §4.1.3, RFC 7636 §4.6)."""
+"""Token requests: parameters, PKCE, and match with the grant.
+
+Source: RFC 6749 §4.1.3, RFC 7636 §4.6
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,17 @@ def s256(verifier: str) -> str:
 
 
 def is_verifier(text: str) -> bool:
-    """Return whether a text has the form of a code_verifier: 43 to 128 unreserved characters (RFC 7636 §4.1)."""
+    """Return whether a text has the form of a code_verifier.
+
+    43 to 128 unreserved characters. Source: RFC 7636 §4.1
+    """
     return _VERIFIER.fullmatch(text) is not None
 
 
 def challenge(parameters: dict[str, str], *, optional: bool) -> str:
-    """The code_challenge of an authorization request; NO_CHALLENGE if PKCE is `optional` and the request leaves it out.
+    """The code_challenge of an authorization request.
+
+    NO_CHALLENGE if PKCE is `optional` and the request leaves it out.
 
     Raises InvalidRequest. Source: RFC 7636 §4.3, D18, decisions.md "LEGACY without PKCE"
     """
@@ -48,7 +56,10 @@ def challenge(parameters: dict[str, str], *, optional: bool) -> str:
 
 
 def validate_challenge(challenge: str, method: str) -> str:
-    """A code_challenge of exactly 43 characters of canonical base64url. Raises InvalidRequest (RFC 7636 §4.3, D18)."""
+    """A code_challenge of exactly 43 characters of canonical base64url.
+
+    Raises InvalidRequest (RFC 7636 §4.3, D18).
+    """
     if method != METHOD:
         raise InvalidRequest(Reason.CHALLENGE_METHOD, f"code_challenge_method must be {METHOD}")
     try:
@@ -76,7 +87,7 @@ _CODE_CHARACTERS: Final = 512
 
 
 class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A token request with everything in its place; nothing is proven."""
+    """A complete token request; nothing is proven."""
 
     code: str
     redirect_uri: str
@@ -85,7 +96,9 @@ class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest:
-    """Presence and syntax; whether code_verifier may be missing is for `require_verifier`, once the client is known.
+    """Presence and syntax.
+
+    Whether code_verifier may be missing is for `require_verifier`, once the client is known.
 
     Raises InvalidRequest, InvalidGrant or UnsupportedGrantType. Source: RFC 6749 §4.1.3, Spec 4.3
     """
@@ -130,7 +143,9 @@ _MISMATCHES: Final[Mapping[str, tuple[type[InvalidGrant | InvalidDPoPProof], str
 
 
 def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None, mismatch_code: str) -> Grant:
-    """Compare what was taken with what was presented; returns the grant, bound to the key of this request's proof.
+    """Compare the grant of a code with the token request.
+
+    Returns the grant, bound to the key of this request's proof.
 
     Raises InvalidGrant; for another key than the one that was bound, the error with `mismatch_code`.
     Source: RFC 6749 §5.2, RFC 9449 §5, D6, D18-D20

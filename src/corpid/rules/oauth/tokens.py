@@ -1,4 +1,7 @@
-"""Tokens and resource answers: their claims, and verification of an access token (RFC 9068, D1, D2, D20)."""
+"""Tokens and resource answers: their claims, and verification of an access token.
+
+Source: RFC 9068, D1, D2, D20
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ class Parties(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def party_claims(parties: Parties, mode: SubjectMode, *, attributes: bool) -> dict[str, object]:
-    """sub, sub_type and the other party nested; with attributes if asked for (D1, D2, D20)."""
+    """sub, sub_type and the other party nested.
+
+    With attributes if asked for (D1, D2, D20).
+    """
     if parties.packed is not None:
         return {"sub": parties.packed.sub, **(parties.packed.told if attributes else _acting_for(parties))}
     user: dict[str, object] = {"sub": parties.user_id, "sub_type": "user"}
@@ -68,7 +74,10 @@ def _packed_user(sub: str) -> str:
 
 
 def read(claims_of_token: Mapping[str, object]) -> tuple[str, str] | None:
-    """user_id and entity_id of an access token, whichever of them is its subject (D20)."""
+    """user_id and entity_id of an access token.
+
+    One of them is its subject. Source: D20
+    """
     nested = claims_of_token.get("act") or claims_of_token.get("entity")
     sub = claims_of_token.get("sub")
     if not isinstance(nested, dict) or not isinstance(sub, str) or not isinstance(nested.get("sub"), str):
@@ -82,7 +91,10 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 
 
 def refuse_absent(headers: Sequence[bytes], scheme: str) -> None:
-    """Raise CredentialsRequired without a header, or with one of another scheme (Spec 7.4 rule 2, D24)."""
+    """Raise CredentialsRequired without a header, or with one of another scheme.
+
+    Source: Spec 7.4 rule 2, D24
+    """
     if not headers:
         raise CredentialsRequired(Reason.CREDENTIALS_MISSING, "no Authorization header")
     if len(headers) == 1 and _parts(headers[0])[0] != scheme.lower():
@@ -114,7 +126,10 @@ _TYPES: Final = (TYPE, "application/at+jwt")
 
 
 class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A verified access token; the deny entry of its jti and the live state are still to be looked at."""
+    """A verified access token.
+
+    The deny entry of its jti and the live state are still to be looked at.
+    """
 
     client_id: str
     subject: str
@@ -160,7 +175,10 @@ def access_token_claims(
 
 
 def verify(text: str, ring: KeyRing, *, issuer: str, resource_url: str, now: float) -> AccessToken:
-    """Verify one of our own tokens for this resource. Raises InvalidToken (RFC 9068 §4, D20)."""
+    """Verify one of our own tokens for this resource.
+
+    Raises InvalidToken (RFC 9068 §4, D20).
+    """
     try:
         token = compact.parse(text)
         if token.header.get("typ") not in _TYPES or token.algorithm != "ES256":
@@ -203,7 +221,10 @@ def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: floa
 
 
 def validate_scope(token: AccessToken, scopes: Collection[str]) -> None:
-    """The token must carry one of these scopes. Raises InsufficientScope (RFC 6750 §3.1, D26)."""
+    """The token must carry one of these scopes.
+
+    Raises InsufficientScope (RFC 6750 §3.1, D26).
+    """
     if not set(scopes).intersection(token.scopes):
         raise InsufficientScope(
             Reason.ACCESS_TOKEN_SCOPE,
@@ -213,7 +234,7 @@ def validate_scope(token: AccessToken, scopes: Collection[str]) -> None:
 
 
 def validate_binding(token: AccessToken, jkt: str | None) -> None:
-    """The proof's key must be the one that the token is bound to; without a proof it must be bound to none.
+    """Verify that the proof's key is the token's, or both absent.
 
     Raises InvalidToken. Source: RFC 9449 §7.1, §7.2, D6, D25
     """
@@ -226,12 +247,18 @@ def validate_binding(token: AccessToken, jkt: str | None) -> None:
 
 
 def registered_wrap(client: Client) -> str | None:
-    """The JWE alg that a client registered for its ID tokens; None: the one of its encryption key (D21)."""
+    """The JWE alg that a client registered for its ID tokens.
+
+    None: the one of its encryption key (D21).
+    """
     return None if client.id_token_encryption_alg == ALG_OF_KEY else client.id_token_encryption_alg
 
 
 def at_hash(access_token: str) -> str:
-    """Left half of the SHA-256 of an access token, base64url (OpenID Connect Core §3.1.3.6)."""
+    """Left half of the SHA-256 of an access token, base64url.
+
+    Source: OpenID Connect Core §3.1.3.6
+    """
     return base64url(hashlib.sha256(access_token.encode("ascii")).digest()[:16])
 
 
@@ -245,7 +272,10 @@ def id_token_claims(
     access_token: str,
     now: int,
 ) -> dict[str, object]:
-    """The claims of a new ID token; nonce and sid only if given (D2, R-12.2)."""
+    """The claims of a new ID token.
+
+    Nonce and sid only if given (D2, R-12.2).
+    """
     token: dict[str, object] = {
         "iss": issuer,
         "aud": grant.client_id,
@@ -268,7 +298,10 @@ def id_token_claims(
 def userinfo_claims(
     token: AccessToken, client: Client, blocks: Mapping[str, dict[str, object]], *, issuer: str, now: int
 ) -> dict[str, object]:
-    """aud, iss, sub, iat, exp and the blocks, as text for clients registered so (Spec 2.5, D22)."""
+    """aud, iss, sub, iat, exp and the blocks.
+
+    The blocks are text for clients registered so. Source: Spec 2.5, D22
+    """
     answer: dict[str, object] = {
         "iss": issuer,
         "aud": client.client_id,

@@ -75,14 +75,20 @@ def _without_effect(alg: str | None, enc: str, generations: Sequence[Generation]
 
 
 def takes_effect(alg: str | None, enc: str | None, generations: Iterable[Generation]) -> bool:
-    """Return whether any answer that a client of these generations gets is encrypted. D22"""
+    """Return whether any response to a client is encrypted.
+
+    To one of these generations. Source: D22
+    """
     return any(resource.nesting(alg, enc) for generation in generations for resource in generation.resources)
 
 
 def missing_keys(
     alg: str | None, enc: str | None, generations: Iterable[Generation], keys: ClientKeySet
 ) -> Iterator[str]:
-    """Keys that a key set lacks to encrypt every answer. D21, D22, D27"""
+    """Keys that a key set lacks to encrypt every answer.
+
+    Source: D21, D22, D27
+    """
     nestings = {resource.nesting(alg, enc) for generation in generations for resource in generation.resources}
     for needed in sorted({nesting.alg or "" for nesting in nestings if nesting is not None}):
         if keys.encryption_for(needed or None) is None:
