@@ -10,7 +10,10 @@ class StoreUnavailable(Attributed):
 
 
 class Conflict(Exception):
-    """A change that the registry's rules refuse; the text says which and why. Its transaction is rolled back."""
+    """A change that the registry's rules refuse.
+
+    The text says which and why. Its transaction is rolled back.
+    """
 
 
 class NameTaken(Conflict):
@@ -18,19 +21,28 @@ class NameTaken(Conflict):
 
 
 class NameRefused(Conflict):
-    """The user name cannot be mapped: it is empty or has characters that no user name has (D51)."""
+    """The user name is empty or has characters no name has.
+
+    Source: D51
+    """
 
 
 class MissingReference(Conflict):
-    """The record names another one (an entity, a user, a membership, a service) that does not exist."""
+    """The record names an entity, user, membership or service that is missing."""
 
 
 class KeySetUnavailable(Exception):
-    """No key set of this client can be had: unreachable or malformed, and no last good one (D27)."""
+    """No usable key set of this client, fetched or stored.
+
+    It is unreachable or malformed, and there is no last good one. Source: D27
+    """
 
 
 class SecretUnreadable(Exception):
-    """A secret at rest does not open: the key-encryption key is another one, or the row was changed (D43)."""
+    """A secret at rest cannot be decrypted.
+
+    The key-encryption key is another one, or the row was changed. Source: D43
+    """
 
 
 class PasswordsBusy(Attributed):

@@ -19,11 +19,16 @@ class ClientKeys(Protocol):
     """Key sets of clients, inline or by URL, prepared for use (D27)."""
 
     async def current(self, client: Client, *, now: float) -> ClientKeySet:
-        """Raises KeySetUnavailable, and StoreUnavailable if no set is in memory and the registry cannot be asked."""
+        """The set to use now.
+
+        Raises KeySetUnavailable, and StoreUnavailable if no set is in memory and the registry cannot be asked.
+        """
 
     async def refetched(self, client: Client, *, now: float) -> ClientKeySet:
-        """The set after an unknown kid or a bad signature: fetched again, at most once a minute.
-        An inline set is returned as it is. Raises as `current`."""
+        """The set after an unknown kid or a bad signature.
+
+        It is fetched again, at most once a minute. An inline set is returned as it is. Raises as `current`.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +43,20 @@ class Letter:
 
 
 class Mail(Protocol):
-    """Sending of letters in the background; a page's timing does not reveal it."""
+    """Sending of letters in the background.
+
+    A page's timing does not reveal it.
+    """
 
     @property
     def works(self) -> bool:
         """True if this deployment sends mail at all."""
 
     def post(self, letter: Letter) -> None:
-        """Take a letter along; a full bag drops it, which the log says. Never waits, never raises."""
+        """Take a letter along.
+
+        A full bag drops it, which the log says. Never waits, never raises.
+        """
 
 
 class HashingSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +78,10 @@ class Passwords(Protocol):
     """argon2id in threads of its own (D44)."""
 
     async def verify(self, password_hash: str | None, password: str, *, source: HashingSource) -> bool:
-        """With None the same work is done, and the answer is False. Raises PasswordsBusy."""
+        """With None the same work is done, and the answer is False.
+
+        Raises PasswordsBusy.
+        """
 
     async def hash(self, password: str, *, source: HashingSource) -> str:
         """The hash to store. Raises PasswordsBusy."""

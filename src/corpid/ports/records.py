@@ -41,7 +41,10 @@ class AuditEntry(AuditEvent, frozen=True, kw_only=True):
 
 
 class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of the provider, opened. `use` is `sig` (an EC private JWK) or `mac` (32 bytes, base64url)."""
+    """A key of the provider, opened.
+
+    `use` is `sig` (an EC private JWK) or `mac` (32 bytes, base64url).
+    """
 
     kid: str
     use: Literal["sig", "mac"]
@@ -85,7 +88,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """A link that a person was given, stored under the hash of its secret part."""
+    """A person's link, stored under the hash of its secret part."""
 
     link_hash: str
     """SHA-256 of the secret part, in hexadecimal"""
@@ -98,7 +101,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
-    """The last good key set of a jwks_uri, kept across restarts (D27)."""
+    """The last good key set of a jwks_uri, stored for restarts (D27)."""
 
     jwks_uri: str
     jwks: str
@@ -106,7 +109,7 @@ class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UseCount(msgspec.Struct, frozen=True, kw_only=True):
-    """A count of a client's uses of a generation, or of one deprecated usage."""
+    """A count of a client's uses of a generation or deprecation."""
 
     client_id: str
     generation: str

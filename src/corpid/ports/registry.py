@@ -49,7 +49,10 @@ class Clients(Protocol):
 
 
 class Directory(Protocol):
-    """Entities, users and what ties them. Reads of the request path are single statements on an index."""
+    """Entities, users and their relations.
+
+    Reads of the request path are single statements on an index.
+    """
 
     async def acting(self, user_id: str, entity_id: str) -> Acting | None: ...
     async def user(self, user_id: str) -> User | None: ...
@@ -57,7 +60,10 @@ class Directory(Protocol):
         """By user name, compared after PRECIS mapping (D51)."""
 
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
-        """Keep the language (a tag) in which a person is written to; nothing else of them changes."""
+        """Store the language (a tag) of letters to a person.
+
+        Nothing else of the record changes.
+        """
 
     async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[Acting]:
         """At most two entities that a person can act for: these two enabled, membership too, of these types and statuses."""
@@ -65,8 +71,11 @@ class Directory(Protocol):
     async def choices(
         self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int
     ) -> tuple[list[tuple[Entity, Membership]], int]:
-        """The first so many memberships of a person whose entity matches every word (`choice.search_words`), and
-        how many do: usable ones (of these `first`) before the others, then by name."""
+        """A page of a person's memberships, and the number of matches.
+
+        The entity matches every word (`choice.search_words`). Usable ones (the first `first` of these) come before the
+        others, then by name.
+        """
 
     async def services(self, service_ids: Sequence[str]) -> list[Service]: ...
     async def assignments(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[Assignment]: ...
@@ -75,7 +84,10 @@ class Directory(Protocol):
     ) -> list[ThirdPartyRow]: ...
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
-        """The records with these keys; those that do not exist are left out."""
+        """The records with these keys.
+
+        Those that do not exist are left out.
+        """
 
     def scan(self, kind: type[R]) -> AsyncIterator[R]:
         """Every record of a kind, by key."""
@@ -93,7 +105,10 @@ class Keys(Protocol):
     async def all(self) -> list[SealedKey]: ...
     async def add(self, key: SealedKey, event: AuditEvent) -> None: ...
     async def add_first(self, keys: Sequence[SealedKey]) -> bool:
-        """Store the first keys of a deployment; False if there are keys already."""
+        """Store the first keys of a deployment.
+
+        False if there are keys already.
+        """
 
     async def update(self, key: SealedKey, event: AuditEvent) -> None: ...
 
@@ -116,14 +131,20 @@ class Sessions(Protocol):
         """Whether a person is enabled, has the factors that were seen, and the passkey of this id, if one is given."""
 
     async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> None:
-        """Note when a session was used, and the entity that was chosen with it; one that has ended stays so."""
+        """Note the last use of a session, and its chosen entity.
+
+        An ended one stays ended.
+        """
 
     async def end(self, session_id: str, event: AuditEvent) -> None: ...
     async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
         """End every session of a person, except those of one browser."""
 
     async def sweep(self, *, now: float) -> int:
-        """Remove some expired ones; how many went. Called again and again, it finds them all."""
+        """Remove some expired ones.
+
+        How many went. Called again and again, it finds them all.
+        """
 
 
 class Factors(Protocol):
@@ -137,48 +158,72 @@ class Factors(Protocol):
         """The same by user name, compared after PRECIS mapping (D51); the guesses are those of unknown browsers."""
 
     async def credentials(self, user_id: str) -> Credentials:
-        """A person's password and app; neither if none is stored, or for unknown people."""
+        """A person's password and app.
+
+        Neither if none is stored, or for unknown people.
+        """
 
     async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
-        """Raise the last accepted step in one conditional statement; False if it was not lower (D45)."""
+        """Raise the last accepted step in one conditional statement.
+
+        False if it was not lower (D45).
+        """
 
     async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
-        """Replace a password hash by a stronger one of the same password; False if it is no longer the old one."""
+        """Replace a password hash by a stronger one of the same password.
+
+        False if it is no longer the old one.
+        """
 
     async def passkey(self, credential_id: str) -> Passkey | None: ...
     async def passkeys(self, user_id: str) -> list[Passkey]: ...
     async def use_passkey(self, used: Passkey, before: Passkey, event: AuditEvent) -> bool:
-        """Write the counter and moment of a use, in one statement; False if the counter is not what it was (D46)."""
+        """Write the counter and moment of a use, in one statement.
+
+        False if the counter is not what it was (D46).
+        """
 
     async def rename_passkey(self, passkey: Passkey, event: AuditEvent) -> bool:
-        """Write the name of a passkey, which is found by its id and owner; False if there is none (D46)."""
+        """Rename a passkey, found by its id and owner.
+
+        False if there is none (D46).
+        """
 
     async def recovery_codes_left(self, user_id: str) -> int: ...
     async def take_recovery_code(self, user_id: str, code_hash: str, event: AuditEvent) -> bool:
         """Spend a code; True for the first only (D45)."""
 
     async def change(self, change: FactorChange, event: AuditEvent) -> bool:
-        """Write what a person changed of their own factors, all of it or nothing.
+        """Write a person's change of factors, atomically.
 
         False if the credentials are no longer as they were, the session has ended, the link was spent before, the passkey is known,
         or one of the conditions on how many there are does not hold.
         """
 
     async def keep_link(self, link: Link, event: AuditEvent, *, spared: str = "") -> None:
-        """Keep a link; those of the same person and purpose end, except for the one with the hash `spared`."""
+        """Store a link.
+
+        Those of the same person and purpose end, except for the one with the hash `spared`.
+        """
 
     async def link(self, link_hash: str) -> Link | None:
         """An unspent link; it may have expired."""
 
 
 class CodeGuessCounts(Protocol):
-    """Guesses at codes, of a person in a browser or group of browsers (D45)."""
+    """Code guesses of a person, by browser or group of browsers.
+
+    Source: D45
+    """
 
     async def get(self, user_id: str, browser: str) -> CodeGuesses:
         """The count; zero guesses if none is stored."""
 
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:
-        """Keep a count, in one conditional statement; False if it is no longer the one that was seen."""
+        """Replace a count, in one conditional statement.
+
+        False if it is no longer the one that was read.
+        """
 
     async def forget(self, user_id: str, browser: str) -> None: ...
     async def forget_all(self, user_id: str, event: AuditEvent | None = None) -> None:
@@ -186,11 +231,13 @@ class CodeGuessCounts(Protocol):
 
 
 class Usage(Protocol):
-    """Counters of what clients still use; nothing of their requests is kept."""
+    """Counters of clients' use of deprecated things, without their requests."""
 
     async def add(self, counts: Sequence[UseCount]) -> None:
-        """Add to the counters and keep the later moment of each, in one short transaction; what a client
-        that does not exist counted is dropped."""
+        """Add to the counters, in one short transaction.
+
+        The later moment of each stays. Counts of a client that does not exist are dropped.
+        """
 
     async def all(self) -> list[UseCount]: ...
 

@@ -33,27 +33,37 @@ class TransientStore(Protocol):
         """Moment of the last data loss, epoch seconds; earlier credentials are refused."""
 
     def unit(self, now: float) -> AbstractAsyncContextManager[TransientUnit]:
-        """Several verbs together. Leaving it with an OAuthError commits what was spent; nothing but
-        verbs of the stores is awaited inside. Raises StoreUnavailable."""
+        """Several verbs together.
+
+        Leaving it with an OAuthError commits what was spent. Nothing but verbs of the stores is awaited inside. Raises
+        StoreUnavailable.
+        """
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         """One look outside a unit."""
 
     async def engine_time(self) -> float | None:
-        """Epoch seconds by the clock that decides expiry; None if that is the `now` of each call (D49).
-        Raises StoreUnavailable."""
+        """Epoch seconds by the clock that decides expiry.
+
+        None if that is the `now` of each call (D49). Raises StoreUnavailable.
+        """
 
     async def ready(self, *, now: float) -> None:
-        """Write something small that ends soon, on every node. Raises StoreUnavailable if one takes no writes (D49)."""
+        """Write something small that ends soon, on every node.
+
+        Raises StoreUnavailable if one takes no writes (D49).
+        """
 
     async def sweep(self, *, now: float) -> int:
-        """Remove some expired entries; how many went. Called again and again, it finds them all;
-        correctness never depends on it."""
+        """Remove some expired entries.
+
+        How many went. Called again and again, it finds them all. Correctness never depends on it.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCondition:
-    """What one node of an engine is like, for whoever operates it."""
+    """The condition of an engine's node, for operators."""
 
     verdict: Literal["ok", "warning", "problem"]
     seen: str
@@ -63,21 +73,36 @@ class EngineCondition:
 
 
 class TransientEngine(Protocol):
-    """An engine that can hold a TransientStore: made from its URL, and listed in stores.engines."""
+    """An engine for a TransientStore, made from a URL of `stores.engines`."""
 
     async def open(self, *, clock: Callable[[], float]) -> TransientStore:
-        """Connect, in the event loop that will use it. Until `reject_before` is called the store refuses all that was
-        issued before the engine's data began. Raises StoreUnavailable with a sentence for the operator."""
+        """Connect, in the event loop that will use it.
+
+        Until `reject_before` is called the store refuses all that was issued before the engine's data began. Raises
+        StoreUnavailable with a sentence for the operator.
+        """
 
     @property
     def lineage(self) -> str:
-        """The name of the data that is there; other data, begun while no process looked on, has another name."""
+        """The name of the data that is there.
+
+        Other data, begun while no process looked on, has another name.
+        """
 
     def reject_before(self, moment: float, *, lineage: str) -> None:
-        """Refuse what was issued before a moment, epoch seconds; 0.0: nothing was, before that lineage began (D49, D67)."""
+        """Refuse what was issued before a moment, epoch seconds.
+
+        0.0: nothing was issued before the lineage began (D49, D67).
+        """
 
     async def describe(self) -> Sequence[EngineCondition]:
-        """Look at every node without opening it, and change nothing; empty where the database's own checks say it."""
+        """Look at every node without opening it, and change nothing.
+
+        Empty where the database's own checks say it.
+        """
 
     async def close(self) -> None:
-        """Let go of the engine, also of one that was never opened. Nothing may be used afterwards."""
+        """Let go of the engine, also of one that was never opened.
+
+        Nothing may be used afterwards.
+        """
