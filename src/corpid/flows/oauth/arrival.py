@@ -1,4 +1,7 @@
-"""A browser at an authorization request whose redirect URI is proven: answered at once, or led to a page (D15, D30)."""
+"""Interactions from authorization requests with a proven redirect URI.
+
+Source: D15, D30
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ if TYPE_CHECKING:
 
 
 class Entered(msgspec.Struct, frozen=True, kw_only=True):
-    """The browser goes to the interaction's page; `cookie` is a new value for it, if it needs one."""
+    """Redirection to the interaction's page.
+
+    `cookie` is a new value for it, if it needs one.
+    """
 
     interaction_id: str
     cookie: str | None
@@ -50,7 +56,10 @@ class Entered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
-    """The browser goes straight back to the client; `failure` tells the log why, if it is one."""
+    """An immediate authorization response to the client.
+
+    `failure` is what the log reports, if it is an error.
+    """
 
     response: AuthorizationResponse
     asker: RequestingClient
@@ -60,7 +69,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """A browser at a request whose redirect URI is proven."""
+    """A browser with an authorization request whose redirect URI is proven."""
 
     client: Client
     request: AuthorizationRequest
@@ -73,7 +82,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SsoResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The interaction that an arrival would begin, and why it could not be completed at once, if it could not."""
+    """The interaction a request would begin, and the prompt it requires."""
 
     interaction: Interaction
     required_prompt: OAuthError | None
@@ -86,10 +95,9 @@ class SsoResult(msgspec.Struct, frozen=True, kw_only=True):
 async def answered(
     context: RequestContext, asker: RequestingClient, address: ReturnAddress, entering: Awaitable[Entered | Answered]
 ) -> Entered | Answered:
-    """What `entering` comes to; its errors are the client's to know.
+    """Await `entering`, and turn its errors into responses for the client.
 
-    Raises InvalidRequest, which becomes a page, where another browser has claimed the request.
-    Source: Spec 4.2, D15, D16
+    Raises InvalidRequest, which becomes a page, if another browser has claimed the request. Source: Spec 4.2, D15, D16
     """
     error: OAuthError
     cause: Exception
@@ -112,7 +120,10 @@ async def answered(
 
 
 async def before(context: RequestContext, client_id: str, mark: str, browser: Browser | None) -> Interaction | None:
-    """The interaction that this browser began with the same request; None where there is none (D15)."""
+    """The interaction that this browser began with the same request.
+
+    None if there is none. Source: D15
+    """
     if browser is None:
         return None
     arrived = namespaces.ARRIVAL.entry(context.provider.policy.base_url, client_id, mark, browser.browser_id)
@@ -121,7 +132,7 @@ async def before(context: RequestContext, client_id: str, mark: str, browser: Br
 
 
 async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
-    """What single sign-on makes of an arrival (D30)."""
+    """The result of single sign-on for a request (D30)."""
     session = await browsers.session_of(context, arrival.browser)
     browser, cookie = (arrival.browser, None) if arrival.browser else await browsers.issue_cookie(context)
     interaction = Interaction(
@@ -150,7 +161,7 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
 
 
 async def _obstacle(context: RequestContext, arrival: Arrival, interaction: Interaction) -> OAuthError | None:
-    """Which page has to be shown to somebody who is signed in, as the error of prompt=none."""
+    """The page that a signed-in person must see, as a prompt=none error."""
     request = arrival.request
     if single_sign_on.asks_consent(request) or needs_consent(arrival.client, request.scopes):
         return ConsentRequired(Reason.CONSENT_REQUIRED, "consent has to be asked, and prompt is none")
@@ -162,13 +173,19 @@ async def _obstacle(context: RequestContext, arrival: Arrival, interaction: Inte
 
 
 def refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError | None) -> None:
-    """Raises what keeps a request with prompt=none from being answered (OpenID Connect Core §3.1.2.6, D40)."""
+    """Refuse a prompt=none request that needs a page.
+
+    Raises the error in `required_prompt`. Source: OpenID Connect Core §3.1.2.6, D40
+    """
     if single_sign_on.silent(request):
         raise required_prompt or InteractionRequired(Reason.PAGE_REQUIRED, "a page has to be shown, and prompt is none")
 
 
 async def complete_at_once(context: RequestContext, client: Client, prospect: SsoResult) -> Answered:
-    """Answer with a code, without a page. Raises AccessDenied, InvalidRequestURI, OtherBrowser (D30, D50)."""
+    """Answer with a code, without a page.
+
+    Raises AccessDenied, InvalidRequestURI, OtherBrowser (D30, D50).
+    """
     interaction = prospect.interaction
     await completion.still_allowed(context, client, interaction)
     try:
@@ -189,7 +206,10 @@ async def complete_at_once(context: RequestContext, client: Client, prospect: Ss
 
 
 async def named(context: RequestContext, interaction: Interaction) -> Interaction:
-    """A new interaction, with the name of whoever single sign-on has signed in, for its pages (D30)."""
+    """Add the name of the person signed in by single sign-on.
+
+    The pages of the new interaction show it. Source: D30
+    """
     if not interaction.session_id:
         return interaction
     user = await context.provider.registry.directory.user(interaction.user_id)

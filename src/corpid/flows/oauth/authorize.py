@@ -1,4 +1,4 @@
-"""A browser arrives with an authorization request (Spec 4.2, D15, D16, D30).
+"""The authorization endpoint (Spec 4.2, D15, D16, D30).
 
 Trust is a position here: what fails before the redirect URI is proven is raised and becomes a page;
 after that line errors are returned as answers for the client.
@@ -40,7 +40,9 @@ async def arrive(
     held: str | None = None,
     may_complete: bool,
 ) -> Entered | Answered:
-    """Answer an authorization request; `may_complete` is false for a prefetch and for HEAD (D30).
+    """Answer an authorization request.
+
+    `may_complete` is false for a prefetch and for HEAD (D30).
 
     `held` is the sign-in that the browser holds, if it holds one (`held_arrivals`).
 

@@ -1,4 +1,7 @@
-"""Who is calling: PAR and token endpoint ask the same way (D8, D9)."""
+"""Client authentication, for PAR and the token endpoint (D8, D9).
+
+Source: D8, D9
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _PATHS: Final[Mapping[str, str]] = MappingProxyType({rate_limits.PAR: PAR_PATH, 
 
 
 class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
-    """A client that has proven who it is; its assertion is still to be spent."""
+    """An authenticated client; its assertion is still to be spent."""
 
     client: Client
     keys: ClientKeySet
@@ -55,7 +58,9 @@ async def authenticate(
     generation: Generation,
     endpoint: str,
 ) -> AuthenticatedClient:
-    """Authenticate the client by its assertion; nothing is spent yet, but the request is counted (D47).
+    """Authenticate the client by its assertion.
+
+    Nothing is spent yet, but the request is counted (D47).
 
     `endpoint` is one of `rate_limits`, `address` the caller's. `authorization` are the request's Authorization headers: another method beside the assertion is refused.
     Raises InvalidClient, InvalidRequest, ServerError, TooManyRequests. Source: RFC 7523 §3, D5, D8, D27, D64
@@ -112,9 +117,10 @@ def _judge_again(
     generation: Generation,
     endpoint: str,
 ) -> None:
-    """A caller names the generation by the code it sends, so another one's milder rules are for its own clients only.
+    """Verify the assertion again by the rules of the code's generation.
 
-    Raises InvalidClient. Source: D8, decisions "No downgrade"
+    A caller names the generation by the code it sends, so the milder rules of another one apply to its own clients
+    only. Raises InvalidClient. Source: D8, decisions "No downgrade"
     """
     pushed = context.provider.policy.pushed
     if pushed is None or client_registration.serves(client, generation, context.today):
@@ -126,7 +132,10 @@ def _judge_again(
 
 
 def _no_signing_key(url: str, keys: ClientKeySet) -> str:
-    """An inline set cannot come to this: its registration would have been refused (D27)."""
+    """The reason why no key fits, and what the client must change.
+
+    Applies to fetched key sets: an inline set without a key would have been refused at registration. Source: D27
+    """
     return f"the key set at {url} has no usable signing key: {'; '.join(keys.problems) or 'no key has use sig'}"
 
 
@@ -139,7 +148,10 @@ def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKey
 
 
 async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion) -> None:
-    """Spend the assertion's jti. Raises InvalidClient if it was spent before (RFC 7523 §3, D8)."""
+    """Spend the assertion's jti.
+
+    Raises InvalidClient if it was spent before (RFC 7523 §3, D8).
+    """
     if (
         assertion.issued_at < context.provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS
     ):  # iat may lie ahead (D49)

@@ -1,4 +1,4 @@
-"""What clients use of a generation that ends: counted in memory, written now and then, nothing else kept."""
+"""Use of deprecated generations: counted in memory, written at intervals."""
 
 from __future__ import annotations
 
@@ -21,18 +21,27 @@ _Key: TypeAlias = tuple[str, str, str]
 
 
 class DeprecatedUsage:
-    """Counters of this process that are still to be written. What is not written when it dies is lost."""
+    """Counters of this process that are not written yet.
+
+    They are lost if the process dies.
+    """
 
     def __init__(self) -> None:
         self._held: dict[_Key, tuple[int, int]] = {}
 
     def note(self, client_id: str, generation_name: str, habits: Iterable[str], now: float) -> None:
-        """Count one sign-in of a client, and each of its habits once. When full, only what is held already counts on."""
+        """Count one sign-in of a client, and each of its habits once.
+
+        When full, only entries that exist already are counted on.
+        """
         for habit in {SIGN_IN, *habits}:
             self._count((client_id, generation_name, habit), 1, int(now))
 
     async def flush(self, registry: Registry) -> None:
-        """Write what is held. A store that cannot be reached keeps it here, for the next flush."""
+        """Write the counters.
+
+        If the store cannot be reached, they are kept for the next flush.
+        """
         keys = list(self._held)
         for start in range(0, len(keys), _WRITTEN_AT_ONCE):
             part = {key: self._held.pop(key) for key in keys[start : start + _WRITTEN_AT_ONCE] if key in self._held}

@@ -1,4 +1,7 @@
-"""Which key the caller holds: PAR, token endpoint and resources ask the same way (RFC 9449, D6, D7)."""
+"""DPoP proofs, for PAR, token endpoint and resources (RFC 9449, D6, D7).
+
+Source: RFC 9449, D6, D7
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ async def verify_proof(
     generation: Generation,
     access_token: str | None = None,
 ) -> Proof | None:
-    """Verify the request's DPoP header; None where it has none. Nothing is spent yet.
+    """Verify the request's DPoP header.
+
+    None where it has none. Nothing is spent yet.
 
     Raises InvalidDPoPProof, or UseDPoPNonce where server nonces are on. Of a generation whose tokens are bound to
     no key, the header is not looked at. Source: RFC 9449 §4.3, §8
@@ -50,7 +55,10 @@ async def verify_proof(
 
 
 def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generation) -> str | None:
-    """The thumbprint that a code will be bound to, from proof and dpop_jkt. Raises InvalidRequest (RFC 9449 §10, D6)."""
+    """The key thumbprint that a code will be bound to.
+
+    It comes from the proof and dpop_jkt. Raises InvalidRequest. Source: RFC 9449 §10, D6
+    """
     if dpop_jkt is not None:
         dpop.validate_jkt(dpop_jkt)
     if proof is not None and dpop_jkt is not None and dpop_jkt != proof.jkt:
@@ -61,7 +69,10 @@ def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generati
 
 
 async def spend(context: RequestContext, unit: TransientUnit, proof: Proof, *, client_id: str) -> None:
-    """Spend the jti of a client's proof. Raises InvalidDPoPProof if it was spent before (RFC 9449 §11.1, D7)."""
+    """Spend the jti of a client's proof.
+
+    Raises InvalidDPoPProof if it was spent before (RFC 9449 §11.1, D7).
+    """
     if (
         proof.issued_at < context.provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS
     ):  # iat may lie ahead (D49)

@@ -1,7 +1,8 @@
-"""A sign-in that anybody can begin: its browser holds it, encrypted, until it has shown a cookie of ours back (D15, D34).
+"""Unconfirmed sign-ins, held encrypted by the browser until its cookie returns.
 
 Only a client can push a request, so an arrival at one is stored at once. What a query asks for, and the account, any
 stranger can ask for without end; so nothing is stored for a browser that may keep no cookies, and little for others.
+Source: D15, D34
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class HeldArrival(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A sign-in that was begun."""
+    """A sign-in that was begun and is not stored yet."""
 
     interaction: Interaction
     mark: str = ""
@@ -35,9 +36,10 @@ class HeldArrival(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 def seal(context: RequestContext, arrival: HeldArrival) -> str:
-    """Encrypt an arrival for its browser to hold; returns URL-safe text.
+    """Encrypt an arrival for its browser to hold.
 
-    The key serves this arrival alone, and opens it only together with the browser's identifier. Source: D34
+    Returns URL-safe text. The key serves this arrival alone, and opens it only together with the browser's identifier.
+    Source: D34
     """
     interaction = arrival.interaction
     nonce = from_base64url(context.provider.new_id())[: authenticated_encryption.NONCE_BYTES]
@@ -51,14 +53,17 @@ def seal(context: RequestContext, arrival: HeldArrival) -> str:
 
 
 def is_of(held: str | None, interaction_id: str) -> bool:
-    """Whether what a browser holds says that it is this sign-in; nothing is proven by that (D34)."""
+    """Return whether the value a browser holds names this sign-in.
+
+    It proves nothing. Source: D34
+    """
     return bool(held) and str(held).partition(".")[0] == interaction_id
 
 
 async def waiting(context: RequestContext, browser: Browser, held: str | None) -> HeldArrival | None:
-    """Read what this browser holds and what is not stored yet, until its ten minutes end; None for anything else.
+    """Read the browser's unstored sign-in, if its ten minutes have not passed.
 
-    Source: D15, D34
+    None for anything else. Source: D15, D34
     """
     if not held:
         return None
@@ -78,9 +83,9 @@ async def waiting(context: RequestContext, browser: Browser, held: str | None) -
 async def brought(
     context: RequestContext, interaction_id: str, *, cookie: str | None, held: str
 ) -> tuple[Browser, HeldArrival] | None:
-    """The sign-in of this identifier that a browser holds, with the browser that shows the cookie that came with it.
+    """The unstored sign-in with this identifier, and its browser.
 
-    None for another browser, too late, and if it is stored already. Source: D15, D34
+    None for another browser's, for one that is too late, and if it is stored already. Source: D15, D34
     """
     browser = await browsers.recognise(context, cookie)
     if browser is None or not is_of(held, interaction_id):
@@ -94,7 +99,9 @@ def _key(context: RequestContext, interaction_id: str) -> bytes:
 
 
 async def store(context: RequestContext, browser: Browser, arrival: HeldArrival) -> None:
-    """Store an arrival once, now that its browser has shown a cookie; a second time changes nothing.
+    """Store an arrival once its browser has returned a cookie.
+
+    A second time changes nothing.
 
     A browser in which nobody has signed in is counted with its network, and with all of them. Raises TooManyRequests,
     TemporarilyUnavailable. Source: D15, D34, D47
@@ -118,7 +125,9 @@ async def store(context: RequestContext, browser: Browser, arrival: HeldArrival)
 
 
 async def _list(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
-    """Give a sign-in one of its browser's ten places; False if others took them all at this moment.
+    """Give a sign-in one of its browser's ten slots.
+
+    False if others took them all at this moment.
 
     If every place is taken, the sign-in in one of them ends: one that is over, else the one that would end first.
     """
@@ -141,7 +150,10 @@ async def _list(context: RequestContext, unit: TransientUnit, interaction: Inter
 
 
 async def _age(context: RequestContext, unit: TransientUnit, name: str | None) -> tuple[bool, bool, float]:
-    """What orders the sign-ins of a browser: those that are over, those without a person, those with one; the oldest first."""
+    """Sort key of a browser's sign-ins, the first to be replaced first.
+
+    Ended ones first, then those without a person, then those with one, each from the oldest.
+    """
     value = None if name is None else await unit.get(namespaces.INTERACTION.name, interactions.key(context, name))
     if value is None:
         return False, False, 0

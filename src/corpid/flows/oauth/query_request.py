@@ -1,6 +1,7 @@
-"""A browser arrives with the authorization request itself in the query (RFC 6749 §4.1.1, R-10.2, decisions "order").
+"""Authorization requests whose parameters come in the query.
 
 Only a client that is registered for such requests gets here. As in `authorize`, trust is a position.
+Source: RFC 6749 §4.1.1, R-10.2, decisions "order"
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ async def arrive(
     held: str | None,
     may_complete: bool,
 ) -> Entered | Answered:
-    """Answer the request that the query holds, in the response mode that it asks for.
+    """Answer a request from the query, in its own response mode.
 
     `held` is the sign-in that the browser holds, if it holds one. Raises InvalidRequest, which becomes a page, until the redirect URI is proven. Source: R-10.2, D14, D16
     """
@@ -102,7 +103,10 @@ def _validated(context: RequestContext, client: Client, query: bytes, generation
 
 
 async def _key_at_hand(context: RequestContext, client: Client, generation: Generation) -> None:
-    """An ID token that could not be encrypted is refused before anybody signs in (D27)."""
+    """Refuse a request whose ID token could not be encrypted.
+
+    Nobody need sign in for nothing. Source: D27
+    """
     try:
         keys = await context.provider.client_keys.current(client, now=context.now)
     except KeySetUnavailable as error:
@@ -111,7 +115,10 @@ async def _key_at_hand(context: RequestContext, client: Client, generation: Gene
 
 
 async def _open(context: RequestContext, arriving: Arrival, prospect: SsoResult, held: str | None) -> Entered:
-    """Begin a sign-in, or store the one that this browser was given for the same query and holds still (D15)."""
+    """Begin a sign-in, or store the one the browser already holds.
+
+    It holds one if it was given one for the same query. Source: D15
+    """
     begun = HeldArrival(interaction=await arrival.named(context, prospect.interaction), mark=arriving.mark)
     if arriving.browser is None:
         return Entered(

@@ -1,8 +1,9 @@
-"""How many requests a minute one client, one address or one network may send to an endpoint (D47).
+"""Rate limits: requests per minute of a client, address or network.
 
 A process counts by itself and tells the store once in a while: of a limit's twentieth part a time. So a
 request hardly ever touches the store for this, and several processes together pass a limit by at most a
 twentieth part each.
+Source: D47
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ _TOO_MANY: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
-    """Requests a minute that one client, one address, one network, or all callers may send; 0: any number.
+    """Requests per minute of a client, address, network, or all callers.
+
+    0: any number.
 
     A client is counted once it has proven who it is, so that nobody can use up another one's share.
     """
@@ -59,7 +62,7 @@ class RateLimit:
 
 
 class _Counters:
-    """What a process has counted of one kind of callers in the running minute, and who of them had too much."""
+    """This minute's counts for one kind of caller, and the exhausted callers."""
 
     __slots__ = ("counted", "exceeded", "window")
 
@@ -69,7 +72,10 @@ class _Counters:
         self.window = 0
 
     def turn(self, window: int) -> None:
-        """Begin another minute; whoever comes late counts in the one that runs."""
+        """Begin the minute of `window`, unless it has begun or is over.
+
+        A late caller counts in the minute that runs.
+        """
         if window > self.window or window < self.window - _LATE:
             self.window = window
         elif len(self.counted) < _ENTRIES:
@@ -79,9 +85,9 @@ class _Counters:
 
 
 class RateLimits:
-    """The limits of a deployment, and what this process has counted in this minute.
+    """The limits of a deployment, and this process's counts of this minute.
 
-    `spare_loopback` is for developer mode: whoever tests on their own machine is not counted.
+    `spare_loopback` is for developer mode: local tests are not counted.
     """
 
     def __init__(
@@ -94,21 +100,28 @@ class RateLimits:
         self._counters: Final = {who: _Counters() for who in ("address", "client", "network", "everybody")}
 
     async def address(self, endpoint: str, address: str, now: float) -> None:
-        """Count a request by where it comes from. Raises TooManyRequests, StoreUnavailable. D47"""
+        """Count a request by its address.
+
+        Raises TooManyRequests, StoreUnavailable. Source: D47
+        """
         limit = self._limits[endpoint].per_address
         if limit and not (self._spare_loopback and _is_loopback(address)):
             await self._count(limit, ("address", endpoint, site(address)), now)
 
     async def client(self, endpoint: str, client_id: str, address: str, now: float) -> None:
-        """Count a request by the client that has proven who it is. Raises TooManyRequests, StoreUnavailable. D47"""
+        """Count a request by its authenticated client.
+
+        Raises TooManyRequests, StoreUnavailable. Source: D47
+        """
         limit = self._limits[endpoint].per_client
         if limit and not (self._spare_loopback and _is_loopback(address)):
             await self._count(limit, ("client", endpoint, client_id), now)
 
     async def arrival(self, address: str, now: float) -> None:
-        """Count a sign-in that is about to be stored for a stranger: for its network, then for all callers.
+        """Count a sign-in that is about to be stored for a stranger.
 
-        A network that has had enough uses up nothing of the others' share. Raises TooManyRequests, StoreUnavailable. D47
+        It counts for its network, then for all callers. A network over its limit uses up nothing of the others' share.
+        Raises TooManyRequests, StoreUnavailable. Source: D47
         """
         if self._spare_loopback and _is_loopback(address):
             return

@@ -1,4 +1,4 @@
-"""What was used before and is presented again goes into the audit table."""
+"""Audit of replays: something spent is presented again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The token endpoint: a code becomes tokens (Spec 4.3, decisions "order", D18-D21)."""
+"""The token endpoint (Spec 4.3, decisions "order", D18-D21)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ async def id_token_key(
     *,
     refusal: type[InvalidRequest | ServerError],
 ) -> EncryptionKey | None:
-    """The client's key for its ID tokens; None if they are not encrypted.
+    """The client's key for its ID tokens.
+
+    None if they are not encrypted.
 
     Raises `refusal` if there has to be one and is none, ServerError. Source: D21, D27, decisions "Generations"
     """
@@ -61,7 +63,9 @@ async def id_token_key(
 async def encryption_key(
     context: RequestContext, client: Client, keys: ClientKeySet, alg: str | None
 ) -> EncryptionKey | None:
-    """The key of `keys` for a JWE alg (None: the default choice); None if there is none.
+    """The key of `keys` for a JWE alg (None: the default choice).
+
+    None if there is none.
 
     A set without one is fetched again, at most once a minute, so that a client that has put its key there need not
     wait. Raises ServerError. Source: D27
@@ -88,7 +92,7 @@ class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Redemption(msgspec.Struct, frozen=True, kw_only=True):
-    """A token request whose client and key are proven; its code is still to be taken."""
+    """A token request with proven client and key, its code not taken."""
 
     caller: AuthenticatedClient
     generation: Generation
@@ -162,7 +166,10 @@ async def _prove(context: RequestContext, proofs: Sequence[bytes], generation: G
 
 
 async def _spend(context: RequestContext, redemption: _Redemption) -> Grant:
-    """Spend proof and assertion and take the code; a code that is not there ends the token it may have yielded (D18)."""
+    """Spend proof and assertion and take the code.
+
+    If the code is gone, the token that it may have yielded is revoked (D18).
+    """
     issuer, client_id = context.provider.policy.base_url, redemption.client.client_id
     request, generation = redemption.request, redemption.generation
     async with context.provider.transient.unit(context.now) as unit:
@@ -213,7 +220,7 @@ async def _parties(context: RequestContext, redemption: _Redemption, grant: Gran
 
 
 def _note_use(context: RequestContext, redemption: _Redemption, grant: Grant) -> None:
-    """Count what a generation or an exception that ends is still used for, and how (`corpid client migration`)."""
+    """Count the use of deprecated generations and exceptions, for `corpid client migration`."""
     generation, assertion = redemption.generation, redemption.caller.assertion
     of_assertion = deprecated_usage.of_assertion(
         lifetime=assertion.lifetime,

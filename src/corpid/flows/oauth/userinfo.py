@@ -1,4 +1,7 @@
-"""A protected resource: what the person may do, signed (Spec 4.4, D23, decisions "order")."""
+"""The protected resources (Spec 4.4, D23, decisions "order").
+
+Source: Spec 4.4, D23, decisions "order"
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ if TYPE_CHECKING:
 
 
 class ResourceResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What a resource answers with: a JWT where it is signed, else JSON (Spec 2.5, D22)."""
+    """The response of a resource: a signed JWT, or JSON.
+
+    Source: Spec 2.5, D22
+    """
 
     content: bytes
     client_id: str
@@ -48,9 +54,10 @@ async def read(
     authorization: Sequence[bytes],
     proofs: Sequence[bytes],
 ) -> ResourceResponse:
-    """The answer of a resource: as the generation says and the client registered, signed, nested in a JWE or plain.
+    """Answer a resource request: signed, nested in a JWE, or plain.
 
-    Raises the errors of Spec 7.4. Source: RFC 9449 §7, Spec 4.4, D22, D25, D26
+    The generation and the client's registration decide which. Raises the errors of Spec 7.4. Source: RFC 9449 §7, Spec
+    4.4, D22, D25, D26
     """
     text = tokens.access_token(authorization, generation.scheme)
     token, proof = await _verify(context, generation, resource, text, method, proofs)
@@ -88,7 +95,7 @@ async def _verify(
     method: str,
     proofs: Sequence[bytes],
 ) -> tuple[AccessToken, Proof | None]:
-    """Token and proof, verified together or not at all."""
+    """Verify access token and proof together."""
     url = context.provider.policy.base_url + resource.path
     ring = (await context.provider.signing_keys.at(context.now)).ring
     token = tokens.verify(text, ring, issuer=context.provider.policy.base_url, resource_url=url, now=context.now)
