@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 
 class TooOld(Exception):
-    """The sign-in is too old for a change of factors: it has to be made again."""
+    """The sign-in is too old for a change of factors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountVisit:
-    """A person, the browser they sit at, and the session that they signed in for."""
+    """A person, their browser, and its account session."""
 
     user: User
     browser: Browser
@@ -55,7 +55,9 @@ class AccountVisit:
 
 
 async def visit(context: RequestContext, browser: Browser | None) -> AccountVisit | None:
-    """The person signed in to the account here; None without a session, or after idling.
+    """The person who is signed in to the account here.
+
+    None without a session, or after idling.
 
     Notes the use of the session, at most every two minutes. Source: D30, D34
     """
@@ -73,12 +75,18 @@ async def visit(context: RequestContext, browser: Browser | None) -> AccountVisi
 
 
 async def use(context: RequestContext, visit: AccountVisit) -> AccountVisit:
-    """Note use of the account, which restarts its idle time (D30, WCAG 2.2.1)."""
+    """Note use of the account, which restarts its idle time.
+
+    Source: D30, WCAG 2.2.1
+    """
     return replace(visit, session=await sessions.use(context, visit.session))
 
 
 def require_fresh(visit: AccountVisit, *, now: float) -> None:
-    """Raises TooOld unless the person signed in a few minutes ago (DESIGN, Security)."""
+    """Raise TooOld unless the person signed in a few minutes ago.
+
+    Source: DESIGN, Security
+    """
     if now >= visit.session.auth_time + ACCOUNT_FRESH_SECONDS:
         raise TooOld
 
@@ -90,7 +98,9 @@ def event(context: RequestContext, visit: AccountVisit, action: AuditAction) -> 
 
 
 async def enter(context: RequestContext, browser: Browser | None, *, page: str, anew: bool = False) -> Entered:
-    """Begin a sign-in that leads to a page of the account; a browser that is new gets a cookie, and holds the sign-in.
+    """Begin a sign-in that leads to a page of the account.
+
+    A browser that is new gets a cookie, and holds the sign-in.
 
     `anew`: the person is signed in, but not lately enough for that page. Raises TooManyRequests. Source: D15, D34
     """
@@ -113,7 +123,7 @@ async def enter(context: RequestContext, browser: Browser | None, *, page: str, 
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A page that stands open; `ends_at` in epoch seconds."""
+    """An open page for changes; `ends_at` in epoch seconds."""
 
     opening_id: str
     page: str
@@ -125,7 +135,10 @@ _ACCOUNT_PAGE: Final = namespaces.ACCOUNT_PAGE.holding(Opening)
 
 
 async def opened(context: RequestContext, visit: AccountVisit, page: str) -> AccountVisit:
-    """The person at an open page, or one opened now. Raises TooOld if a new sign-in is needed (D45)."""
+    """The person at an open page, or at one opened now.
+
+    Raises TooOld if a new sign-in is needed. Source: D45
+    """
     found = await _standing(context, visit, page)
     if found is None or await _is_closed(context, found):
         require_fresh(visit, now=context.now)
@@ -138,7 +151,7 @@ async def opened(context: RequestContext, visit: AccountVisit, page: str) -> Acc
 async def still_open(context: RequestContext, visit: AccountVisit, page: str) -> AccountVisit:
     """The person at a page that they opened before.
 
-    Raises TooOld where its time is over, StaleStep where it was made use of already. Source: D45
+    Raises TooOld if its time is over, StaleStep if it was used already. Source: D45
     """
     found = await _standing(context, visit, page)
     if found is None:
@@ -149,13 +162,19 @@ async def still_open(context: RequestContext, visit: AccountVisit, page: str) ->
 
 
 def require(visit: AccountVisit, *, now: float) -> None:
-    """Raises TooOld unless the person is at a page that stands open: no factor is changed without one (D45)."""
+    """Raise TooOld unless the person is at an open page.
+
+    No factor is changed without one. Source: D45
+    """
     if visit.opening is None or now >= visit.opening.ends_at:
         raise TooOld
 
 
 async def admit(context: RequestContext, visit: AccountVisit) -> Attempt:
-    """Begin a change of factors, before anything is hashed or written. Raises TooOld as `require`, and Throttled (D45, D47)."""
+    """Begin a change of factors, before anything is hashed or written.
+
+    Raises TooOld as `require`, and Throttled (D45, D47).
+    """
     require(visit, now=context.now)
     attempt = await throttle.change(context, visit.user.user_id)
     # Its person has just signed in in this browser.
@@ -163,20 +182,28 @@ async def admit(context: RequestContext, visit: AccountVisit) -> Attempt:
 
 
 def ends_at(context: RequestContext, visit: AccountVisit) -> float:
-    """The closing time of the person's page, or of the session, in epoch seconds (D30)."""
+    """The end of the page, or of the session.
+
+    In epoch seconds. Source: D30
+    """
     if visit.opening is not None:
         return visit.opening.ends_at
     return browsers.ends_at(context, visit.session)
 
 
 def extendable(context: RequestContext, visit: AccountVisit) -> bool:
-    """Return whether there is more time for the page: a few times, and never past the end of the session (D15)."""
+    """Return whether the page's time can be extended.
+
+    A few times, and never past the end of the session. Source: D15
+    """
     extensions = visit.opening.extensions if visit.opening is not None else 0
     return extensions < ACCOUNT_PAGE_EXTENSIONS and ends_at(context, visit) < visit.session.expires_at
 
 
 async def extend(context: RequestContext, visit: AccountVisit) -> None:
-    """Extend the open page. Raises Rejected, and StaleStep if extended before or closed.
+    """Extend the open page.
+
+    Raises Rejected, and StaleStep if extended before or closed.
 
     Source: D15, WCAG 2.2.1
     """
@@ -197,9 +224,10 @@ async def extend(context: RequestContext, visit: AccountVisit) -> None:
 
 
 async def close(context: RequestContext, visit: AccountVisit) -> None:
-    """Close the page, since what it was opened for was done: the next change takes a fresh sign-in again (D45).
+    """Close the page after its change.
 
-    It stays closed, also where another request gives it more time at this moment.
+    The next change needs a fresh sign-in. It stays closed, even if another request extends it at this moment. Source:
+    D45
     """
     if visit.opening is not None:
         # An entry of its own, since another request may write the opening that it read before this.
@@ -229,5 +257,5 @@ def _entry(context: RequestContext, visit: AccountVisit, page: str) -> Entry[Ope
 
 
 def _closed(context: RequestContext, opening: Opening) -> Entry[bytes]:
-    """The note that an opened page has served its purpose."""
+    """The key and value of the note that a page was used."""
     return namespaces.CLOSED_ACCOUNT_PAGE.entry(context.provider.policy.base_url, opening.opening_id)

@@ -26,7 +26,10 @@ _NAME_CHARACTERS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedInBrowser:
-    """A browser in which a person is signed in; moments in epoch seconds."""
+    """A browser in which a person is signed in.
+
+    Moments in epoch seconds.
+    """
 
     name: str
     """stands for it in an address and in a form; nothing can be done with it elsewhere"""
@@ -39,7 +42,10 @@ class SignedInBrowser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSignIn:
-    """A sign-in that was completed; the names are as they are now, empty if who had them is gone."""
+    """A completed sign-in.
+
+    The names are those of today, empty if their owners are gone.
+    """
 
     at: int
     account: bool
@@ -53,7 +59,10 @@ class PastSignIn:
 
 
 async def signed_in(context: RequestContext, visit: AccountVisit) -> list[SignedInBrowser]:
-    """The browsers in which this person is signed in: this one, then the one that was used last (D30)."""
+    """The browsers in which this person is signed in.
+
+    This one comes first, then the others, the last used first. Source: D30
+    """
     grouped: dict[str, list[Session]] = {}
     for session in await _sessions(context, visit):
         if context.now < browsers.ends_at(context, session):
@@ -78,14 +87,17 @@ def _name(browser_id: str) -> str:
 
 
 async def _sessions(context: RequestContext, visit: AccountVisit) -> list[Session]:
-    """Also those that serve nothing but the sign-in that is under way with them."""
+    """The person's sessions, including those opened for a sign-in under way."""
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
     return await context.provider.registry.sessions.of(user_id, now=context.now)
 
 
 async def end(context: RequestContext, visit: AccountVisit, *, name: str) -> None:
-    """Sign out of one other browser; unknown or other people's are ignored (D30)."""
+    """Sign out of one other browser.
+
+    Unknown ones and other people's are ignored. Source: D30
+    """
     for session in await _sessions(context, visit):
         if _name(session.browser_id) == name and session.browser_id != visit.browser.browser_id:
             await sessions.end(context, session)
@@ -124,7 +136,10 @@ def _past(entry: AuditEntry, client: Client | None, entity: Entity | None) -> Pa
 
 
 async def choose_language(context: RequestContext, visit: AccountVisit, *, language: str) -> None:
-    """Keep the language, a tag, in which letters to this person are written (DESIGN, Pages)."""
+    """Store the language (a tag) of letters to this person.
+
+    Source: DESIGN, Pages
+    """
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="user", user_id=user_id))
     await context.provider.registry.directory.set_language(

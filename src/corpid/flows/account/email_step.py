@@ -25,7 +25,10 @@ _STEPS: Final = frozenset({Step.SECOND_FACTOR, Step.MAILED_CODE})
 
 
 def offered(context: RequestContext, visit: EnrolmentVisit) -> bool:
-    """Return whether this person can choose codes by e-mail: where mail is sent, and one can be sent still or was (D45)."""
+    """Return whether this person can choose codes by e-mail.
+
+    Mail must be configured, and a code must have been sent or still be allowed. Source: D45
+    """
     at = visit.enrolment
     return second_factor_methods.mails_codes(context, visit.user) and (
         _more(at) or second_factor_methods.under_way(at, now=context.now)
@@ -44,9 +47,10 @@ def asked(context: RequestContext, visit: EnrolmentVisit) -> AskSecondFactor:
 
 
 async def choose_way(context: RequestContext, visit: EnrolmentVisit, *, decision: str) -> Enrolment:
-    """Codes by e-mail, of which one is sent, unless one is to be typed that was; or an app after all (`second_factor_methods.Way`).
+    """Switch to codes by e-mail and send one, or switch back.
 
-    Raises Rejected and StaleStep. Source: D45
+    None is sent if an earlier one can still be typed. The alternative is an app (`second_factor_methods.Way`). Raises
+    Rejected and StaleStep. Source: D45
     """
     enrolment = visit.enrolment
     if enrolment.step not in _STEPS:
@@ -81,7 +85,7 @@ async def _send(context: RequestContext, visit: EnrolmentVisit, step: Step) -> E
 
 
 async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: str) -> Enrolment:
-    """The code that was sent, which shows that the next ones will arrive, too.
+    """Verify the code sent by e-mail: later ones will arrive, too.
 
     Five misses end the enrolment. Raises Rejected, Stopped, Throttled and StaleStep. Source: D45, D47
     """

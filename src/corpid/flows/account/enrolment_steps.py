@@ -33,10 +33,10 @@ _BY_EMAIL: Final[Mapping[Step, Step]] = {Step.SECOND_FACTOR: Step.MAILED_CODE}
 
 
 def chosen(steps: tuple[Step, ...], *, passkey_first: bool = False, by_email: bool = False) -> tuple[Step, ...]:
-    """The remaining steps of a link, with the person's choice in place.
+    """The remaining steps of a link, with the person's choice applied.
 
-    Who begins with a passkey needs nothing else: a recovery code stands beside a password only. `by_email`: codes by
-    e-mail as the second factor. Source: D45, D46
+    A passkey chosen first needs nothing else: a recovery code only goes with a password. `by_email`: codes by e-mail as
+    the second factor. Source: D45, D46
     """
     if passkey_first:
         return tuple(step for step in steps if step not in _BESIDE_A_PASSWORD)
@@ -44,5 +44,8 @@ def chosen(steps: tuple[Step, ...], *, passkey_first: bool = False, by_email: bo
 
 
 def following(steps: tuple[Step, ...], done: AbstractSet[Step]) -> Step | None:
-    """The first step that is not done; None at the end. Source: DESIGN, Security"""
+    """The first step that is not done.
+
+    None at the end. Source: DESIGN, Security
+    """
     return next((step for step in steps if step not in done), None)

@@ -34,15 +34,18 @@ _PURPOSE: Final = "enrolment"
 
 
 class NotHere(Exception):
-    """No such link or enrolment any more: spent, expired, or void since the factors were changed."""
+    """No such link or enrolment: spent, expired, or void.
+
+    It is void once the factors were changed.
+    """
 
 
 class OpenElsewhere(Exception):
-    """Another browser has begun with this link, or this one keeps no cookies."""
+    """Another browser has begun with this link, or cookies are refused."""
 
 
 class Stopped(Exception):
-    """Too many wrong codes have ended this enrolment (D45)."""
+    """Too many wrong codes ended this enrolment (D45)."""
 
 
 class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -78,12 +81,12 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Its whole path."""
+        """The steps of its whole path."""
         return chosen(links.PURPOSES[self.purpose].steps, passkey_first=self.passkey_first, by_email=self.by_email)
 
     @property
     def step(self) -> Step | None:
-        """The current step; None when everything was done."""
+        """The current step; None when all are done."""
         return following(self.steps, set(self.done))
 
 
@@ -101,7 +104,10 @@ class EnrolmentVisit:
 
     @property
     def extendable(self) -> bool:
-        """True if there is more time to give: a few times, and never past the end of the link."""
+        """True if the time can be extended.
+
+        A few times, and never past the end of the link.
+        """
         return self.enrolment.extensions < ENROLMENT_EXTENSIONS and self.enrolment.expires_at < self.link_ends_at
 
 
@@ -116,7 +122,10 @@ def codes(context: RequestContext, enrolment: Enrolment) -> tuple[str, ...]:
 
 
 async def look(context: RequestContext, link_hash: str) -> tuple[Link, User]:
-    """A link and whose it is; spends nothing. Raises NotHere (D50, DESIGN, Security)."""
+    """A link and its owner.
+
+    Spends nothing. Raises NotHere. Source: D50, DESIGN, Security
+    """
     link = await links.holding(context.provider.registry, link_hash, now=context.now)
     user = await context.provider.registry.directory.user(link.user_id) if link is not None else None
     if link is None or user is None or not user.enabled:
@@ -125,7 +134,10 @@ async def look(context: RequestContext, link_hash: str) -> tuple[Link, User]:
 
 
 async def begin(context: RequestContext, link: Link, browser: Browser) -> Enrolment:
-    """Begin with a link, in the browser that was first; there a second time goes on. Raises OpenElsewhere, NotHere (D34)."""
+    """Begin an enrolment with a link, in the first browser.
+
+    In that browser a second time continues it. Raises OpenElsewhere, NotHere. Source: D34
+    """
     enrolment = Enrolment(
         enrolment_id=context.provider.new_id(),
         browser_id=browser.browser_id,
@@ -149,7 +161,7 @@ async def begin(context: RequestContext, link: Link, browser: Browser) -> Enrolm
 
 
 async def _open(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
-    """Write a new enrolment, unless it is there."""
+    """Write a new enrolment, unless it exists."""
     if await _entry(context, enrolment.enrolment_id).add(unit, enrolment):
         await _note(context, unit, enrolment)
 
@@ -169,7 +181,10 @@ async def _note(context: RequestContext, unit: TransientUnit, enrolment: Enrolme
 
 
 async def under_way(context: RequestContext, user: User, purpose: LinkPurpose) -> str:
-    """The hash of the link of this person's current enrolment; empty for none (D34)."""
+    """The link hash of this person's current enrolment.
+
+    Empty for none. Source: D34
+    """
     enrolment_id = await _under_way(context, user.user_id, purpose).look(context.provider.transient, now=context.now)
     enrolment = await _stored(context, enrolment_id or "")
     if enrolment is None or enrolment.stopped or enrolment.finished or context.now >= enrolment.expires_at:
@@ -182,9 +197,9 @@ async def _stored(context: RequestContext, enrolment_id: str) -> Enrolment | Non
 
 
 async def sit(context: RequestContext, enrolment_id: str, browser_id: str) -> EnrolmentVisit:
-    """A browser's own enrolment, also after its end.
+    """This browser's own enrolment, also after its end.
 
-    Raises OpenElsewhere, Stopped, and NotHere, also where its link was spent or is void. Source: D34, D50
+    Raises OpenElsewhere, Stopped, and NotHere, also if its link was spent or is void. Source: D34, D50
     """
     enrolment = await _stored(context, enrolment_id)
     if enrolment is None or context.now >= enrolment.expires_at:
@@ -210,7 +225,10 @@ async def keep(context: RequestContext, unit: TransientUnit, enrolment: Enrolmen
 
 
 async def stop(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
-    """End an enrolment before its time; its link stays claimed by it (D45)."""
+    """End an enrolment before its time.
+
+    Its link stays claimed by it (D45).
+    """
     await keep(context, unit, msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, stopped=True))
 
 
@@ -219,12 +237,18 @@ async def _claim_step(context: RequestContext, unit: TransientUnit, enrolment: E
 
 
 async def move(context: RequestContext, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
-    """Claim a step, do it, and store its result. Raises StaleStep, also for a step that is not current (D15)."""
+    """Claim a step, do it, and store its result.
+
+    Raises StaleStep, also for a step that is not current. Source: D15
+    """
     return await turn(context, enrolment, step, done=(*enrolment.done, step), **changes)
 
 
 async def turn(context: RequestContext, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
-    """Claim a step and keep what changes at it; the step itself is still to be done. Raises StaleStep as `move` (D15)."""
+    """Claim a step and store the changes made at it.
+
+    The step itself is still to be done. Raises StaleStep as `move` (D15).
+    """
     if enrolment.step is not step:
         raise StaleStep
     moved = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, **changes)
@@ -235,9 +259,9 @@ async def turn(context: RequestContext, enrolment: Enrolment, step: Step, **chan
 
 
 async def extend(context: RequestContext, visit: EnrolmentVisit) -> Enrolment:
-    """Give the person another hour, at most ten times and not past the end of the link.
+    """Extend the enrolment by an hour.
 
-    Raises Rejected and StaleStep. Source: D15, WCAG 2.2.1
+    At most ten times, and not past the end of the link. Raises Rejected and StaleStep. Source: D15, WCAG 2.2.1
     """
     enrolment = visit.enrolment
     if not visit.extendable:

@@ -135,7 +135,9 @@ async def make(
     request_id: str = "",
     spared: str = "",
 ) -> NewLink:
-    """A new link for a person; it ends those of its purpose, except `spared` (a hash).
+    """A new link for a person.
+
+    It ends those of its purpose, except `spared` (a hash).
 
     Raises access.Forbidden and StoreUnavailable. Source: DESIGN, Security
     """
@@ -155,7 +157,10 @@ async def make(
 
 
 async def holding(registry: Registry, link_hash: str, *, now: float) -> Link | None:
-    """A link that still opens something, None if it does not or is not there. Source: DESIGN, Security"""
+    """The valid link with this hash; None if there is none.
+
+    Source: DESIGN, Security
+    """
     link = await registry.factors.link(link_hash)
     if link is None:
         return None
@@ -163,9 +168,9 @@ async def holding(registry: Registry, link_hash: str, *, now: float) -> Link | N
 
 
 def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
-    """Return whether a link that nobody has spent opens something: it lasts, and its owner's factors are as they were.
+    """Return whether an unspent link is still valid.
 
-    Source: DESIGN, Security
+    It is until it expires or its owner's factors change. Source: DESIGN, Security
     """
     return now < link.expires_at and _fingerprint(credentials) == link.factors
 

@@ -1,4 +1,4 @@
-"""Links that a browser has opened by their code.
+"""Links that a browser has opened with their code.
 
 Opening binds the link to no browser, since programs that check e-mail may run a page's script, too: only the button
 of the page that follows begins an enrolment. What names an opened link in an address works in its browser alone.
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 
 class NotOpened(Exception):
-    """This browser has not opened such a link, or did so too long ago."""
+    """This browser has not opened such a link, or too long ago."""
 
 
 async def open_link(context: RequestContext, browser: Browser, code: str) -> str:
-    """Open a link in a browser; the id by which this browser sees it, the same each time.
+    """Open a link in a browser.
+
+    The id by which this browser sees it, the same each time.
 
     Raises ValueError for what cannot be a code, Throttled, NotHere and
     StoreUnavailable. Source: D34, D47
@@ -42,7 +44,10 @@ async def open_link(context: RequestContext, browser: Browser, code: str) -> str
 
 
 async def opened(context: RequestContext, browser: Browser | None, opened_id: str) -> tuple[Link, User]:
-    """A link that this browser has opened, and whose it is; spends nothing. Raises NotOpened, NotHere (D34, D50)."""
+    """The opened link with this identifier, and its owner.
+
+    Spends nothing. Raises NotOpened, NotHere. Source: D34, D50
+    """
     found = await _entry(context, opened_id).look(context.provider.transient, now=context.now)
     browser_id, _, link_hash = (found or "").partition(" ")
     if browser is None or browser.browser_id != browser_id:

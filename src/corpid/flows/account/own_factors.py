@@ -1,4 +1,4 @@
-"""A person's own factors: passkeys, password, app and recovery codes (D44, D45, D46).
+"""A person's own factors: passkeys, password, app and recovery codes.
 
 Each change is one conditional write, on a page that a fresh sign-in has opened; the person is told by letter, and
 where a factor was removed or replaced every other session of theirs ends with it.
@@ -6,6 +6,7 @@ where a factor was removed or replaced every other session of theirs ends with i
 What is offered stays the same in one browser until it is used, also after a new sign-in: whoever has scanned a
 picture or printed codes does not find other ones on the page when they come back. A change of the password or the
 app ends what was offered before, since somebody else may have seen it.
+Source: D44, D45, D46
 """
 
 from __future__ import annotations
@@ -43,27 +44,39 @@ MEANWHILE: Final = phrase("Your sign-in was changed meanwhile, on another page. 
 
 
 async def of(context: RequestContext, visit: AccountVisit) -> HeldFactors:
-    """The factors of the person who sits here (D44, D45, D46)."""
+    """The factors of the visiting person (D44, D45, D46)."""
     return await second_factor_methods.held_factors(context.provider.registry, visit.user.user_id)
 
 
 def go_with_password(context: RequestContext, visit: AccountVisit, factors: HeldFactors) -> bool:
-    """Return whether there is anything that a password can be used with, whether or not there is one (D45)."""
+    """Return whether the person has a second factor to a password.
+
+    It does not matter whether they have a password. Source: D45
+    """
     return bool(second_factor_methods.available(context, visit.user, factors))
 
 
 def need_passkey(context: RequestContext, visit: AccountVisit, factors: HeldFactors) -> bool:
-    """Return whether a person with these gets in, for good, by a passkey only (D45)."""
+    """Return whether only a passkey lets this person in permanently.
+
+    Source: D45
+    """
     return not factors.can_sign_in_without_passkeys(mailed=second_factor_methods.mails_codes(context, visit.user))
 
 
 def app_used_at(factors: HeldFactors) -> int:
-    """The time of the app's last accepted code, in epoch seconds; 0: never (RFC 6238 §4)."""
+    """The time of the app's last accepted code, in epoch seconds.
+
+    0: never (RFC 6238 §4).
+    """
     return factors.credentials.totp_last_step * STEP_SECONDS if factors.app else 0
 
 
 async def change_password(context: RequestContext, visit: AccountVisit, *, password: str) -> None:
-    """A new password. Raises Rejected, Throttled, TooOld, PasswordsBusy (D44, D47)."""
+    """Set a new password.
+
+    Raises Rejected, Throttled, TooOld, PasswordsBusy. Source: D44, D47
+    """
     attempt = await account_sessions.admit(context, visit)
     before = (await of(context, visit)).credentials
     try:
@@ -78,7 +91,9 @@ async def change_password(context: RequestContext, visit: AccountVisit, *, passw
 async def write(
     context: RequestContext, visit: AccountVisit, change: FactorChange, action: AuditAction, notice: Notice
 ) -> None:
-    """Write a change, close its page, and notify the person. Raises Rejected and TooOld.
+    """Write a change, close its page, and notify the person.
+
+    Raises Rejected and TooOld.
 
     A session that has ended since the page was sent writes nothing. Source: D30, D45
     """
@@ -92,22 +107,31 @@ async def write(
 
 
 def offered(context: RequestContext) -> bool:
-    """Return whether passkeys work here (D46)."""
+    """Return whether passkeys work in this deployment (D46)."""
     return passkeys.offered(context)
 
 
 def full(factors: HeldFactors) -> bool:
-    """Return whether this person has as many passkeys as anybody may have (D46)."""
+    """Return whether this person has as many passkeys as allowed.
+
+    Source: D46
+    """
     return len(factors.passkeys) >= PASSKEYS_PER_PERSON
 
 
 async def options(context: RequestContext, visit: AccountVisit) -> str:
-    """The JSON that a page gives the browser to make a passkey; empty if passkeys do not work (D46)."""
+    """The WebAuthn creation options (JSON) of a new passkey.
+
+    Empty if passkeys do not work (D46).
+    """
     return await passkeys.registration_options(context, visit.user, visit.session.session_id)
 
 
 async def add(context: RequestContext, visit: AccountVisit, *, answer: str) -> None:
-    """A further passkey. Raises Rejected, StaleStep, Throttled and TooOld (WebAuthn §7.1, D46)."""
+    """Add a passkey.
+
+    Raises Rejected, StaleStep, Throttled and TooOld. Source: WebAuthn §7.1, D46
+    """
     await account_sessions.admit(context, visit)
     factors = await of(context, visit)
     if full(factors):
@@ -127,7 +151,10 @@ async def add(context: RequestContext, visit: AccountVisit, *, answer: str) -> N
 
 
 async def rename(context: RequestContext, visit: AccountVisit, passkey: Passkey, *, name: str) -> None:
-    """Call a passkey something else. Raises Rejected, Throttled, TooOld and access.Forbidden (D46, D51)."""
+    """Rename a passkey.
+
+    Raises Rejected, Throttled, TooOld and access.Forbidden. Source: D46, D51
+    """
     await account_sessions.admit(context, visit)
     renamed = msgspec.structs.replace(passkey, name=passkeys.chosen(name))
     actor = Person(user_id=visit.user.user_id)
@@ -139,9 +166,10 @@ async def rename(context: RequestContext, visit: AccountVisit, passkey: Passkey,
 
 
 async def remove(context: RequestContext, visit: AccountVisit, passkey: Passkey) -> None:
-    """Remove a passkey, if another way in is left: a passkey, or a password with a second factor that does not run out.
+    """Remove a passkey, unless it is the only lasting way in.
 
-    Raises Rejected, Throttled, TooOld and access.Forbidden. Source: D45, D46
+    Another passkey, or a password with a second factor that does not run out, must remain. Raises Rejected, Throttled,
+    TooOld and access.Forbidden. Source: D45, D46
     """
     await account_sessions.admit(context, visit)
     authorise(Person(user_id=visit.user.user_id), "write", Object(kind="credentials", user_id=passkey.user_id))
@@ -164,7 +192,10 @@ _PURPOSE: Final = "account"
 
 
 async def offer(context: RequestContext, visit: AccountVisit, what: Offered) -> str:
-    """The identifier of the secrets offered in this browser, stable for a day (D45)."""
+    """The identifier of this browser's offered secrets, stable for a day.
+
+    Source: D45
+    """
     credentials = await context.provider.registry.factors.credentials(visit.user.user_id)
     entry, made = _offer(context, visit, credentials, what), context.provider.new_id()
     offered = await entry.look(context.provider.transient, now=context.now)
@@ -199,7 +230,10 @@ def codes(context: RequestContext, shown: str) -> tuple[str, ...]:
 
 
 async def set_up_app(context: RequestContext, visit: AccountVisit, *, code: str) -> None:
-    """A new app, which shows by its first code that it has the secret. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
+    """Set up a new app, proven by its first code.
+
+    Raises Rejected, StaleStep, Throttled and TooOld. Source: D45
+    """
     await account_sessions.admit(context, visit)
     shown = await offer(context, visit, "app")
     secret = app_secret(context, shown)
@@ -218,7 +252,10 @@ async def set_up_app(context: RequestContext, visit: AccountVisit, *, code: str)
 
 
 async def remove_app(context: RequestContext, visit: AccountVisit) -> None:
-    """Remove the app, if another way in is left that lasts. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
+    """Remove the app, if another lasting way in remains.
+
+    Raises Rejected, StaleStep, Throttled and TooOld. Source: D45
+    """
     await account_sessions.admit(context, visit)
     factors = await of(context, visit)
     before = factors.credentials
@@ -233,7 +270,10 @@ async def remove_app(context: RequestContext, visit: AccountVisit) -> None:
 
 
 async def replace_codes(context: RequestContext, visit: AccountVisit, *, shown: str, kept: bool) -> None:
-    """Recovery codes that the person has kept replace those before. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
+    """Replace the recovery codes by those the person has confirmed.
+
+    Raises Rejected, StaleStep, Throttled and TooOld. Source: D45
+    """
     await account_sessions.admit(context, visit)
     if shown != await offer(context, visit, "codes"):
         raise StaleStep
@@ -247,7 +287,10 @@ async def replace_codes(context: RequestContext, visit: AccountVisit, *, shown: 
 
 
 async def remove_codes(context: RequestContext, visit: AccountVisit) -> None:
-    """Remove the recovery codes that are left, if there is another way in. Raises Rejected, StaleStep, Throttled and TooOld (D45)."""
+    """Remove the remaining recovery codes, if another way in remains.
+
+    Raises Rejected, StaleStep, Throttled and TooOld. Source: D45
+    """
     await account_sessions.admit(context, visit)
     factors = await of(context, visit)
     if not factors.codes:

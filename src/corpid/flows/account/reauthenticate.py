@@ -1,4 +1,4 @@
-"""Re-authentication with the remaining factor, before another is set (D44, D45, D46)."""
+"""Re-authentication with the remaining factor, before another is set (D44-D46)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ _PURPOSE: Final = "enrolment-proof"
 
 
 async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, password: str) -> Enrolment:
-    """The password that the person has. Raises Rejected, Throttled, PasswordsBusy and StaleStep (D44, D47)."""
+    """Verify the person's password.
+
+    Raises Rejected, Throttled, PasswordsBusy and StaleStep (D44, D47).
+    """
     enrolment, user = _at(visit, Step.PROVE_PASSWORD), visit.user
     attempt = await throttle.attempt_with_link(context, enrolment.link_hash)
     known = await context.provider.registry.factors.credentials(user.user_id)
@@ -50,7 +53,7 @@ async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, pas
 
 
 async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: str) -> Enrolment:
-    """A code of the person's app, or one of their recovery codes, which is spent.
+    """Verify an app code, or spend a recovery code.
 
     Five misses end the enrolment. Raises Rejected, Stopped, Throttled (also as Paused) and StaleStep. Source: D45, D47
     """
@@ -77,7 +80,10 @@ async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: s
 
 
 async def miss(context: RequestContext, visit: EnrolmentVisit, guesses: CodeGuesses | None = None) -> None:
-    """Count a wrong code. Raises Stopped at the fifth, which ends the enrolment (D45)."""
+    """Count a wrong code.
+
+    Raises Stopped at the fifth, which ends the enrolment. Source: D45
+    """
     enrolment = visit.enrolment
     async with context.provider.transient.unit(context.now) as unit:
         last = await second_factors.count_miss(context, unit, enrolment.enrolment_id)
@@ -96,12 +102,18 @@ async def miss(context: RequestContext, visit: EnrolmentVisit, guesses: CodeGues
 
 
 async def has_codes(context: RequestContext, user: User) -> bool:
-    """Return whether this person has an app or recovery codes, so that a code can be asked for (D45)."""
+    """Return whether this person has an app or recovery codes.
+
+    Then a code can be asked for. Source: D45
+    """
     return (await second_factor_methods.held_factors(context.provider.registry, user.user_id)).typed_code
 
 
 async def passkey_options(context: RequestContext, visit: EnrolmentVisit) -> str:
-    """The JSON that a page gives the browser to show a passkey; empty if the person has none that works here (D46)."""
+    """The WebAuthn request options (JSON) of the person's passkeys.
+
+    Empty if none of them works here (D46).
+    """
     own = await context.provider.registry.factors.passkeys(visit.user.user_id)
     if not own:
         return ""
@@ -110,7 +122,10 @@ async def passkey_options(context: RequestContext, visit: EnrolmentVisit) -> str
 
 
 async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, passkey: str) -> Enrolment:
-    """One of the person's own passkeys. Raises Rejected, Throttled and StaleStep (WebAuthn §7.2, D46)."""
+    """Verify one of the person's own passkeys.
+
+    Raises Rejected, Throttled and StaleStep (WebAuthn §7.2, D46).
+    """
     enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
     await throttle.attempt_unguessable(context)
     try:
@@ -138,6 +153,9 @@ def _at(visit: EnrolmentVisit, step: Step) -> Enrolment:
 def event(
     context: RequestContext, user: User, action: AuditAction, outcome: Literal["ok", "refused"], *, reason: str = ""
 ) -> AuditEvent:
-    """The audit event of a factor shown in an enrolment. Source: DESIGN, Security"""
+    """The audit event of a factor verified in an enrolment.
+
+    Source: DESIGN, Security
+    """
     actor = Person(user_id=user.user_id)
     return context.event(actor, action, subject=user.user_id, outcome=outcome, reason=reason)

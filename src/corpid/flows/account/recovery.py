@@ -1,6 +1,7 @@
-"""Recovery of a forgotten password by a link, with the second factor (D44, D45, D47).
+"""Recovery of a forgotten password by a link, with the second factor.
 
 Every request gets the same answer, and work that depends on the account is done after it.
+Source: D44, D45, D47
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ async def ask(context: RequestContext) -> None:
 
 
 async def answer(context: RequestContext, user_name: str, *, browser_key: str) -> None:
-    """Send the letter, if there is anybody to send one to: what follows a request, once it was answered.
+    """Send the recovery letter, after the request was answered.
 
-    A few for one account while a link works; more are passed over. A browser that is known for it has as many of its own, so
-    that strangers cannot keep its owner out. Whoever has begun with an earlier link goes on, since somebody else may
-    have asked. Source: D44, D45, D47
+    Nothing is sent without an account and an address. An account gets a few while a link works; more are dropped. A
+    browser known for the account has a share of its own, so that strangers cannot lock its owner out. An enrolment
+    begun with an earlier link continues, since somebody else may have asked. Source: D44, D45, D47
     """
     with suppress(StoreUnavailable):
         user = await _named(context, user_name)
@@ -92,5 +93,8 @@ async def _admitted(context: RequestContext, user: User, browser_key: str) -> bo
 
 
 async def _goes_on(context: RequestContext, user: User) -> bool:
-    """Return whether there is something to show that is not the mailbox itself, which the link comes to already."""
+    """Return whether recovery can verify a factor other than the mailbox.
+
+    The link comes to the mailbox already.
+    """
     return (await second_factor_methods.held_factors(context.provider.registry, user.user_id)).second_factor

@@ -33,7 +33,10 @@ _PASSKEY_SET_UP: Final = phrase("A new passkey was set up for your account.")
 
 
 async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, password: str) -> Enrolment:
-    """A new password, which is written at the end. Raises Rejected, Throttled, PasswordsBusy and StaleStep (D44, D47)."""
+    """Accept a new password, written at the end.
+
+    Raises Rejected, Throttled, PasswordsBusy and StaleStep (D44, D47).
+    """
     enrolment, user = visit.enrolment, visit.user
     step = enrolment.step
     if step not in {Step.FIRST, Step.PASSWORD}:
@@ -47,7 +50,10 @@ async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, pas
 
 
 async def submit_app(context: RequestContext, visit: EnrolmentVisit, *, code: str) -> Enrolment:
-    """The first code of a new app, which shows that it has the secret. Raises Rejected and StaleStep (D45)."""
+    """Accept a new app by its first code.
+
+    Raises Rejected and StaleStep. Source: D45
+    """
     enrolment = visit.enrolment
     if enrolment.step is not Step.SECOND_FACTOR:
         raise StaleStep
@@ -61,7 +67,10 @@ async def submit_app(context: RequestContext, visit: EnrolmentVisit, *, code: st
 
 
 async def submit_codes(context: RequestContext, visit: EnrolmentVisit, *, kept: str) -> Enrolment:
-    """The person has kept the recovery codes: `kept` is not empty. Raises Rejected and StaleStep (D45)."""
+    """Accept that the person has saved the recovery codes.
+
+    `kept` is the form's field, not empty. Raises Rejected and StaleStep. Source: D45
+    """
     if visit.enrolment.step is not Step.RECOVERY_CODES:
         raise StaleStep
     if not kept:
@@ -70,12 +79,18 @@ async def submit_codes(context: RequestContext, visit: EnrolmentVisit, *, kept: 
 
 
 async def passkey_options(context: RequestContext, visit: EnrolmentVisit) -> str:
-    """The JSON that a page gives the browser to make a passkey; empty if passkeys do not work (D46)."""
+    """The WebAuthn creation options (JSON) of a new passkey.
+
+    Empty if passkeys do not work (D46).
+    """
     return await passkeys.registration_options(context, visit.user, visit.enrolment.enrolment_id)
 
 
 async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, passkey: str) -> Enrolment:
-    """A new passkey, as the browser's JSON, which is written at the end. Raises Rejected and StaleStep (WebAuthn §7.1, D46)."""
+    """Accept a new passkey, the browser's JSON, written at the end.
+
+    Raises Rejected and StaleStep (WebAuthn §7.1, D46).
+    """
     enrolment = visit.enrolment
     step = enrolment.step
     if step not in {Step.FIRST, Step.SECOND_FACTOR}:
@@ -90,14 +105,19 @@ async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, pass
 
 
 async def passkeys_from_before(context: RequestContext, visit: EnrolmentVisit) -> list[Passkey]:
-    """The passkeys of the person but the one that this enrolment has made: a lost device may hold one (D46)."""
+    """The person's passkeys from before this enrolment.
+
+    They are listed because a lost device may hold one. Source: D46
+    """
     made = visit.enrolment.passkey
     found = await context.provider.registry.factors.passkeys(visit.user.user_id)
     return [each for each in found if made is None or each.credential_id != made.credential_id]
 
 
 async def finish(context: RequestContext, visit: EnrolmentVisit) -> None:
-    """Write everything, spend the link, end every session, and notify the person. Raises NotHere and StaleStep.
+    """Write everything, spend the link, end every session, and notify the person.
+
+    Raises NotHere and StaleStep.
 
     Source: D44, D45, D46, D47, DESIGN, Security
     """
