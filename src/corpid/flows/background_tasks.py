@@ -1,4 +1,7 @@
-"""Background tasks, delayed so that a response's time does not reveal them (D47)."""
+"""Background tasks, delayed so that a response's time does not reveal them.
+
+Source: D47
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ _DRAIN_SECONDS: Final = 5.0
 
 
 class BackgroundTasks:
-    """Tasks of a running event loop, to be settled at the end. `tell` writes an event and its detail to the log."""
+    """Tasks of a running event loop, to be settled at the end.
+
+    `tell` writes an event and its detail to the log.
+    """
 
     def __init__(self, tell: Callable[[str, str], None]) -> None:
         self._tell: Final = tell
@@ -31,7 +37,9 @@ class BackgroundTasks:
         self._hurry = asyncio.Event()
 
     def later(self, work: Callable[[], Awaitable[None]], *, place: str) -> None:
-        """Do this after a random pause; `place` is its source. Never waits, never raises.
+        """Do this after a random pause.
+
+        `place` is its source. Never waits, never raises.
 
         A full bag drops the newest of the place that has most in it, which the log says: who fills it keeps nobody
         out who comes from elsewhere. Source: D47
@@ -47,7 +55,10 @@ class BackgroundTasks:
         task.add_done_callback(self._forget)
 
     def _make_room(self, place: str) -> bool:
-        """Drop one that waits; False if no place has more of them than this one."""
+        """Drop one that waits.
+
+        False if no place has more of them than this one.
+        """
         waiting = Counter(self._waiting.values())
         crowded, most = next(iter(waiting.most_common(1)), ("", 0))
         if most <= waiting[place] + 1:
@@ -62,7 +73,9 @@ class BackgroundTasks:
         self._waiting.pop(task, None)
 
     async def settle(self) -> None:
-        """Do at once what waits; what is not done within a few seconds is dropped, which the log says.
+        """Run all waiting tasks now.
+
+        What is not done within a few seconds is dropped, which the log says.
 
         Source: D47
         """

@@ -1,4 +1,4 @@
-"""What lives in the transient store: each kind with its lifetime, and how its keys are made.
+"""Namespaces of the transient store: lifetime, key and codec of each.
 
 Keys are SHA-256 over a length-prefixed tuple, so no value of one kind or client can stand for another's,
 and a leaked table spends nothing.
@@ -27,7 +27,9 @@ DAY: Final = 86400
 
 @dataclass(frozen=True, slots=True)
 class Namespace(Generic[T]):
-    """A namespace of the transient store; `seconds` is how long its entries live (0: the entry decides).
+    """A namespace of the transient store.
+
+    `seconds` is how long its entries live (0: the entry decides).
 
     `record` is the type of its values: bytes are stored as they are, text as UTF-8, records as MessagePack.
     """
@@ -41,25 +43,34 @@ class Namespace(Generic[T]):
         return Entry(self, key(self, issuer, *parts))
 
     def encoded(self, value: T) -> bytes:
-        """What is stored of a value."""
+        """The stored form of a value."""
         if isinstance(value, str):
             return value.encode()
         return value if isinstance(value, bytes) else msgspec.msgpack.encode(value)
 
     def decoded(self, stored: bytes) -> T:
-        """The value of what is stored. Raises msgspec.DecodeError for what this namespace never wrote."""
+        """The value of its stored form.
+
+        Raises msgspec.DecodeError for anything this namespace never wrote.
+        """
         if self.record is str:
             return cast("T", stored.decode())
         return cast("T", stored) if self.record is bytes else msgspec.msgpack.decode(stored, type=self.record)
 
     def holding(self, record: type[R]) -> Namespace[R]:
-        """The same namespace with values of this type, for a record that is declared above this module."""
+        """The same namespace, with values of this type.
+
+        For a record that is declared above this module.
+        """
         return Namespace(self.name, self.seconds, record)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """One entry of a namespace, there or not; its methods are the verbs of ports.TransientUnit."""
+    """One entry of a namespace, there or not.
+
+    Its methods are the verbs of ports.TransientUnit.
+    """
 
     namespace: Namespace[T]
     key: bytes
@@ -77,18 +88,27 @@ class Entry(Generic[T]):
         return self._value(await unit.take(self.namespace.name, self.key))
 
     async def put(self, unit: TransientUnit, value: T, *, seconds: float | None = None) -> None:
-        """Write over what is there, for the namespace's lifetime unless `seconds` says another. Raises StoreUnavailable."""
+        """Overwrite the entry, for the namespace's lifetime. Raises StoreUnavailable.
+
+        Raises StoreUnavailable.
+        """
         lifetime = self.namespace.seconds if seconds is None else seconds
         await unit.put(self.namespace.name, self.key, self.namespace.encoded(value), lifetime)
 
     async def add(self, unit: TransientUnit, value: T | None = None, *, seconds: float | None = None) -> bool:
-        """True for the first only, until it expires; `seconds` where the entry decides. Raises StoreUnavailable."""
+        """True for the first only, until it expires.
+
+        `seconds` where the entry decides. Raises StoreUnavailable.
+        """
         stored = b"" if value is None else self.namespace.encoded(value)
         lifetime = self.namespace.seconds if seconds is None else seconds
         return await unit.add(self.namespace.name, self.key, lifetime, stored)
 
     async def count(self, unit: TransientUnit) -> int:
-        """Raise a counter and return it; the first raise starts its lifetime. Raises StoreUnavailable."""
+        """Raise a counter and return it.
+
+        The first raise starts its lifetime. Raises StoreUnavailable.
+        """
         return await unit.count(self.namespace.name, self.key, self.namespace.seconds)
 
     def _value(self, stored: bytes | None) -> T | None:
@@ -154,10 +174,16 @@ UNDER_WAY: Final = Namespace("under_way", limits.ENROLMENT_SECONDS, str)
 
 
 def code_entry(issuer: str, generation: str, client_id: str, code: str, challenge: str) -> Entry[Grant]:
-    """The entry of a code: found only by its client, with its verifier, under the generation it was issued in (D18)."""
+    """The entry of an authorization code.
+
+    Found only by its client, with its verifier, under the generation that it was issued in. Source: D18
+    """
     return CODE.entry(issuer, generation, client_id, code, challenge)
 
 
 def key(kind: Namespace[Any], issuer: str, *parts: str) -> bytes:
-    """The key of an entry: 32 bytes, a hash over kind, issuer and what names the entry (DESIGN, Security)."""
+    """The key of an entry: a SHA-256 hash (32 bytes).
+
+    Over kind, issuer and what names the entry. Source: DESIGN, Security
+    """
     return hashlib.sha256(tuple_bytes(kind.name, issuer, *parts)).digest()

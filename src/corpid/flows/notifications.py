@@ -70,7 +70,10 @@ RECOVERY_CODES_REMOVED: Final = Notice(
 
 
 def second_factor_set_anew(done: Phrase) -> Notice:
-    """After a link for a lost second factor; `done` says what was set up, as a sentence (D45, D46)."""
+    """After a link for a lost second factor.
+
+    `done` says what was set up, as a sentence (D45, D46).
+    """
     return Notice(
         subject=phrase("Your second factor was changed"),
         told=phrase(
@@ -92,7 +95,9 @@ WRONG_CODES: Final = Notice(
 
 
 def codes_paused(misses: int, *, duration: Phrase, known: bool, recover: str) -> Notice:
-    """Codes paused after wrong ones, and what to do; `recover` is a URL (D45).
+    """The notice that wrong codes have paused code entry.
+
+    `recover` is a URL (D45).
 
     `known`: they were typed in a browser in which the person has signed in before.
     """
@@ -123,7 +128,10 @@ def codes_paused(misses: int, *, duration: Phrase, known: bool, recover: str) ->
 
 
 def new_device(device: str) -> Notice:
-    """A sign-in in a browser that was not seen before; `device` as its names are known, e.g. `Firefox on Windows` (D47)."""
+    """A sign-in in a browser that was not seen before.
+
+    `device` as its names are known, e.g. `Firefox on Windows` (D47).
+    """
     return Notice(
         subject=phrase("You signed in on a new device"),
         told=phrase("Somebody signed in to your account with {device}, for the first time.", device=device)
@@ -133,7 +141,10 @@ def new_device(device: str) -> Notice:
 
 
 def code_used(left: int) -> Notice:
-    """One of the recovery codes was used, and so many are left (D45)."""
+    """One of the recovery codes was used, and so many are left.
+
+    Source: D45
+    """
     return Notice(
         subject=phrase("A recovery code was used"),
         told=counted(
@@ -145,7 +156,10 @@ def code_used(left: int) -> Notice:
 
 
 def notify(context: RequestContext, user: User, notice: Notice) -> None:
-    """Tell a person what happened to their account. Source: DESIGN, Security"""
+    """Send a person a notice about their account.
+
+    Source: DESIGN, Security
+    """
     text = phrase(
         "Hello {name},\n\n{told}\n\n"
         "If that was you, there is nothing to do. If not, tell the person who manages {provider} in your "
@@ -160,7 +174,10 @@ def notify(context: RequestContext, user: User, notice: Notice) -> None:
 
 
 def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase, provider_name: str) -> None:
-    """Send a person the link that was made for them, and the code to type instead. Source: DESIGN, Security"""
+    """Send a person their link, and the code to type instead.
+
+    Source: DESIGN, Security
+    """
     text = phrase(
         "Hello {name},\n\n{lead}\n\n{url}\n\n"
         "If the page asks for a code, type this one. On another device, open {page} and type it there.\n\n{code}\n\n"
@@ -178,7 +195,10 @@ def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase
 
 
 def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase) -> None:
-    """Send a person a code that they asked for; `why` says what for, and what to do if they did not (D45)."""
+    """Send a person a code that they asked for.
+
+    `why` says what for, and what to do if they did not (D45).
+    """
     # Not the code itself: mail servers log subjects, and locked telephones show them.
     subject = phrase("Your code for {name}", name=context.provider.policy.name)
     text = phrase(
@@ -193,7 +213,10 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase) 
 
 
 def no_link(context: RequestContext, user: User) -> None:
-    """Tell a person who forgot their password that only an administrator can help them. Source: DESIGN, Security"""
+    """Refer a person with a forgotten password to an administrator.
+
+    No link could help them. Source: DESIGN, Security
+    """
     text = phrase(
         "Hello {name},\n\nSomebody, perhaps you, asked for a new password for your account {user_name}. It cannot "
         "be set by e-mail: ask the person who manages {provider} in your organisation for a link.\n\n"

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The deployment's policy, set by the operator; `base_url` has no trailing slash and is the issuer."""
+    """The deployment's policy, set by the operator.
+
+    `base_url` has no trailing slash and is the issuer.
+    """
 
     base_url: str
     name: str
@@ -54,25 +57,37 @@ class Policy:
 
     @property
     def iss_of_callback(self) -> str | None:
-        """The `iss` of a callback, None if callbacks carry none (RFC 9207 §2)."""
+        """The `iss` of a callback, None if callbacks carry none.
+
+        Source: RFC 9207 §2
+        """
         return self.base_url if self.returns_iss else None
 
     def replicated_claims(self, client_id: str) -> dict[str, str]:
-        """The claims that the header of a JWE for this client repeats (RFC 7519 §5.3, D21)."""
+        """The claims that the header of a JWE for this client repeats.
+
+        Source: RFC 7519 §5.3, D21
+        """
         return {"iss": self.base_url, "aud": client_id} if self.jwe_header_claims else {}
 
     def generation_of_code(self, code: str) -> Generation:
-        """The served generation that a code's first character names, else the first (decisions "Generations")."""
+        """The served generation named by a code's first character.
+
+        Otherwise the first one. Source: decisions "Generations"
+        """
         return next((each for each in self.served if each.code_prefix == code[:1]), self.served[0])
 
     def serving(self, name: str) -> Generation | None:
-        """The generation of this name, None if it is not served (any more)."""
+        """The served generation of this name; None if not served.
+
+        Source: decisions "Generations"
+        """
         return next((each for each in self.served if each.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """Policy and ports, and what is held ready in memory."""
+    """Policy, ports, and state that a process keeps in memory."""
 
     policy: Policy
     registry: Registry

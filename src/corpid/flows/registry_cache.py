@@ -22,7 +22,7 @@ _ENTRIES: Final = 4096
 
 
 class _Cache(Generic[V]):
-    """Answers of the registry, by key, each with the time until which it may be believed; oldest first."""
+    """Cached registry answers by key, each with its expiry; oldest first."""
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, tuple[float, V]] = {}
@@ -57,7 +57,10 @@ class _Cache(Generic[V]):
 
 
 class RegistryCache:
-    """Reads of the registry through caches of five seconds; deny entries, codes and jti never pass here."""
+    """Reads of the registry through caches of five seconds.
+
+    Deny entries, codes and jti never pass here.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -81,12 +84,18 @@ class RegistryCache:
         return client if client is not None and client.enabled else None
 
     async def acting(self, user_id: str, entity_id: str, now: float) -> Acting | None:
-        """A person who may act for an entity: None if a link of the chain is missing or disabled."""
+        """A person acting for an entity, if everything is enabled.
+
+        None if a link of the chain is missing or disabled.
+        """
         acting = await self.membership(user_id, entity_id, now)
         return acting if acting is not None and acting.allowed else None
 
     async def membership(self, user_id: str, entity_id: str, now: float) -> Acting | None:
-        """A person and one of their entities, enabled or not: None if they have nothing to do with each other."""
+        """A person and one of their entities, enabled or not.
+
+        None if the person is no member.
+        """
         return await self._acting.get(
             (user_id, entity_id), now, lambda: self._registry.directory.acting(user_id, entity_id)
         )
@@ -104,7 +113,10 @@ class RegistryCache:
         return await self._usable.get((user_id, accepted), now, read)
 
     async def services(self, service_ids: tuple[str, ...], now: float) -> list[Service]:
-        """Those of these services that exist; the law leaves out the disabled ones."""
+        """Those of these services that exist.
+
+        The law leaves out the disabled ones.
+        """
         return await self._services.get(service_ids, now, lambda: self._registry.directory.services(service_ids))
 
     async def assignments(
@@ -139,7 +151,10 @@ class RegistryCache:
             )
 
     def drop(self) -> None:
-        """Forget everything, for a process that serves and changes; what others change is seen within 5 s (D50)."""
+        """Forget everything, for a process that serves and changes.
+
+        What others change is seen within 5 s (D50).
+        """
         for cache in (
             self._clients, self._acting, self._usable, self._services,
             self._assignments, self._third_parties, self._maintenance,

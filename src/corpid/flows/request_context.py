@@ -1,4 +1,4 @@
-"""The context of a request: read once at the edge, passed to every flow."""
+"""The context of a request, made once at the edge."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class RequestContext:
 
     @cached_property
     def device(self) -> str:
-        """Browser and system of a page's reader, empty if unknown (RFC 9110 §10.1.5)."""
+        """Browser and system of a page's reader, empty if unknown.
+
+        Source: RFC 9110 §10.1.5
+        """
         return devices.device(self.user_agent) if self.user_agent else ""
 
     @cached_property
@@ -61,9 +64,9 @@ class RequestContext:
         outcome: Literal["ok", "refused"] = "ok",
         **detail: str,
     ) -> AuditEvent:
-        """An audit event for this request's action on `subject`, with address and device.
+        """An audit event of this request, with address and device.
 
-        Of the detail what is empty is left out. Source: DESIGN, Security
+        `subject` is what the action was done to. Empty details are omitted. Source: DESIGN, Security
         """
         known = {"address": self.address, "device": self.device, **detail}
         return AuditEvent(
@@ -79,7 +82,7 @@ class RequestContext:
 
 
 async def request_context(provider: Provider, *, request_id: str, address: str, user_agent: str = "") -> RequestContext:
-    """A new request's context: reads the clock, and the keys of that moment.
+    """A new request's context: the clock, and the keys of that moment.
 
     Raises StoreUnavailable; ValueError if no key may sign. Source: D42, D49
     """

@@ -195,7 +195,10 @@ def _refuse_guessable(document: Document, plain: Sequence[Entry], passwords: Pas
 
 
 async def _hashed(entry: Entry, known: msgspec.Struct | None, passwords: Passwords) -> Entry:
-    """The entry with its plain password hashed, or removed if nothing would change."""
+    """The entry with its password hashed.
+
+    Removed if it would not change.
+    """
     fields = {member: value for member, value in entry.fields.items() if member != "password"}
     typed = str(entry.fields["password"])
     if isinstance(known, Credentials) and known.password_set_by != "directory":
@@ -207,7 +210,7 @@ async def _hashed(entry: Entry, known: msgspec.Struct | None, passwords: Passwor
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes by a file, made or planned: in words, in the order of writing."""
+    """Changes by a file, made or planned, in order of writing."""
 
     differences: tuple[Difference, ...]
     warnings: tuple[Problem, ...]
@@ -227,7 +230,9 @@ async def apply(
     prune: bool = False,
     dry_run: bool = False,
 ) -> Applied:
-    """Apply a directory file; `file` names it in errors, `new_user_id` gives a UUID.
+    """Apply a directory file.
+
+    `file` names it in errors, `new_user_id` gives a UUID.
 
     Additive: what the file does not name is unchanged, unless `prune`. `rules` are those of
     clients; `plain_passwords` are for development. A large file is written in several short transactions; since

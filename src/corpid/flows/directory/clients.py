@@ -32,7 +32,9 @@ async def add_client(
     actor: Actor,
     rules: Rules = PLAIN_RULES,
 ) -> tuple[Client, tuple[str, ...]]:
-    """Register a client; `members` as in a directory file, `rules` of the deployment. Returns it with remarks on its keys and name.
+    """Register a client.
+
+    `members` as in a directory file, `rules` of the deployment. Returns it with remarks on its keys and name.
 
     Raises writing.Refused with every fault, access.Forbidden, StoreUnavailable. Spec 1, D27, D38
     """
@@ -66,7 +68,9 @@ async def update_client(
     rules: Rules = PLAIN_RULES,
     dry_run: bool = False,
 ) -> Applied:
-    """Change members of a client; `members` as in a directory file, None for those that keep their value.
+    """Change members of a client.
+
+    `members` as in a directory file, None for those that keep their value.
 
     A running server follows within 5 s. Raises writing.Refused with every fault, when there is no such client or no
     member is named, access.Forbidden, StoreUnavailable. Spec 1, D27, D38, docs/directory.md
@@ -100,10 +104,10 @@ async def switch_client(registry: Registry, client_id: str, *, enabled: bool, ac
 
 
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:
-    """Drop what was fetched from a client's jwks_uri; a running server follows within 5 s.
+    """Drop the keys fetched from a client's jwks_uri.
 
-    Raises writing.Refused when there is no such client or its keys stand in its record, access.Forbidden,
-    StoreUnavailable. D27
+    A running server follows within 5 s. Raises writing.Refused if there is no such client or its keys are in its
+    record, access.Forbidden, StoreUnavailable. Source: D27
     """
     found = await client(registry, client_id, actor=actor)
     if found.jwks_uri is None:

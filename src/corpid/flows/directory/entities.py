@@ -32,7 +32,7 @@ _CHANGED_WITH: Final[Mapping[Kind, str]] = {"client": "corpid client update"}
 
 
 class Addition(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
-    """The record that is added, every change that goes with it, and remarks for people."""
+    """A record to add, the changes it brings, and remarks."""
 
     record: R
     changes: tuple[Change, ...]
@@ -50,8 +50,9 @@ async def addition(
     new_user_id: Callable[[], str],
     rules: Rules = PLAIN_RULES,
 ) -> Addition[R]:
-    """The changes of adding a record; `members` are keys of its section, None for those not given; `rules`
-    are those of clients.
+    """The changes of adding a record.
+
+    `members` are keys of its section, None for those not given. `rules` are those of clients.
 
     Raises Refused when it exists already or breaks a rule. Source: docs/directory.md
     """
@@ -77,7 +78,9 @@ async def prepared_entry(
     new_user_id: Callable[[], str],
     rules: Rules = PLAIN_RULES,
 ) -> Prepared:
-    """What a file of this one entry would change; `members` are keys of its section, None for those not given.
+    """The changes that a file with this one entry would make.
+
+    `members` are keys of its section, None for those not given.
 
     Raises Refused with every fault. Source: docs/directory.md
     """
@@ -91,7 +94,9 @@ async def prepared_entry(
 async def add_entity(
     registry: Registry, passwords: Passwords, entity_id: str, members: Mapping[str, object], *, actor: Actor
 ) -> tuple[Entity, tuple[str, ...]]:
-    """Add an entity; `members` as in a directory file. Returns it with remarks on its name.
+    """Add an entity.
+
+    `members` as in a directory file. Returns it with remarks on its name.
 
     Raises Refused, access.Forbidden, StoreUnavailable. R-12.4
     """
@@ -101,9 +106,9 @@ async def add_entity(
 
 
 async def switch_entity(registry: Registry, entity_id: str, *, enabled: bool, actor: Actor) -> Entity:
-    """Enable or disable an entity, and with it everybody who acts for it.
+    """Enable or disable an entity, and everybody acting for it.
 
-    Raises Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
+    Raises Refused if it does not exist or nothing would change, access.Forbidden, StoreUnavailable. Source: D50
     """
     key = (entity_id,)
     found = (await registry.directory.read(Entity, [key])).get(key)

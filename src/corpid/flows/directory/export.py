@@ -28,7 +28,9 @@ _HEADER = "# A CorpID directory. It holds no passwords and no TOTP secrets; appl
 
 
 async def export(registry: Registry, *, actor: Actor) -> AsyncIterator[str]:
-    """The text of a directory file, piece by piece; applying it again changes nothing.
+    """The text of a directory file, piece by piece.
+
+    Applying it again changes nothing.
 
     Passwords, their hashes and TOTP secrets are never read. Sections without records are left out.
     Raises access.Forbidden, StoreUnavailable. Source: docs/directory.md

@@ -38,7 +38,9 @@ async def add_user(
     new_user_id: Callable[[], str],
     actor: Actor,
 ) -> User:
-    """Add a person with a first password and TOTP secret (base32); `members` as in a directory file.
+    """Add a person with a first password and TOTP secret (base32).
+
+    `members` as in a directory file.
 
     Raises writing.Refused, access.Forbidden, StoreUnavailable, PasswordsBusy. D44, D45, D51
     """
@@ -56,7 +58,9 @@ async def add_user(
 async def reset_password(
     registry: Registry, passwords: Passwords, user_name: str, password: str, *, actor: Actor
 ) -> User:
-    """Give a person a new password and end their sessions; a directory file does not undo it later.
+    """Give a person a new password and end their sessions.
+
+    A directory file does not undo it later.
 
     Raises writing.Refused when there is no such person or the password is not one that a person may have,
     access.Forbidden, StoreUnavailable, PasswordsBusy. D44
@@ -69,11 +73,10 @@ async def reset_password(
 
 
 async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *, actor: Actor) -> User:
-    """Replace a person's second factor by a new TOTP secret (base32), and end their sessions.
+    """Replace a person's second factor by a new TOTP secret.
 
-    Passkeys and recovery codes are removed. A directory file does not undo it later.
-
-    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45
+    `totp_secret` is base32. Ends their sessions, and removes passkeys and recovery codes. A directory file does not
+    undo it later. Raises writing.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45
     """
     user = await user_named(registry, user_name, actor=actor)
     known = await registry.factors.credentials(user.user_id)
@@ -85,9 +88,10 @@ async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *,
 async def replace_factors(
     registry: Registry, known: Credentials, becomes: Credentials, action: AuditAction, *, actor: Actor
 ) -> None:
-    """Write password and app of a person, remove their passkeys and recovery codes, and end their sessions.
+    """Write a person's password and app, and end their sessions.
 
-    Raises writing.Refused where they were changed meanwhile, access.Forbidden, StoreUnavailable. D45, D46
+    Removes their passkeys and recovery codes. Raises writing.Refused if they were changed meanwhile, access.Forbidden,
+    StoreUnavailable. Source: D45, D46
     """
     authorise(actor, "write", Object(kind="credentials", user_id=known.user_id))
     change = FactorChange(before=known, after=becomes, remove_passkeys=True, recovery_codes=(), end_sessions_but="")
@@ -96,9 +100,10 @@ async def replace_factors(
 
 
 async def switch_user(registry: Registry, user_name: str, *, enabled: bool, actor: Actor) -> User:
-    """Enable or disable a person, whose sessions end with it.
+    """Enable or disable a person; disabling ends their sessions.
 
-    Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
+    Raises writing.Refused if there is no such person or nothing would change, access.Forbidden, StoreUnavailable.
+    Source: D50
     """
     user = await user_named(registry, user_name, actor=actor)
     becomes = switched(user, f"user {user.user_name}", enabled=enabled)
@@ -110,7 +115,9 @@ async def switch_user(registry: Registry, user_name: str, *, enabled: bool, acto
 async def unlock_user(
     registry: Registry, transient: TransientStore, issuer: str, user_name: str, *, actor: Actor, now: float
 ) -> User:
-    """End the delay after wrong passwords and codes, and every pause of codes; `now` in epoch seconds.
+    """End a person's delays and pauses after wrong passwords and codes.
+
+    `now` in epoch seconds.
 
     Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D47
     """
@@ -163,7 +170,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Office:
-    """Dependencies of making a link. `now` is in epoch seconds, `base_url` without a trailing slash."""
+    """Dependencies of making a link.
+
+    `now` is in epoch seconds, `base_url` without a trailing slash.
+    """
 
     registry: Registry
     base_url: str
@@ -180,7 +190,9 @@ async def add_invited(
     *,
     new_user_id: Callable[[], str],
 ) -> Given:
-    """Add a person without any factor, and invite them; `members` as in a directory file.
+    """Add a person without any factor, and invite them.
+
+    `members` as in a directory file.
 
     Raises writing.Refused, access.Forbidden, StoreUnavailable. D46, D51
     """
@@ -191,7 +203,9 @@ async def add_invited(
 
 
 async def invite(office: Office, user_name: str, *, anew: bool = False) -> Given:
-    """Invite a person to set up their sign-in; with factors only `anew`, which removes them first.
+    """Invite a person to set up their sign-in.
+
+    With factors only `anew`, which removes them first.
 
     Raises writing.Refused, access.Forbidden, StoreUnavailable. D46
     """
@@ -210,9 +224,10 @@ async def invite(office: Office, user_name: str, *, anew: bool = False) -> Given
 
 
 async def give_link(office: Office, user_name: str, purpose: LinkPurpose) -> Given:
-    """A link for a new password or a new second factor, for who still has the other one.
+    """A link to set a new password or second factor.
 
-    Raises writing.Refused, access.Forbidden, StoreUnavailable. D44, D45
+    The person must still have the other one. Raises writing.Refused, access.Forbidden, StoreUnavailable. Source: D44,
+    D45
     """
     user, held = await factors(office.registry, user_name, actor=office.actor)
     asked = links.PURPOSES[purpose].asks_for
@@ -224,9 +239,9 @@ async def give_link(office: Office, user_name: str, purpose: LinkPurpose) -> Giv
 
 
 async def factors(registry: Registry, user_name: str, *, actor: Actor) -> tuple[User, HeldFactors]:
-    """A person, and what they have to sign in with.
+    """A person and their factors.
 
-    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D46
+    Raises writing.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45, D46
     """
     user = await user_named(registry, user_name, actor=actor)
     authorise(actor, "read", Object(kind="credentials", user_id=user.user_id))
@@ -247,7 +262,10 @@ async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:
 
 
 def send(mail: Mail, given: Given, *, provider_name: str) -> bool:
-    """Send a link to the person it was made for; whether there is an address, and mail. Source: DESIGN, Security"""
+    """Send a link to the person it was made for.
+
+    Whether there is an address, and mail. Source: DESIGN, Security
+    """
     if not mail.works or not given.user.email:
         return False
     purpose = links.PURPOSES[given.purpose]

@@ -39,7 +39,10 @@ SWITCHES: Final[Mapping[Kind, tuple[AuditAction, AuditAction]]] = {
 
 
 class Refused(Exception):
-    """A command cannot be carried out; the text says why and what to do. Nothing was changed."""
+    """A command cannot be carried out.
+
+    The text says why and what to do. Nothing was changed.
+    """
 
 
 async def write(
@@ -84,7 +87,10 @@ def action_of(change: Change) -> AuditAction:
 
 
 def switched(record: S, described: str, *, enabled: bool) -> S:
-    """The record enabled or disabled. Raises Refused when it is so already. Source: D50"""
+    """The record enabled or disabled.
+
+    Raises Refused when it is so already. Source: D50
+    """
     if record.enabled == enabled:
         raise Refused(f"the {described} is {'enabled' if enabled else 'disabled'} already")
     return msgspec.structs.replace(record, enabled=enabled)
@@ -102,7 +108,10 @@ def _object(change: Change) -> Object:
 
 
 def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
-    """People to sign out: those who lose a factor or their access (D44, D45, D50)."""
+    """People to sign out: they lose a factor or their access.
+
+    Source: D44, D45, D50
+    """
     for change in changes:
         was, becomes = change.was, change.becomes
         if isinstance(was, Credentials) and isinstance(becomes, Credentials) and was.factors != becomes.factors:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class DeprecatedUse(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a client did and that is refused one day; `last_at` in epoch seconds."""
+    """Something that a client did and that is refused one day.
+
+    `last_at` in epoch seconds.
+    """
 
     habit: str
     refused: str
@@ -65,10 +68,10 @@ async def report(
     today: str,
     rules: Rules = PLAIN_RULES,
 ) -> list[ClientUse]:
-    """Every client that names a generation or has an exception that ends, or has used one; `today` is YYYY-MM-DD.
+    """Clients that name or have used something deprecated.
 
-    `rules` are those of the deployment's clients. Ordered by client, generations first. Raises access.Forbidden,
-    StoreUnavailable. Source: decisions.md "Generations", D8, D64
+    Generations and exceptions that end. `today` is YYYY-MM-DD. `rules` are those of the deployment's clients. Ordered
+    by client, generations first. Raises access.Forbidden, StoreUnavailable. Source: decisions.md "Generations", D8, D64
     """
     authorise(actor, "read", Object(kind="client"))
     counted: defaultdict[tuple[str, str], dict[str, UseCount]] = defaultdict(dict)

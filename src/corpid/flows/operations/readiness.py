@@ -1,4 +1,4 @@
-"""Readiness of this process, and what is missing otherwise (D49)."""
+"""Readiness of this process, and the missing part otherwise (D49)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ASKED_EVERY_SECONDS: Final = 1
 
 
 class NotReady(Exception):
-    """`part` is what is missing, in a word or two."""
+    """The process is not ready; `part` is what is missing."""
 
     def __init__(self, part: str, reason: str) -> None:
         super().__init__(f"{part}: {reason}")
@@ -25,7 +25,9 @@ class NotReady(Exception):
 
 
 class Readiness:
-    """Asks everything that a request needs, once a second at most; probes in between share the answer.
+    """Asks everything that a request needs, once a second at most.
+
+    Probes in between share the answer.
 
     A store can be read while it takes no writes, since it is full or a copy; so each gets a small write.
     """
@@ -36,7 +38,10 @@ class Readiness:
         self._asked_at = float("-inf")
 
     async def check(self) -> None:
-        """Return if everything answers as it has to. Raises NotReady for the first part that does not (D49)."""
+        """Return if everything answers as it has to.
+
+        Raises NotReady for the first part that does not (D49).
+        """
         now = self._provider.clock()
         asked = self._asked
         if asked is None or (asked.done() and not 0 <= now - self._asked_at < ASKED_EVERY_SECONDS):

@@ -50,7 +50,10 @@ def open_key(key: SealedKey) -> SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class ServerKeys:
-    """The keys of one moment: the signing key ring, and the server secret for what only this deployment reads."""
+    """The keys of one moment: signing key ring and server secret.
+
+    Only this deployment reads what the server secret protects.
+    """
 
     ring: KeyRing
     secret: bytes
@@ -60,18 +63,26 @@ class ServerKeys:
         return base64url(hmac.digest(self.secret, tuple_bytes(purpose, *parts), "sha256"))
 
     def dpop_nonce(self, now: float, *, steps_back: int = 0) -> str:
-        """The server nonce of this moment, or of an earlier step of 120 seconds (RFC 9449 §8)."""
+        """The server nonce, `steps_back` steps of 120 seconds ago.
+
+        Source: RFC 9449 §8
+        """
         return self.mac("dpop-nonce", str(int(now // _NONCE_SECONDS) - steps_back))
 
     def is_dpop_nonce(self, nonce: str | None, now: float) -> bool:
-        """Return whether a proof's nonce is the present or the last one (RFC 9449 §8)."""
+        """Return whether a nonce is the present or the previous one.
+
+        Source: RFC 9449 §8
+        """
         return nonce is not None and any(
             hmac.compare_digest(nonce.encode(), self.dpop_nonce(now, steps_back=back).encode()) for back in (0, 1)
         )
 
 
 class SigningKeys:
-    """The stored keys, held ready; a change made elsewhere is seen within five seconds.
+    """The stored keys, held in memory.
+
+    A change made elsewhere is seen within five seconds.
 
     `certificates` publishes a certificate with every key.
     """
@@ -84,7 +95,10 @@ class SigningKeys:
         self._looked_at = float("-inf")
 
     async def at(self, now: float) -> ServerKeys:
-        """The keys at `now`. Raises StoreUnavailable; ValueError if no key may sign or the server secret is missing (D42)."""
+        """The keys at `now`.
+
+        Raises StoreUnavailable. ValueError if no key may sign or the server secret is missing (D42).
+        """
         keys = self._keys
         if keys is None or not 0 <= now - self._looked_at < LIVE_STATE_SECONDS or now >= keys.ring.until:
             keys = await self._look(now)
@@ -107,7 +121,10 @@ class SigningKeys:
 
 
 class RotationRefused(Exception):
-    """The change would leave the provider without a key to sign with, or names no key; the text says what to do."""
+    """The rotation names no key, or would leave none to sign.
+
+    The text says what to do.
+    """
 
 
 def _new_key(*, now: float, active_from: float) -> SealedKey:
@@ -122,7 +139,10 @@ def _new_key(*, now: float, active_from: float) -> SealedKey:
 
 
 async def ensure_first_keys(registry: Registry, *, now: float) -> None:
-    """Give a new deployment its signing key and its server secret, once (D42)."""
+    """Give a new deployment its signing key and its server secret, once.
+
+    Source: D42
+    """
     if await registry.keys.all():
         return
     mac = SealedKey(
@@ -141,7 +161,7 @@ async def stored_keys(registry: Registry) -> list[SealedKey]:
 
 
 async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool = False) -> SealedKey:
-    """Make the next signing key and retire the others when it takes over.
+    """Make the next signing key, and schedule the others' retirement.
 
     It signs after having been published for two hours; `at_once` skips the wait, which breaks clients that
     cache the key set until they fetch it again. Source: Spec 9, D42
@@ -159,7 +179,9 @@ async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool 
 
 
 async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> SealedKey | None:
-    """Stop publishing and accepting a key at once; returns a new key if one was made.
+    """Stop publishing and accepting a key at once.
+
+    Returns a new key if one was made.
 
     A new key signs at once if no other does; else it waits, and the one that signs now is kept until then.
     Raises RotationRefused for an unknown kid. Source: D42
@@ -180,7 +202,9 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
 
 
 async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -> int:
-    """Encrypt every secret with the present key-encryption key; returns how many used another.
+    """Encrypt every secret with the present key-encryption key.
+
+    Returns how many used another.
 
     Raises access.Forbidden; SecretUnreadable for a row that no configured key opens, then nothing is changed. D43
     """
@@ -189,7 +213,10 @@ async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -
 
 
 async def _close_gap(registry: Registry, actor: Actor, left: list[SealedKey], now: float) -> SealedKey | None:
-    """See to it that of the keys that are left one signs at every moment; returns the key made for that."""
+    """Ensure that at every moment one of the remaining keys signs.
+
+    Returns the key made for that.
+    """
     signing = max((key for key in left if _signs(key, now)), key=lambda key: key.active_from, default=None)
     if signing is None:
         return await rotate(registry, actor, now=now, at_once=True)
@@ -211,7 +238,9 @@ def _event(actor: Actor, action: AuditAction, kid: str, detail: dict[str, str]) 
 
 
 async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject_name: str) -> str:
-    """A PEM certificate request for this key and common name; the private key stays encrypted.
+    """A PEM certificate request for this key and common name.
+
+    The private key stays encrypted.
 
     Raises writing.Refused for a kid that names no usable key and a name that no certificate can hold,
     access.Forbidden, StoreUnavailable. Source: RFC 2986 §4
@@ -225,7 +254,9 @@ async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject
 
 
 async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now: float) -> SealedKey:
-    """Store a certificate chain (PEM) with a key; a running server publishes it within 5 s. Returns the key.
+    """Store a certificate chain (PEM) with a key.
+
+    A running server publishes it within 5 s. Returns the key.
 
     Raises writing.Refused for a kid that names no usable key and a chain that is not this key's or not valid
     at `now`, access.Forbidden, StoreUnavailable. Source: RFC 7517 §4.7, Spec 2.9
@@ -244,7 +275,9 @@ async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now
 
 
 async def give_up(registry: Registry, actor: Actor, kid: str) -> SealedKey:
-    """Go back to the certificate that the key signs itself. Returns the key.
+    """Go back to the certificate that the key signs itself.
+
+    Returns the key.
 
     Raises writing.Refused for a kid that names no key and a key without a chain, access.Forbidden,
     StoreUnavailable. Source: Spec 2.9
