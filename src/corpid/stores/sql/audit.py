@@ -1,4 +1,4 @@
-"""The append-only audit table, and removing what is old from it (docs/decisions/0008)."""
+"""The append-only audit table, and its pruning (docs/decisions/0008)."""
 
 from __future__ import annotations
 
@@ -55,12 +55,15 @@ class SqlAudit:
         await self._database.write(self._insert, _EVENTS.encode(event) | {"action": str(event.action), "at": int(now)})
 
     async def record(self, event: AuditEvent) -> None:
-        """Write an event of a change that is being made, at the clock's time."""
+        """Write the event of a change in progress, at the clock's time."""
         await self.write(event, now=self._clock())
 
     async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]:
-        """Numbers are taken before the end of a transaction: who holds a lower one than the last
-        that is visible is waited for, so that whoever reads on from a number misses nothing."""
+        """See ports.Audit. Entries after a number, without gaps.
+
+        Numbers are taken before the end of a transaction. So an open transaction with a lower number than the last
+        visible one is waited for, and a reader who continues from a number misses nothing.
+        """
         row = await self._database.row(self._last, {})
         if row is None or row[0] is None:
             return []
@@ -81,7 +84,10 @@ _ROWS: Final = 500
 
 
 class _Guard(Executable, ClauseElement):
-    """Lifts the rule that rows stay, or sets it again; in both engines part of the transaction."""
+    """Lifts the rule that rows stay, or sets it again.
+
+    In both engines part of the transaction.
+    """
 
     inherit_cache = False
 
@@ -118,7 +124,9 @@ class _Statements:
 async def prune(
     database: Database, table: SqlAudit, event: AuditEvent, *, now: float, audit_days: int, sign_in_days: int
 ) -> int:
-    """Remove audit entries older than `audit_days`, those of sign-ins after `sign_in_days`; how many went.
+    """Remove audit entries older than `audit_days`, those of sign-ins after `sign_in_days`.
+
+    How many went.
 
     0 keeps them for ever. Short transactions, one per stretch of the table, each of which lifts the rule
     that rows stay and sets it again. The event is written if something went, with their number in its detail.

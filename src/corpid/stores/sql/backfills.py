@@ -53,7 +53,10 @@ def rows_left(connection: sa.Connection, step: Step) -> int:
 
 
 def run(place: MigrationTarget, step: Step, told: Callable[[str], None], stop: threading.Event) -> None:
-    """Walk every row that is left. Raises MigrationStopped between two batches, and SchemaError."""
+    """Walk every row that is left.
+
+    Raises MigrationStopped between two batches, and SchemaError.
+    """
     total, done = place.read(lambda connection: rows_left(connection, step)), 0
     began = last = time.monotonic()
     while walked := place.transact(lambda connection: _batch(connection, step)):
@@ -76,7 +79,7 @@ def forget(connection: sa.Connection, step: Step) -> None:
 
 
 def _batch(connection: sa.Connection, step: Step) -> int:
-    """Bring the next rows up to date; how many were walked."""
+    """Update the next rows; returns the number of rows read."""
     fill, after = _fill(step), _reached(connection, step)
     end, rows = connection.execute(_said(_NUMBERED, fill), {"after": after}).one()
     if rows:
@@ -92,7 +95,10 @@ def _reached(connection: sa.Connection, step: Step) -> str | int:
 
 
 def _said(text: str, fill: Backfill) -> sa.TextClause:
-    """Names come from our own migrations, never from outside."""
+    """A statement from its text.
+
+    Names come from our own migrations, never from outside.
+    """
     return sa.text(text.format(table=fill.table, key=fill.key, batch=BATCH))
 
 

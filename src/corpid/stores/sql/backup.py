@@ -44,7 +44,10 @@ _PARTS: Final = ("-wal", "-shm", "-journal")
 
 
 class BackupRefused(Exception):
-    """Nothing was changed; the message is one sentence that says why, and what to do."""
+    """Nothing was changed.
+
+    The message is one sentence that says why, and what to do.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,10 @@ class Restored:
 
 @contextmanager
 def in_use(path: Path) -> Iterator[None]:
-    """Hold off restores of an open database. Raises BackupRefused during one, and OSError."""
+    """Hold off restores of an open database.
+
+    Raises BackupRefused during one, and OSError.
+    """
     with _locked(
         path, fcntl.LOCK_SH, f"the database {path} is being restored: try again when `corpid restore` is done"
     ):
@@ -65,9 +71,10 @@ def in_use(path: Path) -> Iterator[None]:
 
 
 def back_up(path: Path, file: Path) -> int:
-    """Copy a database, as it is at this moment, to a new file (mode 0600), while others use it; its bytes.
+    """Copy a database in use to a new file (mode 0600).
 
-    The file appears whole and checked, or not at all. Raises BackupRefused. Source: docs/decisions/0008
+    The copy is of one moment. Returns its bytes. The file appears whole and checked, or not at all. Raises
+    BackupRefused. Source: docs/decisions/0008
     """
     if not path.exists():
         raise BackupRefused(f"there is no database {path}: check data_dir and database_url")
@@ -83,7 +90,9 @@ def back_up(path: Path, file: Path) -> int:
 
 
 async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent) -> Restored:
-    """Replace a database by a backup; the old one keeps a dated name.
+    """Replace a database by a backup.
+
+    The old one keeps a dated name.
 
     Of the backup, sessions and everything short-lived end; what was issued before now is refused. The event
     is written to the restored audit table. Raises BackupRefused, and StoreUnavailable. Source: docs/decisions/0008
@@ -118,7 +127,7 @@ def _locked(path: Path, kind: int, busy: str) -> Iterator[None]:
 
 @contextmanager
 def _told(failure: str) -> Iterator[None]:
-    """A disk that is full, or a folder that may not be written, as a sentence."""
+    """Turn a full disk or an unwritable folder into a sentence."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -127,7 +136,7 @@ def _told(failure: str) -> Iterator[None]:
 
 @contextmanager
 def _draft(file: Path) -> Iterator[Path]:
-    """A temporary file (mode 0600) next to another one, removed afterwards unless named."""
+    """A temporary file (mode 0600) beside another, removed unless renamed."""
     draft = file.with_name(f".corpid-{secrets.token_hex(8)}")
     os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
@@ -142,7 +151,10 @@ def _opened(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _copy(source: Path, target: Path, mode: str) -> None:
-    """The transaction around it keeps to one snapshot; without it every write of others would start the copy again."""
+    """Copy the database inside one transaction, so from one snapshot.
+
+    Without it every write of others would start the copy again.
+    """
     with closing(_opened(source, mode)) as reading, closing(_opened(target, "rw")) as writing:
         reading.execute("BEGIN")
         reading.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -174,9 +186,10 @@ def _check_whole(database: Path, source: Path) -> None:
 
 
 def _fold(path: Path, busy: str) -> None:
-    """Fold a database into one file, which SQLite does only without other connections.
+    """Fold a database into one file.
 
-    A database that is too broken for it stays as it is: it is what a restore is for.
+    SQLite does that only without other connections. A database too broken for it stays as it is, since it is what a
+    restore is for.
     """
     if not path.exists():
         return
@@ -189,7 +202,7 @@ def _fold(path: Path, busy: str) -> None:
 
 
 def _last_number(path: Path) -> int:
-    """The last number of the replaced audit table, so that readers continue after it."""
+    """The last number of the replaced audit table, for readers to continue."""
     try:
         with closing(_opened(path, "ro")) as connection:
             row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'audit'").fetchone()
@@ -239,7 +252,10 @@ async def _forget(stores: SqlStores, now: float, event: AuditEvent, after: int) 
 
 
 async def _number_after(database: Database, after: int) -> None:
-    """Let the next number of the audit table be a higher one; the engine keeps its count in a table of its own."""
+    """Let the next number of the audit table be a higher one.
+
+    The engine keeps its count in a table of its own.
+    """
     raised = sa.text("UPDATE sqlite_sequence SET seq = max(seq, :after) WHERE name = 'audit'")
     first = sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES ('audit', :after)")
     if not await database.run(database.prepare(raised), {"after": after}):
@@ -247,7 +263,10 @@ async def _number_after(database: Database, after: int) -> None:
 
 
 def _set_aside(path: Path, now: float) -> Path | None:
-    """Give the old database a second name; the first is then replaced in one step, so there always is one."""
+    """Give the old database a second name.
+
+    The first is then replaced in one step, so there always is one.
+    """
     if not path.exists():
         return None
     kept = path.with_name(f"{path.stem}.before-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}{path.suffix}")

@@ -49,7 +49,7 @@ class SqlClients:
         return None if row is None else _FETCHED.decode(row)
 
     async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None:
-        """Raises MissingReference for a client that is gone."""
+        """See ports.Clients. Raises MissingReference for a client that is gone."""
         async with self._database.transaction():
             await self._database.run(self._keep, {"client_id": client_id} | _FETCHED.encode(fetched))
 
@@ -74,7 +74,7 @@ class SqlUsage:
         )
 
     async def add(self, counts: Sequence[UseCount]) -> None:
-        """In the order of their keys, so that two processes never wait for each other."""
+        """Add counts in key order, so that processes never deadlock."""
         async with self._database.transaction():
             for one in sorted(counts, key=lambda each: (each.client_id, each.generation, each.habit)):
                 await self._database.run(self._add, _COUNTS.encode(one))
@@ -85,7 +85,10 @@ class SqlUsage:
 
 
 def _addition() -> sa.Executable:
-    """One row of a client that exists is inserted or added to; what a client that is gone counted is no row."""
+    """One row of a client that exists is inserted or added to.
+
+    What a client that is gone counted is no row.
+    """
     values = [sa.bindparam(name, type_=generation_use.c[name].type) for name in _COUNTS.written]
     known = sa.select(*values).where(clients.c.client_id == sa.bindparam("client_id"))
     statement = insert(generation_use).from_select(_COUNTS.written, known)

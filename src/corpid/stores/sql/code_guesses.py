@@ -1,4 +1,4 @@
-"""Counts of guesses at codes, which outlive a restart of every engine (D45)."""
+"""Counts of code guesses, which survive a restart of every engine (D45)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ class SqlCodeGuesses:
 
 
 def _replacement() -> sa.Executable:
-    """The count that was looked at is part of the condition: of two guesses at once the second looks again."""
+    """A conditional update: of two guesses at once, one must retry.
+
+    The count read before is part of the condition.
+    """
     statement = insert(code_guesses).values(parameters(_GUESSES.written))
     changed = {name: statement.excluded[name] for name in _GUESSES.written if name not in _KEYS}
     as_seen = (

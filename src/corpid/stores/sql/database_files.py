@@ -17,7 +17,9 @@ _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno
 
 
 def name_also(file: Path, name: Path) -> None:
-    """Give a file a second, unused name; a copy if hard links are unsupported.
+    """Give a file a second, unused name.
+
+    A copy if hard links are unsupported.
 
     Raises OSError, also where the name is taken; then no file has been left there.
     """
@@ -42,9 +44,10 @@ def _copy(file: Path, name: Path) -> None:
 
 
 def replace_file(path: Path, draft: Path) -> None:
-    """Give a replacement and its lock files the owner of the database, or of its folder.
+    """Give a replacement and its lock files the database's owner.
 
-    The draft gets the database's mode, too. Whoever restores as root does it for the service. Raises OSError.
+    Or that of its folder. The draft also gets the database's mode. A restore by root is for the service. Raises
+    OSError.
     """
     old = path.stat() if path.exists() else None
     owner = old or path.parent.stat()
@@ -56,7 +59,10 @@ def replace_file(path: Path, draft: Path) -> None:
 
 
 def _give(file: Path, user: int, group: int) -> None:
-    """Only what is this process's own, and no other name of something else: the folder's owner may have put it there."""
+    """Change a file's owner, unless it has another name.
+
+    It must be this process's own: the folder's owner may have put a link to another file there.
+    """
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         found = os.fstat(descriptor)
@@ -68,7 +74,10 @@ def _give(file: Path, user: int, group: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Let the names in a folder outlive a loss of power. Raises OSError."""
+    """Let the names in a folder outlive a loss of power.
+
+    Raises OSError.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -46,11 +46,17 @@ class NamedValues:
         await self._database.run(self._put, {"name": name, "value": value})
 
     async def put_first(self, name: str, value: str) -> None:
-        """Write a value unless there is one; of several processes one does. Inside a transaction."""
+        """Write a value unless there is one.
+
+        Of several processes one does. Inside a transaction.
+        """
         await self._database.run(self._put_first, {"name": name, "value": value})
 
     async def change(self, name: str, before: str, value: str) -> bool:
-        """Write a value in the place of another; of several processes one does. Inside a transaction."""
+        """Replace a value by another if it is still the expected one.
+
+        Of several processes one does. Inside a transaction.
+        """
         return await self._database.run(self._change, {"name": name, "before": before, "value": value}) > 0
 
 
@@ -63,7 +69,10 @@ class SqlDeployment:
         self._values: Final = NamedValues(database)
 
     async def ready(self) -> None:
-        """Writes, since a full disk can still be read; also raises after a checkpoint that failed."""
+        """Writes, since a full disk can still be read.
+
+        Also raises after a checkpoint that failed.
+        """
         self._database.check()
         async with self._database.transaction():
             await self._values.put(_READY, "asked")

@@ -85,7 +85,10 @@ def usable() -> sa.Select[Any]:
 
 
 def choices(words: Parameters) -> sa.Select[Any]:
-    """`user_id`, `first`, `limit`, forms, words → what `choice` reads: usable ones first, then by name."""
+    """`user_id`, `first`, `limit`, forms, words → rows of `choice`, usable first.
+
+    Then by name.
+    """
     of = entities.c
     selected = (of.entity_id, of.type, of.registration_number, of.country, of.name, of.status, of.enabled)
     preferred = of.entity_id == sa.bindparam("first", type_=sa.Text)
@@ -100,7 +103,10 @@ def choices(words: Parameters) -> sa.Select[Any]:
 
 
 def count_of_choices(words: Parameters) -> sa.Select[Any]:
-    """`user_id`, words → how many entities match. Without words the entities are not looked at."""
+    """`user_id`, words → the number of matching entities.
+
+    Without words the entities are not read.
+    """
     return sa.select(sa.func.count()).select_from(_HELD if words else memberships).where(_MINE, *_each(words))
 
 
@@ -116,14 +122,20 @@ def containing(word: str) -> str:
 
 
 def form_values(accepted: AbstractSet[Form]) -> dict[str, str]:
-    """The values of the statements' parameters for types and statuses; those that are left over match nothing."""
+    """The values of the statements' parameters for types and statuses.
+
+    Those that are left over match nothing.
+    """
     given = [f"{form}:{status}" for form, status in sorted(accepted)]
     given += [""] * (len(FORMS) - len(given))
     return {parameter.key: value for parameter, value in zip(_FORMS, given, strict=True)}
 
 
 def choice(user_id: str, row: Row) -> tuple[Entity, Membership]:
-    """One row of `choices`, written out: a codec takes six times as long."""
+    """One row of `choices`, decoded by hand.
+
+    A codec takes six times as long.
+    """
     entity_id, form, number, country, name, status, enabled, member = row
     entity = Entity(
         entity_id=entity_id,
@@ -151,7 +163,10 @@ def assignments_of(wanted: Parameters) -> sa.Select[Any]:
 
 
 def third_party_rows_of(wanted: Parameters) -> sa.Select[Any]:
-    """`user_id`, `entity_id`, services → assignment, client entity, grant (or nulls), once per grant."""
+    """`user_id`, `entity_id`, services → assignment, client entity, grant.
+
+    Once per grant; nulls if there is none.
+    """
     mine, grants = third_party_assignments, third_party_grants
     granted = sa.and_(
         grants.c.client_entity_id == mine.c.client_entity_id,
@@ -178,7 +193,7 @@ def _name(number: int) -> str:
 
 
 def by_count(database: Database, statement: Callable[[Parameters], sa.Select[Any]]) -> Callable[[int], Prepared]:
-    """A statement for each number of services or words, prepared when it is first needed."""
+    """Statements by number of services or words, prepared at first need."""
 
     @cache
     def prepared(count: int) -> Prepared:
@@ -250,7 +265,10 @@ class SqlDirectory(SqlRecords):
     async def choices(
         self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int
     ) -> tuple[list[tuple[Entity, Membership]], int]:
-        """Capital and small letters sort alike. A list that is cut is counted by a second look."""
+        """Capital and small letters sort alike.
+
+        A list that is cut is counted by a second look.
+        """
         patterns = [containing(word) for word in sorted(set(words))]
         values = {"user_id": user_id, **listed(patterns)}
         page = values | {"first": first, "limit": limit} | form_values(accepted)
@@ -288,7 +306,10 @@ class SqlDirectory(SqlRecords):
 
 
 def _third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:
-    """An outer join shows an assignment without a grant once, with nulls in the grant's place."""
+    """A row of the outer join.
+
+    An assignment without a grant comes once, with nulls for the grant.
+    """
     return ThirdPartyRow(
         assignment=THIRD_PARTY_ASSIGNMENTS.decode(row[:_THIRD_PARTY_END]),
         client_entity=ENTITIES.decode(row[_THIRD_PARTY_END:]),

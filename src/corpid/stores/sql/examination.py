@@ -1,5 +1,7 @@
-"""Examination of a database for operators: version, schema, ages of keys. Nothing is changed, and no
-secret is read."""
+"""Examination of a database for operators: version, schema, ages of keys.
+
+Nothing is changed, and no secret is read.
+"""
 
 from __future__ import annotations
 

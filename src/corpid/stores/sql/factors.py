@@ -52,7 +52,10 @@ def _passkeys_of_a_person() -> sa.Select[Any]:
 
 
 def _use_passkey() -> sa.Update:
-    """The counter that was looked at is part of the condition: of two that use it at once one wins."""
+    """A conditional update: of two uses at once, one succeeds.
+
+    The counter read before is part of the condition.
+    """
     as_looked_at = passkeys.c.sign_count == sa.bindparam("before")
     new: dict[str, Any] = {
         "sign_count": sa.bindparam("after"),
@@ -63,7 +66,7 @@ def _use_passkey() -> sa.Update:
 
 
 def _unless_there(credentials: RecordType) -> sa.Executable:
-    """A row to lock also for a person who had none."""
+    """Insert a row to lock, also for a person without one."""
     return insert(credentials.table).values(parameters(credentials.codec.written)).on_conflict_do_nothing()
 
 
@@ -99,7 +102,7 @@ def _account(secret: Codec[Credentials]) -> sa.Select[Any]:
 
 
 class _NotAsBefore(Exception):
-    """Something has changed since it was looked at: the whole change is undone."""
+    """Something changed since it was read: undo the whole change."""
 
 
 class SqlFactors:
@@ -270,7 +273,7 @@ class SqlFactors:
                 await self._database.run(self._add_code, {"user_id": user_id, "code_hash": code_hash})
 
     async def _hold(self, change: FactorChange) -> None:
-        """Lock what the change starts from, in the order of `sign_outs`."""
+        """Lock the rows a change starts from, in the order of `sign_outs`."""
         user_id, codec = change.after.user_id, self._credentials.codec
         await self._database.run(self._unless_there, codec.encode(Credentials(user_id=user_id)))
         row = await self._database.row(self._locked, {"user_id": user_id})
@@ -283,7 +286,10 @@ class SqlFactors:
             raise _NotAsBefore
 
     async def _require_passkeys(self, change: FactorChange) -> None:
-        """Check the remaining passkeys; of two concurrent changes the second sees the first, since both write the credentials."""
+        """Check the remaining passkeys.
+
+        Of two concurrent changes the second sees the first, since both write the credentials.
+        """
         number = len(await self._database.rows(self._passkeys, {"user_id": change.after.user_id}))
         if number < change.passkey_remains or 0 < change.passkeys_at_most < number:
             raise _NotAsBefore

@@ -55,7 +55,7 @@ class SqlKeys:
             await self._audit.record(event)
 
     async def add_first(self, keys: Sequence[SealedKey]) -> bool:
-        """Store the keys once, also if several processes start at the same time."""
+        """Store the first keys once, even if several processes start together."""
         async with self._database.transaction():
             if await self._database.row(self._claim, _FIRST) is None or await self._database.rows(self._any, {}):
                 return False
@@ -102,7 +102,9 @@ async def check_cipher(database: Database, cipher: SecretCipher) -> None:
 
 
 async def rewrap(database: Database, cipher: SecretCipher, audit: SqlAudit, event: AuditEvent) -> int:
-    """Encrypt again with the current key what an older one encrypted; returns the rows changed.
+    """Encrypt with the current key all secrets under older keys.
+
+    Returns the rows changed.
 
     One transaction, with the event. Afterwards the older keys are no longer needed. Raises EncryptionError
     for a row that none of the keys opens; then nothing is changed. D43.

@@ -1,4 +1,4 @@
-"""Records as rows: which table and columns hold each type of record."""
+"""Records as rows: table and columns of each type of record."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Codec(Generic[T]):
 
 
 def record_codec(record: type[T]) -> Codec[T]:
-    """The codec of a struct whose fields are text, integers, flags, tuples and dictionaries."""
+    """The codec of a struct of texts, integers, flags, tuples and dictionaries."""
     fields = msgspec.structs.fields(record)
     names = tuple(field.name for field in fields)
     structured = {field.name for field in fields if get_origin(field.type) in (tuple, dict)}
@@ -95,7 +95,10 @@ def encrypted_codec(codec: Codec[T], cipher: SecretCipher, table: str, key: str,
 
 
 def user_name_key(name: str) -> str:
-    """The look-up key of a user name. Raises NameRefused with the reason in words (D51)."""
+    """The look-up key of a user name.
+
+    Raises NameRefused with the reason in words (D51).
+    """
     try:
         return user_name(name)
     except ValueError as error:
@@ -121,13 +124,19 @@ def _entities() -> Codec[Entity]:
 
 
 class _FormerClient(msgspec.Struct, frozen=True):
-    """The member whose name was another one, under which the version before reads and writes it."""
+    """The renamed member, under its name in the previous version.
+
+    That version reads and writes it.
+    """
 
     token_endpoint_audience_until: str | None = None
 
 
 def _client_text(client: Client) -> str:
-    """A client's record; what has a new name stands there under both, for nodes of the version before."""
+    """A client's record.
+
+    What has a new name stands there under both, for nodes of the version before.
+    """
     former = {"token_endpoint_audience_until": client.endpoint_audience_until}
     return msgspec.json.encode({**msgspec.to_builtins(client), **former}).decode()
 
@@ -228,7 +237,10 @@ def _kind(database: Database, table: sa.Table, codec: Codec[Any], rank: int) -> 
 
 
 def _kept(table: sa.Table) -> dict[str, Any]:
-    """The last accepted TOTP step only rises: writing a person's record never makes a spent code good (D45)."""
+    """Column values that an upsert must not lower.
+
+    The last accepted TOTP step only rises: writing a person's record never makes a spent code good. Source: D45
+    """
     if table is not tables.credentials:
         return {}
     stored = table.c.totp_last_step

@@ -31,7 +31,7 @@ LOCATIONS: Final = ["corpid.stores.sql:migrations/versions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """Rows that are brought up to date, walked in the order of a key; the same in every engine."""
+    """Rows to be updated, walked in key order; the same everywhere."""
 
     table: str
     key: str
@@ -92,7 +92,10 @@ def _steps(_locations: tuple[str, ...]) -> tuple[Step, ...]:
 
 
 def pending(every: Sequence[Step], revision: str | None) -> tuple[Step, ...]:
-    """The migrations that a schema lacks, in order. Raises LookupError for a schema that this version does not know."""
+    """The migrations that a schema lacks, in order.
+
+    Raises LookupError for a schema that this version does not know.
+    """
     if revision is None:
         return tuple(every)
     known = [step.revision for step in every]
@@ -102,20 +105,28 @@ def pending(every: Sequence[Step], revision: str | None) -> tuple[Step, ...]:
 
 
 def is_enough(lacking: Sequence[Step]) -> bool:
-    """Return whether this version runs on a schema that lacks these: what only fills or takes away may come later."""
+    """Return whether this version runs on a schema without these migrations.
+
+    Those that only fill or take away may come later.
+    """
     return all(step.phase != EXPAND for step in lacking)
 
 
 def serves_since(every: Sequence[Step], revision: str) -> str:
-    """The oldest version, named by its last migration, that may run on a schema. docs/decisions/0009"""
+    """The oldest version that may run on a schema.
+
+    Named by its last migration. docs/decisions/0009
+    """
     done = every[: len(every) - len(pending(every, revision))]
     contracted = [step.revision for step in done if step.phase == CONTRACT]
     return contracted[-1] if contracted else every[0].revision
 
 
 def outstanding(every: Sequence[Step], revision: str | None, *, through: str) -> tuple[Step, ...]:
-    """What a command that may go `through` a phase has to do: up to there, and whatever this version cannot run
-    without. An empty database gets everything. Raises ContractFirst and LookupError. docs/decisions/0009
+    """The steps of a command that may go `through` a phase.
+
+    Up to there, and whatever this version cannot run without. An empty database gets everything. Raises ContractFirst
+    and LookupError. docs/decisions/0009.
     """
     lacking = pending(every, revision)
     if revision is None or through == CONTRACT:
@@ -133,7 +144,10 @@ def outstanding(every: Sequence[Step], revision: str | None, *, through: str) ->
 
 
 def fills_before(every: Sequence[Step], contract: Step) -> tuple[Step, ...]:
-    """The fills that a contraction relies on, which servers of the version before may have left rows for."""
+    """The backfills that a contraction relies on.
+
+    Servers of the previous version may have left rows for them.
+    """
     before = every[: every.index(contract)]
     last = max((at for at, step in enumerate(before) if step.phase == CONTRACT), default=-1)
     return tuple(step for step in before[last + 1 :] if step.phase == FILL)

@@ -15,7 +15,10 @@ T = TypeVar("T")
 
 
 class MigrationTarget(Protocol):
-    """A database whose schema is looked at or changed. Everything raises schema_errors.SchemaError."""
+    """A database whose schema is read or changed.
+
+    Every method raises schema_errors.SchemaError.
+    """
 
     @property
     def shown(self) -> str:
@@ -27,18 +30,26 @@ class MigrationTarget(Protocol):
         ...
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
-        """Do `work` in one transaction, all of it or nothing. Where others hold what it needs it gives way
-        and tries again, and raises DatabaseBusy in the end."""
+        """Do `work` in one transaction, all of it or nothing.
+
+        Where others hold what it needs it gives way and tries again, and raises DatabaseBusy in the end.
+        """
         ...
 
     def outside(self, work: Callable[[sa.Connection], T]) -> T:
-        """Do `work` outside a transaction, if the engine can change a schema so."""
+        """Do `work` outside a transaction, if the engine supports it."""
         ...
 
     def alone(self, told: Callable[[str], None], stop: threading.Event) -> AbstractContextManager[None]:
-        """Others that want to change the schema wait. Raises MigrationStopped while waiting itself."""
+        """Others that want to change the schema wait.
+
+        Raises MigrationStopped while waiting itself.
+        """
         ...
 
     def refuse_served(self, before: Sequence[str]) -> None:
-        """Raise DatabaseBusy while servers run whose version is one of `before`, or none that is known."""
+        """Raise DatabaseBusy while servers run that a change would break.
+
+        Those whose version is one of `before`, or unknown.
+        """
         ...

@@ -1,4 +1,4 @@
-"""The ways into this package: one database that holds both ports.
+"""The entry points of this package: one database for both ports.
 
 The embedded default: `await open_sqlite(path, Sealer(embedded_key(directory)), clock, migrate=True)`; for
 several processes and hosts: `await open_postgresql(url, sealer, clock)`. `await stores.close()` at the end.
@@ -39,16 +39,24 @@ class SqlStores:
     cipher: SecretCipher
 
     async def rewrap(self, event: AuditEvent) -> int:
-        """Encrypt again what an older key encrypted; how many. Raises EncryptionError, then nothing changed. D43."""
+        """Encrypt again what an older key encrypted.
+
+        Returns the number of secrets. Raises EncryptionError, then nothing changed. Source: D43
+        """
         return await rewrap(self.database, self.cipher, self.registry.audit, event)
 
     async def close(self) -> None:
-        """Write what is left and let go of the database. Nothing may be used afterwards."""
+        """Write what is left and close the database.
+
+        Nothing may be used afterwards.
+        """
         await self.database.close()
 
 
 async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate: bool = False) -> SqlStores:
-    """Open a database file, in the event loop that will use it; each process opens it for itself.
+    """Open a database file, in the event loop that will use it.
+
+    Each process opens it for itself.
 
     `migrate` brings the schema up to date first, under a lock (the embedded default); without it the
     schema must be this version's. `clock` gives the time of audit events. Reads and short writes run in
@@ -103,7 +111,10 @@ async def open_postgresql(
 
 
 def _made_usable(url: str) -> None:
-    """Migrate at start; a node neither waits for a backfill nor begins one."""
+    """Migrate at start.
+
+    A node neither waits for a backfill nor begins one.
+    """
     try:
         schema.check(url)
     except schema.SchemaOlder:

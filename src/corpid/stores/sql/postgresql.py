@@ -63,15 +63,20 @@ _CLOSED: Final = ("connection is closed", "connection was closed", "pool is clos
 
 
 def is_stale(error: BaseException) -> bool:
-    """Return whether this connection is of no more use: another may lead to a server that can do better, as after a
-    failover, and one that did not answer in time must not give its late answer to somebody else."""
+    """Return whether this connection must be replaced.
+
+    Another one may lead to a better server, as after a failover. One that did not answer in time must not give its late
+    answer to another caller.
+    """
     return isinstance(error, OSError) or getattr(error, "sqlstate", None) in _STALE
 
 
 def translated(error: Exception, database: str) -> Exception:
-    """The error of this house for one of the driver: Conflict for what a constraint refused,
-    StoreUnavailable for a server that is away, full, too busy or read-only; a mistake in our own
-    statements stays what it is."""
+    """Our error for one of the driver.
+
+    Conflict for what a constraint refused, StoreUnavailable for a server that is away, full, too busy or read-only. A
+    mistake in our own statements stays as it is.
+    """
     if isinstance(error, OSError):
         return StoreUnavailable(f"{database}: {_told(error)}")
     if isinstance(error, asyncpg.PostgresError):
@@ -110,7 +115,10 @@ _LOCK_PAUSE_SECONDS: Final = 0.01
 
 
 def holders(lock: int) -> sa.Select[tuple[str]]:
-    """The transactions of others that have an advisory lock; PostgreSQL shows its number in two halves."""
+    """The transactions of others that have an advisory lock.
+
+    PostgreSQL shows its number in two halves.
+    """
     names = ("virtualtransaction", "locktype", "granted", "pid", "database", "classid", "objid", "objsubid")
     locks = sa.table("pg_locks", *map(sa.column, names))
     here = sa.text("(SELECT oid FROM pg_database WHERE datname = current_database())")
@@ -125,7 +133,9 @@ def holders(lock: int) -> sa.Select[tuple[str]]:
 
 
 async def outlive(database: Database, found: Prepared) -> None:
-    """Return when every transaction that is among the `holders` now has ended; later ones do not count.
+    """Return when every transaction that is among the `holders` now has ended.
+
+    Later ones do not count.
 
     Raises StoreUnavailable after five seconds.
     """
@@ -161,7 +171,10 @@ _MILLISECONDS: Final = sa.cast(
 
 
 class Connection(asyncpg.Connection):  # type: ignore[misc,unused-ignore]
-    """A connection that leaves no state behind but a transaction, which the driver ends."""
+    """A connection that keeps no state except a transaction.
+
+    The driver ends that.
+    """
 
     def get_reset_query(self) -> str:
         """Nothing: a connection has no session state to reset."""
@@ -184,7 +197,7 @@ class PostgresDatabase:
         self._waiting = 0
 
     def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
-        """By the rows' addresses: a join would make the planner guess how many there are."""
+        """By row addresses: a join would make the planner guess their number."""
         addresses = chosen.with_only_columns(_ADDRESS, maintain_column_froms=True).scalar_subquery()
         return sa.any_(sa.func.array(addresses)) == _ADDRESS
 
@@ -225,7 +238,9 @@ class PostgresDatabase:
         return Transaction(self)
 
     async def begin(self) -> bool:
-        """Begin a transaction for this task; False if it has one open, which is joined.
+        """Begin a transaction for this task.
+
+        False if it has one open, which is joined.
 
         Raises StoreUnavailable, also when every connection is in use for more than 2 s.
         """
@@ -312,7 +327,10 @@ class PostgresDatabase:
             self._idle.append(connection)
 
     async def _release(self, connection: Any) -> None:  # noqa: ANN401
-        """A connection that cannot be given back is closed by the pool; the answer was had before."""
+        """A connection that cannot be given back is closed by the pool.
+
+        The answer was had before.
+        """
         with suppress(*DRIVER_ERRORS):
             await self._pool.release(connection)
 
@@ -326,10 +344,10 @@ class PostgresDatabase:
 async def open_database(
     url: str, *, name: str, pool_size: int, seconds: int = STATEMENT_SECONDS, admit: Admission | None = None
 ) -> PostgresDatabase:
-    """The database of a `postgresql://` address, with at most `pool_size` connections, which the server knows by
-    `name` and which `admit` has looked at before they are used; a statement may take `seconds`.
+    """The database of a `postgresql://` address.
 
-    Raises StoreUnavailable.
+    At most `pool_size` connections, which the server knows by `name` and which `admit` checks before they are used. A
+    statement may take `seconds`. Raises StoreUnavailable.
     """
     place = address(url)
     try:
@@ -356,12 +374,18 @@ async def open_database(
 
 
 def _unspeakable(bound: Row) -> bool:
-    """PostgreSQL keeps no text with U+0000, so what asks for one finds nothing."""
+    """Return whether a value holds U+0000, which PostgreSQL cannot store.
+
+    A query for such a text finds nothing.
+    """
     return any(type(value) is str and _NUL in value for value in bound)
 
 
 def _is_open(connection: Any) -> bool:  # noqa: ANN401
-    """False also for one that the pool has taken back since the server ended it."""
+    """Return whether a connection is open and not returned to the pool.
+
+    The pool takes one back if the server ended it.
+    """
     try:
         return not connection.is_closed()
     except asyncpg.InterfaceError:

@@ -15,7 +15,7 @@ _CACHE_OPTION: Final = "statement_cache_size"
 
 
 class Address(NamedTuple):
-    """A database's address as the driver reads it, and as messages may show it."""
+    """A database's address, for the driver and for messages."""
 
     dsn: str
     shown: str
@@ -23,8 +23,11 @@ class Address(NamedTuple):
 
 
 def address(url: str) -> Address:
-    """`postgresql://…`, of which `statement_cache_size` is ours and the rest the driver's; without its secrets
-    in `shown`. Raises ValueError for a number of statements that is none."""
+    """A parsed `postgresql://…` address.
+
+    `statement_cache_size` is ours, the other parameters are the driver's. `shown` is without secrets. Raises ValueError
+    for a malformed number of statements.
+    """
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     cached = int(options.pop(_CACHE_OPTION, _CACHED_STATEMENTS))
@@ -33,5 +36,8 @@ def address(url: str) -> Address:
 
 
 def application_name(version: str) -> str:
-    """The application_name of a version, named by its last migration; "" before 0003."""
+    """The application_name of a version, named by its last migration.
+
+    "" before 0003.
+    """
     return f"corpid {version}".rstrip()

@@ -1,4 +1,4 @@
-"""PostgreSQL whose schema is looked at or changed, while servers use it.
+"""The schema of PostgreSQL, read or changed while servers use it.
 
 What changes a table waits for whoever uses it, and everybody else waits behind. So no statement waits
 for long: it gives way, lets the others through and tries again.
@@ -52,7 +52,10 @@ _SERVED: Final = sa.text(
 
 
 class _Loop:
-    """The driver needs an event loop, and the caller may be running in one: a thread of its own has another."""
+    """An event loop in a thread of its own.
+
+    The driver needs one, and the caller may be running in another.
+    """
 
     def __init__(self) -> None:
         self._runner: Final = asyncio.Runner()
@@ -96,8 +99,10 @@ class PostgresTarget:
 
     @contextmanager
     def alone(self, told: Callable[[str], None], stop: threading.Event) -> Iterator[None]:
-        """The lock belongs to a transaction, for a pooler in between may give the next one to
-        another connection."""
+        """Hold the migration lock, which belongs to a transaction.
+
+        A pooler in between may give the next transaction to another connection.
+        """
         connection = self._runner.run(self._begun())
         try:
             waited = False
@@ -150,8 +155,11 @@ class PostgresTarget:
 
 
 async def _take(connection: asyncpg.Connection) -> bool:
-    """An answer stays open at the server until the next statement, and CREATE INDEX CONCURRENTLY would wait for
-    it; one that is sent as text leaves none."""
+    """Try to take the lock; leaves no result open.
+
+    A result stays open at the server until the next statement, and CREATE INDEX CONCURRENTLY would wait for it. A
+    statement sent as text leaves none.
+    """
     taken = await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", _LOCK)
     await connection.execute("SELECT")
     return bool(taken)
@@ -198,7 +206,10 @@ def _connector(place: Address) -> Callable[[], Awaitable[asyncpg.Connection]]:
 
 
 def _refuse_forgetful(connection: sa.Connection, shown: str) -> None:
-    """A code that was spent must stay spent when the server's machine loses power."""
+    """Refuse a server that may lose commits at a power failure.
+
+    A code that was spent must stay spent.
+    """
     for name, where in _DURABLE.items():
         if connection.scalar(sa.text(f"SHOW {name}")) == "off":
             raise DatabaseForgetful(

@@ -26,7 +26,7 @@ _READS_AT_ONCE: Final = 200
 
 
 class SqlRecords:
-    """The part of ports.Directory that is the same for every kind of record."""
+    """The part of ports.Directory common to every kind of record."""
 
     def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
         self._database: Final = database
@@ -47,7 +47,7 @@ class SqlRecords:
         return found
 
     async def scan(self, kind: type[R]) -> AsyncIterator[R]:
-        """Page by page: what others write meanwhile may or may not be seen."""
+        """Page by page; concurrent writes may or may not be seen."""
         known = self._kinds[kind]
         width = len(known.codec.columns)
         rows = await self._database.rows(known.first_page, {"limit": PAGE})

@@ -60,7 +60,7 @@ _SERVES_SINCE: Final = "schema_serves_since"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A migration that is to come."""
+    """A planned migration."""
 
     revision: str
     title: str
@@ -110,7 +110,9 @@ def migrate(
     told: Callable[[str], None] = lambda _: None,
     stop: threading.Event | None = None,
 ) -> str:
-    """Bring a database to this version's schema; a SQLite file is made (mode 0600) if need be. Its name.
+    """Bring a database to this version's schema.
+
+    A SQLite file is made (mode 0600) if need be. Its name.
 
     `through` says how far: EXPAND what this version cannot run without, FILL also rows, CONTRACT everything, which
     needs all servers of the version before gone. `told` gets sentences about progress; `stop`, when it is set,
@@ -134,8 +136,10 @@ def migrate(
 
 
 def check(database: Path | str) -> None:
-    """Raise SchemaOlder, SchemaNewer or another SchemaError unless this version may run on the database's schema.
-    docs/decisions/0009"""
+    """Raise SchemaError unless this version may run on the schema.
+
+    SchemaOlder, SchemaNewer or another one. docs/decisions/0009
+    """
     every = steps()
     with _opened(database, create=False) as place:
         standing = place.read(_standing)
@@ -203,7 +207,10 @@ def _prepare_contract(
     told: Callable[[str], None],
     stop: threading.Event,
 ) -> None:
-    """Servers of the version before are gone, and the rows that they wrote after a fill are filled, too."""
+    """Refuse while older servers run, and fill their rows.
+
+    They may have written rows after the backfill.
+    """
     place.refuse_served([each.revision for each in every[: every.index(step)]])
     for fill in fills_before(every, step):
         if fill.revision not in walked:
@@ -218,7 +225,10 @@ def _standing(connection: sa.Connection) -> _Standing:
 
 
 def _is_later(standing: _Standing, every: Sequence[Step], shown: str) -> bool:
-    """Return whether a newer version has migrated the database, so that this one may still run. Raises SchemaNewer."""
+    """Return whether a compatible newer version has migrated the database.
+
+    Raises SchemaNewer for an incompatible one.
+    """
     known = {step.revision for step in every}
     if standing.revision is None or standing.revision in known:
         return False

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 
 class SchemaError(Exception):
-    """The database cannot be used by this version of CorpID, or not at all; the message is one sentence."""
+    """The database cannot be used, at least by this version.
+
+    The message is one sentence.
+    """
 
 
 class SchemaNewer(SchemaError):
@@ -20,11 +23,11 @@ class ContractFirst(SchemaError):
 
 
 class MigrationStopped(SchemaError):
-    """Somebody asked to stop; what was done stays done."""
+    """The migration was stopped on request; finished steps stay."""
 
 
 class DatabaseBusy(SchemaError):
-    """Others hold what a migration needs, and it did not wait for longer."""
+    """Others hold locks that a migration needs; it gave up waiting."""
 
 
 class DatabaseUnreachable(SchemaError):

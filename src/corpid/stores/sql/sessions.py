@@ -1,7 +1,8 @@
-"""Sessions, and ending those of a person together with their links (D30, D44, D46).
+"""Sessions, and ending those of a person together with their links.
 
 A transaction that touches several of a person's rows takes them in one order, so that no two wait for each other: the
 person, the credentials, then the sessions, then the links, and of these two each by its key.
+Source: D30, D44, D46
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ class SignOuts:
         )
 
     async def end_sessions(self, user_id: str, *, but_session: str = "", but_browser: str = "") -> None:
-        """End a person's locked sessions, except this one and those of this browser."""
+        """End a person's locked sessions, with two exceptions.
+
+        `but_session`, and those of `but_browser`.
+        """
         values = {"user_id": user_id, "but_session": but_session, "but_browser": but_browser}
         await self._database.run(self._end_sessions, values)
 
@@ -131,7 +135,10 @@ class SqlSessions:
         self._sweep: Final = database.prepare(sa.delete(sessions).where(database.among(sessions, expired)))
 
     async def get(self, session_id: str, *, now: float) -> Session | None:
-        """Live while now < expires_at, by the engine's clock if it has one (D49)."""
+        """Live while now < expires_at, by the engine's clock if any.
+
+        Source: D49
+        """
         row = await self._database.row(self._get, {"session_id": session_id, "now": milliseconds(now)})
         return None if row is None else _SESSIONS.decode(row)
 

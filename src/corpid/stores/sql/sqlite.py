@@ -40,14 +40,16 @@ _PRIMARY_CODE: Final = 0xFF
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Return whether another connection holds the database, so that a later try may succeed."""
+    """Return whether a lock is the cause; a retry may succeed."""
     return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _BUSY
 
 
 def translated(error: sqlite3.Error, database: str) -> Exception:
-    """The error of this house for one of sqlite3: Conflict for what a constraint refused,
-    StoreUnavailable for a file that is busy, full, unreadable or broken; a mistake in our own
-    statements stays what it is."""
+    """Our error for one of sqlite3.
+
+    Conflict for what a constraint refused, StoreUnavailable for a file that is busy, full, unreadable or broken. A
+    mistake in our own statements stays as it is.
+    """
     if isinstance(error, sqlite3.IntegrityError):
         return _conflict(error)
     if isinstance(error, (sqlite3.ProgrammingError, sqlite3.NotSupportedError)):
@@ -72,7 +74,7 @@ _FRAME_BYTES: Final = 4096
 
 
 class Checkpoints:
-    """Keeps the write-ahead log of a database file short.
+    """Checkpoints that keep a database's write-ahead log short.
 
     A log of fewer than `pages` pages is left alone; one of more than `most_pages` is made to start again.
     """
@@ -98,12 +100,15 @@ class Checkpoints:
         self._wanted.set()
 
     def check(self) -> None:
-        """Raise StoreUnavailable if the last checkpoint failed for another reason than others' work."""
+        """Raise StoreUnavailable if the last checkpoint failed, except for locks."""
         if self._failure is not None:
             raise self._failure
 
     def stop(self) -> None:
-        """Write everything to the main file, empty the log, end the thread. Blocks for that long."""
+        """Write everything to the main file, empty the log, end the thread.
+
+        Blocks for that long.
+        """
         self._stopping = True
         self._wanted.set()
         self._thread.join()
@@ -162,7 +167,10 @@ _PRAGMAS: Final = (
 
 
 class SqliteDatabase:
-    """A statements.Database on a SQLite file in WAL mode. Opened, used and closed in one event loop."""
+    """A statements.Database on a SQLite file in WAL mode.
+
+    Opened, used and closed in one event loop.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
@@ -226,7 +234,9 @@ class SqliteDatabase:
         return Transaction(self)
 
     async def begin(self) -> bool:
-        """Begin a write transaction for this task; False if it has one open, which is joined.
+        """Begin a write transaction for this task.
+
+        False if it has one open, which is joined.
 
         Raises StoreUnavailable when others keep the database for more than 2 s.
         """
@@ -246,7 +256,10 @@ class SqliteDatabase:
         return True
 
     async def end(self, *, commit: bool) -> None:
-        """End this task's transaction. Raises StoreUnavailable when the commit fails; then nothing was written."""
+        """End this task's transaction.
+
+        Raises StoreUnavailable when the commit fails. Then nothing was written.
+        """
         try:
             if commit:
                 self._cursor.execute("COMMIT")
@@ -263,8 +276,11 @@ class SqliteDatabase:
             self._checkpoints.nudge()
 
     def check(self) -> None:
-        """Raise StoreUnavailable if the last checkpoint, or a write of the last seconds, failed: a disk that is
-        full or broken. A small write may still fit where a request's does not, so the memory of one counts."""
+        """Raise StoreUnavailable if a checkpoint or a recent write failed.
+
+        A disk may be full or broken. A small write may still fit where a request's does not, so a failure is remembered
+        for seconds.
+        """
         self._checkpoints.check()
         if time.monotonic() - self._write_failed_at < _FAILURE_SECONDS:
             raise StoreUnavailable(f"{self.path}: a write has just failed")
@@ -275,7 +291,9 @@ class SqliteDatabase:
         self._connection.close()
 
     def _at_once(self, text: str, values: Row) -> sqlite3.Cursor | None:
-        """Execute a statement now; None if it has to wait, for a task of ours or for another process.
+        """Execute a statement now.
+
+        None if it has to wait, for a task of ours or for another process.
 
         Few have to wait; the others are spared the cost of a coroutine.
         """

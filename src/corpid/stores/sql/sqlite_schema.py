@@ -1,4 +1,4 @@
-"""A SQLite file whose schema is looked at or changed."""
+"""The schema of a SQLite file, read or changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _LOCK_SECONDS: Final = 60
 
 
 class SqliteTarget:
-    """A migration target. With `create` the file is made (mode 0600) when it is first written to."""
+    """A migration target.
+
+    With `create` the file is made (mode 0600) when it is first written to.
+    """
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.shown: Final = str(path)
@@ -44,12 +47,18 @@ class SqliteTarget:
 
     @contextmanager
     def alone(self, _told: Callable[[str], None], _stop: threading.Event) -> Iterator[None]:
-        """One migration at a time on this machine; the lock ends with its process."""
+        """One migration at a time on this machine.
+
+        The lock ends with its process.
+        """
         with _locked(self._path.with_name(LOCK_NAME), fcntl.LOCK_EX):
             yield
 
     def refuse_served(self, _before: Sequence[str]) -> None:
-        """Each process with the database open holds a lock file, which names no version."""
+        """Refuse while any process has the database open.
+
+        Each holds a lock file, which names no version.
+        """
         try:
             with _locked(self._path.with_name(f"{self._path.name}.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
                 return
@@ -71,7 +80,10 @@ class SqliteTarget:
 
 
 def _engine(path: Path, begin: str) -> sa.Engine:
-    """The driver's own transactions would leave changes to the schema outside of them."""
+    """An engine without the driver's own transactions.
+
+    Those would leave changes to the schema outside.
+    """
     uri = f"{path.absolute().as_uri()}?mode=rw"
 
     def connect() -> sqlite3.Connection:
@@ -87,7 +99,7 @@ def _engine(path: Path, begin: str) -> sa.Engine:
 
 
 def _prepare_file(path: Path) -> None:
-    """WAL mode is a property of the file and cannot be changed inside a transaction."""
+    """Set WAL mode, which is impossible inside a transaction."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = sqlite3.connect(path, timeout=_LOCK_SECONDS)
     try:
@@ -98,7 +110,10 @@ def _prepare_file(path: Path) -> None:
 
 @contextmanager
 def _locked(file: Path, kind: int) -> Iterator[None]:
-    """A file lock that ends with its process. Raises BlockingIOError if `kind` is not to wait."""
+    """A file lock that ends with its process.
+
+    Raises BlockingIOError if `kind` is not to wait.
+    """
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:

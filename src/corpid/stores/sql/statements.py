@@ -32,19 +32,24 @@ Row: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A statement's text for one dialect, and how named values become its positional ones."""
+    """A statement's text for one dialect, with positional values."""
 
     text: str
     bind: Callable[[Mapping[str, Any]], Row]
 
 
 class Database(Protocol):
-    """The interface of a database for the stores of this package. All raise StoreUnavailable; writes
-    raise Conflict for what a constraint refuses."""
+    """The interface of a database for the stores of this package.
+
+    All raise StoreUnavailable. Writes raise Conflict for what a constraint refuses.
+    """
 
     @property
     def now(self) -> sa.ColumnElement[int]:
-        """This moment inside a statement, epoch milliseconds: by the engine's clock, or the parameter `now`. D49."""
+        """This moment inside a statement, in epoch milliseconds.
+
+        By the engine's clock, or the parameter `now`. Source: D49
+        """
         ...
 
     @property
@@ -53,7 +58,10 @@ class Database(Protocol):
         ...
 
     def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
-        """Return whether a row of `table` is one of the few that `chosen` selects from it, without reading all the others."""
+        """A condition: the row is among the few that `chosen` selects.
+
+        The others are not read.
+        """
         ...
 
     @property
@@ -62,8 +70,10 @@ class Database(Protocol):
         ...
 
     async def outlive_writers(self, lock: int) -> None:
-        """Return when every transaction that has this advisory lock now has ended; at once if there is only one
-        writer, whose rows become visible in the order of their numbers."""
+        """Return when every transaction that has this advisory lock now has ended.
+
+        At once if there is only one writer, whose rows become visible in the order of their numbers.
+        """
         ...
 
     def prepare(self, statement: sa.Executable) -> Prepared:
@@ -71,7 +81,10 @@ class Database(Protocol):
         ...
 
     async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
-        """The only row, or None; for look-ups by a unique key and for RETURNING."""
+        """The only row, or None.
+
+        For look-ups by a unique key and for RETURNING.
+        """
         ...
 
     async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
@@ -79,20 +92,26 @@ class Database(Protocol):
         ...
 
     async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
-        """Execute a statement that returns no rows; how many rows it touched."""
+        """Execute a statement without result rows; returns the affected rows."""
         ...
 
     async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
-        """As `run`, for a statement that is a transaction by itself unless this task has one open."""
+        """As `run`, in a transaction of its own unless one is open.
+
+        In this task, that is.
+        """
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[None]:
-        """Statements of this task that become true together. Joins a transaction that this task has
-        open already; commits when left normally or with an OAuthError, else rolls back."""
+        """Statements of this task that become true together.
+
+        Joins a transaction that this task has open already. Commits when left normally or with an OAuthError, else
+        rolls back.
+        """
         ...
 
     def check(self) -> None:
-        """Raise StoreUnavailable if the engine is known to have failed at something it does by itself."""
+        """Raise StoreUnavailable if the engine failed in the background."""
         ...
 
     async def close(self) -> None:
@@ -101,7 +120,10 @@ class Database(Protocol):
 
 
 def prepare(statement: sa.Executable, dialect: sa.Dialect) -> Prepared:
-    """Compile to text with positional parameters. Constants of the statement are bound with it."""
+    """Compile to text with positional parameters.
+
+    Constants of the statement are bound with it.
+    """
     compiled = cast("SQLCompiler", cast("sa.ClauseElement", statement).compile(dialect=dialect))
     names = tuple(compiled.positiontup or ())
     constants = {name: value for name, value in compiled.params.items() if value is not None}
@@ -124,9 +146,10 @@ def parameters(columns: tuple[str, ...]) -> dict[str, sa.BindParameter[Any]]:
 
 
 def upsert(table: sa.Table, columns: tuple[str, ...], kept: Mapping[str, Any] | None = None) -> sa.Executable:
-    """INSERT … ON CONFLICT on the primary key DO UPDATE, with a parameter for every column.
+    """INSERT … ON CONFLICT on the primary key DO UPDATE.
 
-    `kept` replaces what a column is updated to; rows that refer to this one stay as they are.
+    With a parameter for every column. `kept` replaces what a column is updated to. Rows that refer to this one stay as
+    they are.
     """
     statement = insert(table).values(parameters(columns))
     keys = [column.name for column in table.primary_key]
@@ -140,7 +163,10 @@ class Transacting(Protocol):
     """A database whose transactions belong to the task that began them."""
 
     async def begin(self) -> bool:
-        """Begin a transaction for this task; False if it has one open, which is joined. Raises StoreUnavailable."""
+        """Begin a transaction for this task.
+
+        False if it has one open, which is joined. Raises StoreUnavailable.
+        """
         ...
 
     async def end(self, *, commit: bool) -> None:
@@ -149,7 +175,10 @@ class Transacting(Protocol):
 
 
 class Transaction:
-    """Ends as Database.transaction says; what was spent stays spent when a flow refuses."""
+    """Ends as Database.transaction says.
+
+    What was spent stays spent when a flow refuses.
+    """
 
     __slots__ = ("_database", "_outermost")
 

@@ -40,7 +40,7 @@ def _integer(name: str, *, null: bool = False, index: bool = False) -> sa.Column
 
 
 def _later(name: str, default: str) -> sa.Column[str]:
-    """A column that the version before does not know, and so does not write."""
+    """A column that the previous version does not know or write."""
     return sa.Column(name, _TEXT, nullable=False, server_default=default)
 
 
@@ -53,7 +53,10 @@ def _to(target: str) -> sa.ForeignKey:
 
 
 def _table(name: str, *items: SchemaItem) -> sa.Table:
-    """Rows live in the primary key's own tree: the look-ups of a request are one descent."""
+    """A table whose rows are stored in the primary key's tree.
+
+    The look-ups of a request are one descent.
+    """
     return sa.Table(name, METADATA, *items, sqlite_with_rowid=False)
 
 

@@ -76,8 +76,11 @@ _NEXT: Final = sa.select(*_PLACES).where(_AFTER).order_by(*_PLACES).limit(sa.bin
 
 
 def _clear(database: Database) -> sa.Executable:
-    """Remove expired rows of the next range; rows that another process holds are left to the next round, so that
-    nobody waits for a sweep, nor a sweep for anybody."""
+    """Remove expired rows of the next range.
+
+    Rows that another process holds are left to the next round, so that nobody waits for a sweep, nor a sweep for
+    anybody.
+    """
     expired = sa.select(transient).where(database.among(transient, _NEXT), transient.c.expires_at <= database.now)
     return sa.delete(transient).where(database.among(transient, expired.with_for_update(skip_locked=True)))
 
@@ -112,7 +115,7 @@ class SqlTransientStore:
         self._rejected_before = moment
 
     def unit(self, now: float) -> SqlTransientUnit:
-        """One transaction, which a unit or a registry write of the same task joins."""
+        """A transaction, joined by this task's units and registry writes."""
         return SqlTransientUnit(self, milliseconds(now))
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
@@ -132,7 +135,7 @@ class SqlTransientStore:
             await unit.put(READINESS, b"", b"", READINESS_SECONDS)
 
     async def sweep(self, *, now: float) -> int:
-        """Walks the table at twice the pace at which it grows."""
+        """Walk the table at twice the pace at which it grows."""
         stretches = 1 + 2 * self.written // _STRETCH
         self.written = 0
         removed = 0
@@ -157,7 +160,7 @@ class SqlTransientStore:
 
 
 class SqlTransientEngine(TransientEngine):
-    """A ports.TransientEngine for the database that holds what lasts, which is open already."""
+    """A ports.TransientEngine on the registry's database, which is open already."""
 
     def __init__(self, store: SqlTransientStore) -> None:
         self._store: Final = store
@@ -168,7 +171,10 @@ class SqlTransientEngine(TransientEngine):
 
     @property
     def lineage(self) -> str:
-        """See ports.TransientEngine. Data that was lost is noticed by the database itself (stores.data_loss)."""
+        """See ports.TransientEngine.
+
+        Data that was lost is noticed by the database itself (stores.data_loss).
+        """
         return _LINEAGE
 
     def reject_before(self, moment: float, *, lineage: str) -> None:  # noqa: ARG002 - there is one
@@ -176,11 +182,11 @@ class SqlTransientEngine(TransientEngine):
         self._store.reject_before(moment)
 
     async def describe(self) -> list[EngineCondition]:
-        """See ports.TransientEngine. The doctor's look at the database says all."""
+        """See ports.TransientEngine. The doctor's check of the database is enough."""
         return []
 
     async def close(self) -> None:
-        """See ports.TransientEngine. Whoever opened the database closes it."""
+        """See ports.TransientEngine. The database is closed by its opener."""
 
 
 class SqlTransientUnit:

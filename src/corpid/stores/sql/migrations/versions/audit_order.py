@@ -28,6 +28,6 @@ _ANNOUNCED = {"sqlite": (), "postgresql": _POSTGRESQL}
 
 
 def upgrade() -> None:
-    """Add a trigger on PostgreSQL, which servers of the version before set off as well."""
+    """Add a trigger on PostgreSQL, also run for the previous version's servers."""
     for statement in _ANNOUNCED[op.get_context().dialect.name]:
         op.execute(statement)

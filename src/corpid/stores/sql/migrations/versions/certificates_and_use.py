@@ -1,4 +1,7 @@
-"""Certificates of signing keys; counters of what clients use of a generation that ends."""
+"""Certificates of signing keys.
+
+Counters of what clients use of a generation that ends.
+"""
 
 from __future__ import annotations
 

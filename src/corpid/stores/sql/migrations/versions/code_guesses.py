@@ -18,7 +18,7 @@ _TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """Add a table, which servers of the version before neither read nor write."""
+    """Add a table that the previous version's servers do not use."""
     op.create_table(
         "code_guesses",
         *(sa.Column(name, _TEXT, nullable=False) for name in ("user_id", "browser", "factors")),

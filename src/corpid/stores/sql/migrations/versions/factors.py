@@ -1,4 +1,7 @@
-"""Passkeys, recovery codes, links that lead to setting factors; what sessions were begun with."""
+"""Passkeys, recovery codes, links that lead to setting factors.
+
+What sessions were begun with.
+"""
 
 from __future__ import annotations
 

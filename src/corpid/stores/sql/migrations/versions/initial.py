@@ -1,4 +1,7 @@
-"""The first schema. A migration never imports the tables, which change after it."""
+"""The first schema.
+
+A migration never imports the tables, which change after it.
+"""
 
 from __future__ import annotations
 

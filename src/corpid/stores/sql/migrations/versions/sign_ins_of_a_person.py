@@ -1,4 +1,4 @@
-"""An index by which a person's own sign-ins are found in the audit table."""
+"""An index for a person's own sign-ins in the audit table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIGN_INS = "action = 'sign_in.complete'"
 
 
 def upgrade() -> None:
-    """Build the index; what an earlier attempt left half-built goes first."""
+    """Build the index, after removing what a failed attempt left."""
     name, concurrent = "ix_audit_sign_ins", op.get_context().dialect.name == "postgresql"
     op.drop_index(name, "audit", if_exists=True, postgresql_concurrently=concurrent)
     op.create_index(
