@@ -10,5 +10,8 @@ READINESS_SECONDS: Final = 60
 
 
 def milliseconds(seconds: float) -> int:
-    """A moment or a lifetime in whole milliseconds, the unit in which stores compare expiry (D49)."""
+    """A moment or a lifetime in whole milliseconds.
+
+    Stores compare expiry in this unit. Source: D49
+    """
     return round(seconds * 1000)

@@ -31,11 +31,13 @@ _KEY_ID_BYTES: Final = 6
 
 
 class EncryptionError(SecretUnreadable):
-    """A key-encryption key is missing or malformed, or does not open what is stored."""
+    """A key-encryption key is missing, malformed, or the wrong one."""
 
 
 class SecretCipher:
-    """Seals with the current key-encryption key; opens with it and with older ones.
+    """Seals with the current key-encryption key.
+
+    Opens with it and with older ones.
 
     Keys are 32 bytes each. Raises EncryptionError for a key of another length. D43.
     """
@@ -57,7 +59,10 @@ class SecretCipher:
         return f"{self.current}.{base64url(nonce + ciphertext)}"
 
     def open(self, table: str, row: str, column: str, sealed: str) -> str:
-        """Decrypt a secret of this table, row and column. Raises EncryptionError, naming the key it needs (D43)."""
+        """Decrypt a secret of this table, row and column.
+
+        Raises EncryptionError, naming the key it needs (D43).
+        """
         key, _, text = sealed.partition(".")
         cipher = self._ciphers.get(key)
         if cipher is None:
@@ -100,9 +105,9 @@ def key_from_text(text: str, source: str) -> bytes:
 
 
 def key_from_file(path: Path) -> bytes:
-    """A key-encryption key from a file that holds its base64 and that only its owner may read.
+    """A key-encryption key from a base64 file of mode 0600.
 
-    Raises EncryptionError when the file is missing, unreadable, open to others or malformed. D43.
+    Raises EncryptionError if the file is missing, unreadable, open to others or malformed. Source: D43
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -120,9 +125,10 @@ def key_from_file(path: Path) -> bytes:
 
 
 def embedded_key(directory: Path) -> bytes:
-    """The key of the embedded default: the file `sealing.key` in the data directory, made at the first start.
+    """The key of the embedded default, made at the first start.
 
-    Of several processes that start at once, one makes it and all read it. Raises EncryptionError. D43.
+    It is in the file `sealing.key` in the data directory. Of several processes that start at once, one makes it and all
+    read it. Raises EncryptionError. Source: D43
     """
     path = directory / EMBEDDED_KEY_NAME
     if not path.exists():
@@ -134,7 +140,7 @@ def embedded_key(directory: Path) -> bytes:
 
 
 def _make_key_file(path: Path) -> None:
-    """The name appears with its content or not at all: a crash never leaves half a key."""
+    """Write a key file atomically: a crash never leaves half a key."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -1,4 +1,6 @@
-"""Every engine that a deployment can name, by the beginning of its URL; settings, doctor, metrics and traces read this.
+"""The table of engines, by URL scheme.
+
+Settings, doctor, metrics and traces read this.
 
 Another engine for what lives for minutes takes its own module with a ports.TransientEngine, a line here, its place
 in the contract suite (tests/adapters/transient_stores.py), the documents and CHANGELOG.md.
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineType:
-    """What is known of an engine before it is opened."""
+    """Facts about an engine before it is opened."""
 
     title: str
     telemetry_name: str
@@ -73,20 +75,26 @@ def named(url: str, types: Iterable[EngineType]) -> EngineType | None:
 
 
 def engine_type(url: str) -> EngineType:
-    """The engine of a URL that the settings have taken. Raises ValueError for another, without repeating it."""
+    """The engine of a URL that the settings have taken.
+
+    Raises ValueError for another, without repeating it.
+    """
     if found := named(url, ENGINE_TYPES):
         return found
     raise ValueError("no engine has such a URL: see stores.engines.ENGINE_TYPES")
 
 
 def transient_engine(url: str) -> TransientEngine:
-    """The engine that a `transient_url` names, not opened yet. Raises ValueError if none does."""
+    """The engine that a `transient_url` names, not opened yet.
+
+    Raises ValueError if none does.
+    """
     engine: TransientEngine = resolve_name(engine_type(url).transient)(url)
     return engine
 
 
 def transient_urls() -> str:
-    """What `transient_url` may be, for messages: `redis://HOST:PORT or …`."""
+    """The values `transient_url` may have, for messages: `redis://HOST:PORT or …`."""
     found = transient_engines()
     return f"{_either(each.url for each in found)}, {_either(each.tls_prefix for each in found if each.tls_prefix)} for TLS"
 

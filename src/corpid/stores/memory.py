@@ -69,7 +69,7 @@ class MemoryTransientStore:
 
 
 class MemoryTransientUnit:
-    """A ports.TransientUnit; what it replaced is put back unless it ends well."""
+    """A ports.TransientUnit; on an error it restores replaced entries."""
 
     __slots__ = ("_now", "_outermost", "_store")
 

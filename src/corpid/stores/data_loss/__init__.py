@@ -1,4 +1,4 @@
-"""A store that lost data: how that is noticed, and what is refused afterwards (D49, D67).
+"""Detection of lost data, and the rejection of what was issued before.
 
 One-time things (codes, proofs, assertions, an authenticator's codes) are safe only while the store that notes what
 was spent remembers it. A store that lost notes would take a spent value as new. So this is the rule for every engine:
@@ -31,4 +31,5 @@ What follows, the same in each case:
 - The moment is kept where the loss was noticed: in the deployment table, or in the name of the epoch. Of several
   processes that notice at once one writes it, in the transaction that ends what is incomplete; the others read it.
 - A first start has lost nothing: a note made before the first keys tells it from a deployment without notes.
+Source: D49, D67
 """

@@ -1,7 +1,8 @@
-"""The case of a transient store that is another than before, or was emptied while no process looked on (D67).
+"""A transient store that was replaced, or emptied while no process watched.
 
 The deployment table notes the lineage that was used last (ports.TransientEngine.lineage), and since when.
 docs/decisions/0011
+Source: D67
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ _UNKNOWN: Final = "unknown"
 
 
 async def none_yet(database: Database) -> None:
-    """Note that a new deployment has used no store, before it gets its first keys. Raises StoreUnavailable.
+    """Note that a new deployment has not used any store.
 
-    So of many that start at once nobody finds keys without a note.
+    Written before its first keys, so of many processes that start at once none finds keys without a note. Raises
+    StoreUnavailable.
     """
     async with database.transaction():
         await NamedValues(database).put_first(_IN_USE, _said(_NONE, 0.0))
 
 
 async def use(database: Database, lineage: str, *, moment: float) -> float:
-    """Note that the store of this lineage is used from now on. Raises StoreUnavailable.
+    """Note that the store of this lineage is used from now on.
+
+    Raises StoreUnavailable.
 
     Returns before when everything is to be refused, epoch seconds: 0.0 if no other store was ever used, what was
     noted if it is this one already, else `moment`.

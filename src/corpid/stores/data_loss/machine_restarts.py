@@ -1,6 +1,7 @@
-"""The case of SQLite on a machine that lost power: its last transactions may be lost (DESIGN "What each engine promises").
+"""SQLite on a machine that lost power, and with it transactions.
 
 Only what lives for minutes is affected by so little; the table of it is emptied.
+Source: DESIGN "What each engine promises"
 """
 
 from __future__ import annotations
@@ -22,14 +23,18 @@ _MACHINE_START: Final = "machine_start"
 
 
 def machine_start() -> str:
-    """What differs after every start of the machine; a system that does not say is taken never to lose power."""
+    """An identifier of this start of the machine.
+
+    A system without one is taken never to lose power.
+    """
     return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else "not told"
 
 
 async def reject_issued_before(database: Database, *, start: str, now: float) -> float:
-    """Empty the short-lived table if the machine was started since the database was last opened.
+    """Empty the short-lived table after a restart of the machine.
 
-    Returns the epoch seconds of the last time that happened, 0.0 for never. Raises StoreUnavailable.
+    Since the database was last opened, that is. Returns the epoch seconds of the last time that happened, 0.0 for
+    never. Raises StoreUnavailable.
     """
     values = NamedValues(database)
     empty = database.prepare(sa.delete(transient))

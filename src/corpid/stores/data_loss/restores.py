@@ -1,7 +1,7 @@
-"""The case of a database that was restored: it lacks what was spent since the backup, so all of that ends.
+"""A restored database, which lacks what was spent since the backup.
 
-Sessions and what lives for minutes go, also where the latter is kept in another engine, and what was issued
-before is refused (DESIGN "What each engine promises").
+All that could be spent ends: sessions and short-lived entries, even if the latter are in another engine. What was
+issued before is refused (DESIGN "What each engine promises").
 """
 
 from __future__ import annotations
@@ -39,19 +39,26 @@ _LEAP: Final = sa.text(
 
 
 class RestoreRefused(Exception):
-    """Nothing was changed; the message is one sentence that says why, and what to do."""
+    """Nothing was changed.
+
+    The message is one sentence that says why, and what to do.
+    """
 
 
 async def end_everything(database: Database, *, now: float) -> None:
-    """Inside a transaction: as `forget`, also for what another engine beside this one holds. docs/decisions/0008"""
+    """As `forget`, also for the entries in another engine.
+
+    Inside a transaction. docs/decisions/0008
+    """
     await NamedValues(database).put(_RESTORED_AT, repr(now))
     await forget(database, now=now)
 
 
 async def forget(database: Database, *, now: float) -> None:
-    """Inside a transaction: end sessions and what lives for minutes, and refuse what was issued before `now`.
+    """End sessions and short-lived entries, and refuse what was issued before.
 
-    An authenticator's codes of this minute may have been spent without a trace, so they are. docs/decisions/0008
+    Inside a transaction. `now` is the limit. An authenticator's codes of this minute may have been spent without a
+    trace, so they count as spent. docs/decisions/0008
     """
     last = sa.bindparam("last", type_=sa.BigInteger)
     raised = sa.update(credentials).where(credentials.c.totp_last_step < last).values(totp_last_step=last)
@@ -62,14 +69,17 @@ async def forget(database: Database, *, now: float) -> None:
 
 
 async def restored_at(database: Database) -> float:
-    """When the database was last put back, epoch seconds; 0.0 for never. Raises StoreUnavailable."""
+    """When the database was last put back, epoch seconds.
+
+    0.0 for never. Raises StoreUnavailable.
+    """
     return float(await NamedValues(database).get(_RESTORED_AT) or 0.0)
 
 
 async def after_restore(
     database: Database, transient_store: SqlTransientStore, audit: SqlAudit, event: AuditEvent, *, now: float
 ) -> None:
-    """After pg_restore: end everything as `corpid restore` does on SQLite, and write the event.
+    """End everything after pg_restore, and write the event.
 
     Nodes write their own time into what they issue, so the moment lies as far ahead as they may be. Numbers of
     the audit table go on after a gap: whoever reads on from a number of the database before misses nothing.
@@ -91,7 +101,10 @@ async def after_restore(
 
 
 class SinceRestore:
-    """A ports.TransientStore over another, which begins at `restored_at` (epoch seconds). docs/decisions/0008"""
+    """A ports.TransientStore that begins at `restored_at`, epoch seconds, over another.
+
+    docs/decisions/0008
+    """
 
     def __init__(self, store: TransientStore, restored_at: float) -> None:
         self._store: Final = store

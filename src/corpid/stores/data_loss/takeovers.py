@@ -1,4 +1,4 @@
-"""The case of a PostgreSQL standby that has taken over, which may lack what the server before wrote last.
+"""A promoted PostgreSQL standby, which may lack the last writes.
 
 A standby that is promoted begins a timeline of a higher number. The deployment table, which it copied, still
 names the timeline before; so whoever connects first finds that they differ, and does as after a restore: sessions
@@ -43,7 +43,7 @@ _NOTED: Final = (
 
 
 class Takeovers:
-    """What one process knows of the timelines of its database."""
+    """A process's knowledge of the timelines of its database."""
 
     def __init__(self, url: str, clock: Clock) -> None:
         self.reject_issued_before = 0.0
@@ -54,8 +54,11 @@ class Takeovers:
         self._settling: asyncio.Task[None] | None = None
 
     async def admit(self, connection: Any) -> None:  # noqa: ANN401  (the driver has no types)
-        """Look at a new connection before it is used. Raises StoreUnavailable for a server that is no primary, or no
-        longer; where it has just taken over, returns when what it may lack is refused."""
+        """Look at a new connection before it is used.
+
+        Raises StoreUnavailable for a server that is no primary, or no longer. Where it has just taken over, returns
+        when what it may lack is refused.
+        """
         timeline, noted, reject_issued_before = await connection.fetchrow(_STANDING)
         self._refuse(timeline)
         if timeline == noted:
@@ -69,7 +72,10 @@ class Takeovers:
         await asyncio.shield(self._settling)
 
     async def settle(self) -> None:
-        """Note the timeline of the server; if it is another than the one that was noted, forget. Raises StoreUnavailable."""
+        """Note the timeline of the server.
+
+        If it is another than the one that was noted, forget. Raises StoreUnavailable.
+        """
         database = await open_database(self._url, name=_NAME, pool_size=1, seconds=_SECONDS)
         try:
             async with database.transaction():
@@ -80,7 +86,10 @@ class Takeovers:
         self._timeline = timeline
 
     async def _settled(self, database: Database) -> tuple[str, float]:
-        """The timeline, and when something was last forgotten. Of several processes, one forgets."""
+        """The timeline, and when something was last forgotten.
+
+        Of several processes, one forgets.
+        """
         values = NamedValues(database)
         here = sa.select(sa.text(_HERE.removeprefix("SELECT ")), database.now)
         timeline, milliseconds = await database.row(database.prepare(here), {}) or (None, 0)

@@ -1,1 +1,4 @@
-"""The transient store on Redis or Valkey; `engine` says how it is opened, described and closed."""
+"""The transient store on Redis or Valkey.
+
+`engine` says how it is opened, described and closed.
+"""

@@ -46,7 +46,10 @@ class Address:
 
 
 def addresses(url: str) -> list[Address]:
-    """Each HOST:PORT of a `transient_url`, which may name several with commas. Raises StoreUnavailable."""
+    """Each HOST:PORT of a `transient_url`, separated by commas.
+
+    Raises StoreUnavailable.
+    """
     scheme, mark, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     login, at, hosts = authority.rpartition("@")

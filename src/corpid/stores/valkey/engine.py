@@ -31,7 +31,7 @@ class ValkeyEngine(TransientEngine):
 
     @property
     def lineage(self) -> str:
-        """See ports.TransientEngine. That of the epoch in which the store is."""
+        """See ports.TransientEngine. The lineage of the store's epoch."""
         return self._opened.lineage
 
     def reject_before(self, moment: float, *, lineage: str) -> None:

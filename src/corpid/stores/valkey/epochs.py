@@ -1,4 +1,6 @@
-"""An epoch is a period in which no part of the engine loses data. What was written in one is not found in another.
+"""Epochs: periods in which no part of the engine loses data.
+
+What was written in one is not found in another.
 
 Its name says since when, epoch seconds by the engine's clock, everything that was written in it is remembered,
 and has a random part. Names are put in order by that time. Epochs that follow each other while processes look
@@ -25,7 +27,7 @@ NONE: Final = b""
 
 
 class Epoch:
-    """An epoch as one process sees it: who serves each part, or why it cannot be asked."""
+    """An epoch as one process sees it: the nodes of its parts."""
 
     __slots__ = ("_fenced", "_prefixes", "name", "serving")
 
@@ -36,7 +38,7 @@ class Epoch:
         self._prefixes: Final = [b"%b:%b:" % (marker(part), name) for part in range(len(serving))]
 
     def entry(self, kind: str, key: bytes) -> tuple[int, bytes]:
-        """The part of an entry, and the name that it has in the engine."""
+        """The part of an entry, and its name in the engine."""
         part = crc32(key) % len(self.serving)
         return part, b"%b%b:%b" % (self._prefixes[part], kind.encode(), key)
 
@@ -45,7 +47,7 @@ class Epoch:
         return {self._link(part) for part in range(len(self.serving))}
 
     async def ask(self, part: int, *commands: Command) -> list[Answer]:
-        """The answers, which are valid in this epoch. Raises StoreUnavailable.
+        """The answers, valid in this epoch.
 
         A node of a cluster is asked afterwards, in the same breath, what epoch the part is in. Names of epochs
         never come back, so that it is still this one means that it was this one all along.
@@ -66,41 +68,52 @@ class Epoch:
 
 
 def marker(part: int) -> bytes:
-    """The engine's key of a part's marker; the braces keep all keys of a part in one slot."""
+    """The engine's key of a part's marker.
+
+    The braces keep all keys of a part in one slot.
+    """
     return b"corpid:{p%d}" % part
 
 
 def claim(part: int) -> bytes:
-    """The engine's key that says who may begin a new epoch, for a moment."""
+    """The engine's key of the right to begin a new epoch."""
     return b"%b:claim" % marker(part)
 
 
 def marked(link: Link, name: bytes) -> bytes:
-    """What a marker says: this epoch, and the run of the engine that the link leads to."""
+    """The value of a marker: epoch, and run of the engine."""
     return b"%b:%b" % (link.engine.run_id.encode(), name)
 
 
 def read(link: Link, mark: bytes | None) -> bytes:
-    """The epoch's name in a marker; NONE if it was not made in this run of the engine."""
+    """The epoch's name in a marker.
+
+    NONE if it was not made in this run of the engine.
+    """
     run, _, name = (mark or NONE).partition(b":")
     return name if run == link.engine.run_id.encode() else NONE
 
 
 def begun(since: float, *, after: bytes) -> bytes:
-    """The name of a new epoch that remembers everything since then, epoch seconds, and comes after another, in its
-    lineage; after NONE it begins one."""
+    """The name of a new epoch after another, in its lineage.
+
+    `since`: from when on it remembers everything, epoch seconds. After NONE it begins a lineage.
+    """
     first = max(milliseconds(since), round(remembers_since(after) * 1000) + 1)
     names = [secrets.token_hex(6).encode(), *([lineage(after)] if after else [])]
     return b"-".join([b"%013d" % first, *names])
 
 
 def lineage(name: bytes) -> bytes:
-    """The lineage that an epoch is in; its first one has no name beside it."""
+    """The lineage that an epoch is in.
+
+    Its first one has no name beside it.
+    """
     return name.rpartition(b"-")[2]
 
 
 def begins_lineage(name: bytes) -> bool:
-    """Whether nothing of its lineage came before it."""
+    """Return whether it is the first epoch of its lineage."""
     return name.count(b"-") == 1
 
 

@@ -40,9 +40,10 @@ class ExaminedValkey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def examine(url: str) -> list[ExaminedValkey | StoreUnavailable]:
-    """Look at the engine that `transient_url` names, or at every primary of its cluster: each, or why it cannot be used.
+    """Examine the engine, or every primary of its cluster.
 
-    Raises StoreUnavailable if no address of the setting answers.
+    Each comes as it was found, or as the reason why it cannot be used. Raises StoreUnavailable if no address of
+    `transient_url` answers.
     """
     refusals = []
     for address in addresses(url):
@@ -64,7 +65,10 @@ async def _within(address: Address, look: Awaitable[T]) -> T | StoreUnavailable:
 
 
 async def _nodes(address: Address) -> list[Address]:
-    """The primaries of its cluster, as this node knows them; itself if there is none."""
+    """The primaries of its cluster, as this node knows them.
+
+    Itself if there is none.
+    """
     link = await connect(address)
     try:
         return (link.engine.clustered and await primaries(link)) or [address]
@@ -92,7 +96,10 @@ async def _examined(address: Address) -> ExaminedValkey:
 
 
 async def _saves(link: Link) -> str:
-    """Persistence of the engine; unknown, without a finding, if the configuration is unreadable."""
+    """Persistence of the engine.
+
+    Unknown, without a finding, if the configuration is unreadable.
+    """
     with suppress(StoreUnavailable):
         [answer] = await link.ask(("CONFIG", "GET", "save"))
         return str(answer[1].decode()) if len(answer) > 1 else ""

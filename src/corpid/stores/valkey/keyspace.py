@@ -1,4 +1,4 @@
-"""Which epoch all parts of the memory are in, on one node or in a cluster.
+"""The epoch of the keyspace, on one node or a cluster.
 
 An engine may come back without what it knew (no persistence), with what it knew a while ago (a snapshot,
 in which a spent code is unspent), or as another node; in a cluster each part may do so for itself, and may
@@ -47,7 +47,7 @@ _UNSERVED: Final = "The cluster has slots that no node serves: `redis-cli --clus
 
 
 class Keyspace:
-    """The epoch that this process is in, and who serves each part of it."""
+    """The epoch of this process, and the node of each part."""
 
     def __init__(self, seeds: Sequence[Address], clock: Clock) -> None:
         self.remembers_since = 0.0
@@ -70,7 +70,10 @@ class Keyspace:
 
     @property
     def ahead(self) -> float:
-        """Seconds by which this process's clock is ahead of the engine's, at most; 0 if it is behind."""
+        """Seconds by which our clock is ahead of the engine's.
+
+        At most; 0 if it is behind.
+        """
         return max(0.0, *self._ahead.values()) if self._ahead else 0.0
 
     @property
@@ -91,7 +94,10 @@ class Keyspace:
             raise self._missing()[0] from None
 
     async def epoch(self) -> Epoch:
-        """The epoch to use now. Raises StoreUnavailable: no engine answers, or it is another epoch than before."""
+        """The epoch to use now.
+
+        Raises StoreUnavailable: no engine answers, or it is another epoch than before.
+        """
         if self._live:
             return self._epoch
         before = self._epoch.name
@@ -103,13 +109,19 @@ class Keyspace:
         return self._epoch
 
     async def engine_time(self) -> float:
-        """Epoch seconds by the clock that is farthest from this process's, of all nodes (D49). Raises StoreUnavailable."""
+        """Epoch seconds by the node clock farthest from ours.
+
+        Raises StoreUnavailable. Source: D49
+        """
         epoch = await self.epoch()
         told = await asyncio.gather(*(link.time() for link in epoch.links()))
         return max(told, key=lambda moment: abs(self._clock() - moment))
 
     async def write_everywhere(self, name: bytes, seconds: float) -> None:
-        """Write an empty entry of this name on every node, for so long. Raises StoreUnavailable for one that refuses."""
+        """Write an empty entry on every node, for a time.
+
+        Raises StoreUnavailable if one refuses.
+        """
         epoch = await self.epoch()
         epoch.links()
         parts = {link: part for part, link in enumerate(epoch.serving)}
@@ -169,7 +181,10 @@ class Keyspace:
         return marks
 
     async def _may_mark(self, link: Link, parts: Sequence[int], now: float) -> bool:
-        """Whether the present epoch is this process's and new to the parts; it begins another one if need be."""
+        """Return whether the parts may be marked with the present epoch.
+
+        It must be this process's and new to the parts. Begins another one if need be.
+        """
         is_new = self._epoch.name and asyncio.get_running_loop().time() - self._entered_at < _NEW_SECONDS
         if is_new and self._marked is None:
             return False

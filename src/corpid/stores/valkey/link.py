@@ -1,4 +1,4 @@
-"""A connection to one run of Redis or Valkey, shared by all requests.
+"""A connection to one run of an engine, shared by all requests.
 
 Of a cluster each node has such a link. What a node refuses, because it does not hold the key (any more), it has
 not executed; it is refused here too, and never sent on to another node.
@@ -49,7 +49,10 @@ class Engine:
 
 
 def usable(answer: bytes) -> Engine:
-    """The engine of an answer to INFO. Raises StoreUnavailable with what to change, LookupError and ValueError."""
+    """The engine of an answer to INFO.
+
+    Raises StoreUnavailable with what to change, LookupError and ValueError.
+    """
     lines = answer.decode("utf-8", errors="replace").splitlines()
     said = dict(line.split(":", 1) for line in lines if ":" in line)
     version = said.get("redis_version", "0")
@@ -88,7 +91,10 @@ class Link:
         self._reader: Final = asyncio.create_task(self._read())
 
     async def ask(self, *commands: Command) -> list[Answer]:
-        """Send commands together and wait for all answers; what the engine refuses raises StoreUnavailable."""
+        """Send commands together and wait for all answers.
+
+        What the engine refuses raises StoreUnavailable.
+        """
         self._check()
         loop = asyncio.get_running_loop()
         answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in commands]
@@ -101,7 +107,10 @@ class Link:
         return [await answer for answer in answers]
 
     async def ask_each(self, commands: Iterable[Command]) -> list[Answer | StoreUnavailable]:
-        """Send commands one by one; for what the engine refuses there is the error in the place of its answer."""
+        """Send commands one by one.
+
+        For what the engine refuses there is the error in the place of its answer.
+        """
         return [_content(answer) for answer in await asyncio.gather(*map(self.ask, commands), return_exceptions=True)]
 
     async def time(self) -> float:
@@ -173,7 +182,10 @@ def _content(answers: list[Answer] | BaseException) -> Answer | StoreUnavailable
 
 
 async def connect(address: Address) -> Link:
-    """Open a link and identify the engine. Raises StoreUnavailable with a sentence for the operator."""
+    """Open a link and identify the engine.
+
+    Raises StoreUnavailable with a sentence for the operator.
+    """
     connection = address.connection()
     try:
         async with asyncio.timeout(ANSWER_SECONDS):

@@ -1,4 +1,4 @@
-"""One node of Redis or Valkey: its link, and the slots that it serves."""
+"""A node of Redis or Valkey: its link and slots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _UNKNOWN: Final = "?"
 
 
 async def owners(link: Link, keys: Iterable[bytes]) -> list[Address | None]:
-    """The node that serves each key, None for an unassigned slot. Raises StoreUnavailable."""
+    """The node that serves each key, None for an unassigned slot.
+
+    Raises StoreUnavailable.
+    """
     ranges = await _ranges(link)
     return [_owner(ranges, key_slot(key)) for key in keys]
 
@@ -42,7 +45,7 @@ def _owner(ranges: Iterable[tuple[int, int, Address | None]], slot: int) -> Addr
 
 
 def _address(link: Link, node: Answer) -> Address | None:
-    """An empty host stands for the one that was asked."""
+    """The address of a node; an empty host means the asked one."""
     host = (node[0] or b"").decode() or link.address.host
     return None if host == _UNKNOWN else link.address.at(host, int(node[1]))
 
@@ -62,14 +65,20 @@ class Watcher(Protocol):
         """The longest time until the next examination, in seconds."""
 
     async def examine(self, link: Link) -> None:
-        """Look at the node. Raises StoreUnavailable if the link is of no use."""
+        """Look at the node.
+
+        Raises StoreUnavailable if the link is of no use.
+        """
 
     def lost(self, address: Address, reason: StoreUnavailable) -> None:
         """The node cannot be asked."""
 
 
 class Node:
-    """Keeps a link open; a task of its own notices when it ends and opens the next."""
+    """A node, whose link is kept open.
+
+    A task of its own notices when it ends and opens the next.
+    """
 
     def __init__(self, address: Address, watcher: Watcher) -> None:
         self.address: Final = address

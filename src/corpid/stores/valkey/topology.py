@@ -42,7 +42,7 @@ class Topology:
         self._follow(())
 
     async def settled(self) -> list[BaseException | None]:
-        """Wait for every link that is being opened; what came of each."""
+        """Wait for every link that is being opened; returns their errors."""
         return await asyncio.gather(*(node.settled() for node in self._nodes.values()), return_exceptions=True)
 
     async def owners_settled(self) -> None:
@@ -57,7 +57,10 @@ class Topology:
         await asyncio.gather(*self._keepers, return_exceptions=True)
 
     def recognise(self, link: Link) -> None:
-        """Take over whether there is a cluster from the first node. Raises StoreUnavailable if another differs."""
+        """Take over whether there is a cluster from the first node.
+
+        Raises StoreUnavailable if another differs.
+        """
         if not self._owners:
             self.clustered = link.engine.clustered
             self._owners = [None] * (_PARTS if self.clustered else 1)
@@ -65,8 +68,10 @@ class Topology:
             raise StoreUnavailable(f"{link.address.name} has joined or left a cluster: restart CorpID")
 
     async def learn(self, link: Link) -> dict[int, str | None]:
-        """Ask a node who serves what; the parts that have another owner than before, None for no owner. Raises
-        StoreUnavailable."""
+        """Ask a node for the owners of all slots.
+
+        Returns the parts with another owner than before, None for no owner. Raises StoreUnavailable.
+        """
         self._views[link.address.name] = await self._view(link)
         return self._assign()
 
@@ -84,7 +89,10 @@ class Topology:
         return await nodes.owners(link, [epochs.marker(part) for part in range(_PARTS)])
 
     def _assign(self) -> dict[int, str | None]:
-        """Give each part to the node that most nodes say it belongs to, for one of them may be out of touch."""
+        """Assign each part to the node named by most nodes.
+
+        One of them may be out of touch.
+        """
         known: dict[str, Address] = {}
         moved: dict[int, str | None] = {}
         for part, told in enumerate(zip(*self._views.values(), strict=True)):

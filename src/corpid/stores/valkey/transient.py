@@ -1,4 +1,4 @@
-"""The transient store on Redis or Valkey: a node, a replicated primary or a cluster.
+"""The transient store on Redis or Valkey: single, replicated or cluster.
 
 Each verb is one command on one key. The engine's clock decides expiry (D49), so the `now` that comes in
 decides nothing here, and there is nothing to sweep. What was written is there for all at once: other
@@ -50,7 +50,7 @@ class ValkeyTransientStore:
 
     @property
     def reject_issued_before(self) -> float:
-        """With a margin, for nodes write their own time into what they issue."""
+        """With a margin, since nodes issue things by their own clocks."""
         keyspace = self.keyspace
         if keyspace.epoch_name == self._whole:
             return 0.0
@@ -84,7 +84,10 @@ class ValkeyTransientStore:
 
 
 class ValkeyTransientUnit:
-    """A ports.TransientUnit. A `put` travels with the next verb, or with the end of the unit."""
+    """A ports.TransientUnit.
+
+    A `put` travels with the next verb, or with the end of the unit.
+    """
 
     __slots__ = ("_epoch", "_keyspace", "_unsent")
 
@@ -146,14 +149,16 @@ def _lifetime(ttl: float) -> int:
 
 
 async def open_valkey(url: str, *, clock: Clock) -> ValkeyTransientStore:
-    """Connect to redis:// or valkey://, with TLS rediss:// or valkeys://, or unix://, in the event loop that will use it; each process for itself.
+    """Connect to a node or cluster, in the event loop using it.
 
-    The engine must be a primary of version 7 or later (any Valkey) that evicts nothing, or nodes of a cluster, of
-    which any one leads to all others; HOST:PORT,HOST:PORT names several. Until `reject_before` is called, what was
-    issued before the memory began is refused.
+    redis:// or valkey://, with TLS rediss:// or valkeys://, or unix://. Each process for itself.
 
-    Raises StoreUnavailable with a sentence for the operator, without the password.
-    DESIGN "What each engine promises", D49.
+    The engine must be a primary of version 7 or later (any Valkey) that evicts nothing, or nodes of a cluster, of which
+    any one leads to all others; HOST:PORT,HOST:PORT names several. Until `reject_before` is called, what was issued
+    before the memory began is refused.
+
+    Raises StoreUnavailable with a sentence for the operator, without the password. DESIGN "What each engine promises",
+    D49.
     """
     keyspace = Keyspace(addresses(url), clock)
     try:
