@@ -1,1 +1,1 @@
-"""Calls to other systems: key sets of clients, mail, and password hashing threads."""
+"""Calls to other systems (key sets, mail), and password hashing."""

@@ -35,7 +35,7 @@ WAITING: Final = 32
 
 
 class _Inline:
-    """A key set that stands in the client's record."""
+    """A key set in the client's record."""
 
     __slots__ = ("ready", "ready_until", "source")
 
@@ -177,9 +177,10 @@ class _Remote:
 
 
 class FetchedClientKeys:
-    """The port ClientKeys over what the registry keeps and what `fetch` brings (D27).
+    """The port ClientKeys: fetched sets, stored in the registry.
 
     `fetch` returns the bytes at a URL within its own bounds of time and size, or raises HttpClientError.
+    Source: D27
     """
 
     def __init__(self, clients: Clients, fetch: Callable[[str], Awaitable[bytes]]) -> None:
@@ -188,11 +189,11 @@ class FetchedClientKeys:
         self._sources: dict[str, _Inline | _Remote] = {}
 
     async def current(self, client: Client, *, now: float) -> ClientKeySet:
-        """The key set to use now (epoch seconds), from memory wherever that was looked at within 5 seconds.
+        """The key set to use now (epoch seconds).
 
-        A set older than an hour is still the answer, up to 24 hours, while it is fetched again in the background.
-        Raises KeySetUnavailable when there is none, and StoreUnavailable when there is none in memory and the
-        registry cannot be asked. Source: D27
+        It comes from memory if that was read within 5 seconds. A set older than an hour is still the answer, up to 24
+        hours, while it is fetched again in the background. Raises KeySetUnavailable when there is none, and
+        StoreUnavailable when there is none in memory and the registry cannot be asked. Source: D27
         """
         source = self._source(client)
         if now < source.ready_until and source.ready is not None:
@@ -200,10 +201,11 @@ class FetchedClientKeys:
         return await source.current(now)
 
     async def refetched(self, client: Client, *, now: float) -> ClientKeySet:
-        """The key set after an unknown kid or a bad signature: fetched again at once, at most once a minute.
+        """The key set after an unknown kid or a bad signature.
 
-        Within that minute, and when the fetch fails, the answer is that of `current`; so is it for an inline set.
-        Raises KeySetUnavailable and StoreUnavailable like `current`. Source: D27
+        It is fetched again at once, at most once a minute. Within that minute, and when the fetch fails, the answer is
+        that of `current`; so is it for an inline set. Raises KeySetUnavailable and StoreUnavailable like `current`.
+        Source: D27
         """
         return await self._source(client).refetched(now)
 
@@ -231,7 +233,10 @@ class FetchedClientKeys:
 
 
 def _started(work: Coroutine[None, None, ClientKeySet]) -> asyncio.Task[ClientKeySet]:
-    """A task that outlives the cancellation of its starter; its failure is retrieved."""
+    """A task that outlives the cancellation of its starter.
+
+    Its failure is retrieved.
+    """
     task = asyncio.get_running_loop().create_task(work)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     return task

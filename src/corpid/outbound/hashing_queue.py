@@ -22,7 +22,10 @@ E = TypeVar("E")
 
 
 class FairQueue(Generic[E]):
-    """Entries that wait, at most `places` of them; entries are hashable, and none waits twice. Not thread-safe."""
+    """Entries that wait, at most `places` of them.
+
+    Entries are hashable, and none waits twice. Not thread-safe.
+    """
 
     def __init__(self, places: int) -> None:
         self._places: Final = places
@@ -41,7 +44,9 @@ class FairQueue(Generic[E]):
         return len(self) >= self._places
 
     def put(self, entry: E, source: HashingSource) -> E | None:
-        """Add an entry; returns the one that has to go for it, perhaps itself, or None if there was room.
+        """Add an entry.
+
+        Returns the one that has to go for it, perhaps itself, or None if there was room.
 
         That is the newest of the busiest account of the busiest network, and among equals the newest of all, so that a
         network that fills the queue displaces nobody else. Source: D47
@@ -57,7 +62,10 @@ class FairQueue(Generic[E]):
         return gone
 
     def take(self) -> E | None:
-        """The entry whose turn it is, or None; its network and account go to the end of their rows (D47)."""
+        """The next entry, or None.
+
+        Its network and account go to the end of their queues (D47).
+        """
         if not self._networks:
             return None
         network, accounts = next(iter(self._networks.items()))
@@ -69,7 +77,10 @@ class FairQueue(Generic[E]):
         return entry
 
     def remove(self, entry: E) -> None:
-        """Take an entry out of its row; nothing happens if it is not there."""
+        """Take an entry out of its row.
+
+        Nothing happens if it is not there.
+        """
         source = self._sources.pop(entry, None)
         if source is None:
             return
@@ -92,7 +103,10 @@ class FairQueue(Generic[E]):
 
 
 class HashingQueue(Generic[E]):
-    """Two fair queues that are served in turn; one is kept for known browsers, a quarter of the places (D47)."""
+    """Two fair queues that are served in turn.
+
+    One is kept for known browsers, a quarter of the places (D47).
+    """
 
     def __init__(self, places: int) -> None:
         kept = places // KNOWN_SHARE
@@ -105,7 +119,9 @@ class HashingQueue(Generic[E]):
         return len(self._kept) + len(self._common)
 
     def put(self, entry: E, source: HashingSource) -> E | None:
-        """Add an entry; returns the one that has to go for it, as `FairQueue.put`.
+        """Add an entry.
+
+        Returns the one that has to go for it, as `FairQueue.put`.
 
         A known browser waits in the common part only if its own is full and there is room. Source: D47
         """
@@ -113,7 +129,7 @@ class HashingQueue(Generic[E]):
         return (self._kept if own else self._common).put(entry, source)
 
     def take(self) -> E | None:
-        """The entry whose turn it is, or None."""
+        """The next entry, or None."""
         turn = (self._kept, self._common) if self._kept_is_next else (self._common, self._kept)
         self._kept_is_next = not self._kept_is_next
         entry = turn[0].take()
@@ -132,7 +148,10 @@ _STOPPED: Final = "password checks have stopped"
 
 
 class _Job:
-    """Work, and the future of its result; two of them are never equal."""
+    """Work, and the future of its result.
+
+    Two of them are never equal.
+    """
 
     __slots__ = ("future", "work")
 
@@ -147,7 +166,10 @@ class _Job:
 
 
 class HashingThreads:
-    """`threads` jobs at a time, and at most `waiting` more that wait for their turn. Safe to use from any thread."""
+    """A pool of `threads` threads with `waiting` places in the queue.
+
+    Safe to use from any thread.
+    """
 
     def __init__(self, threads: int, waiting: int) -> None:
         self._executor: Final = ThreadPoolExecutor(threads, thread_name_prefix="password")
@@ -164,7 +186,9 @@ class HashingThreads:
             return self._running + len(self._queue)
 
     def submit(self, work: Callable[[], T], source: HashingSource) -> Future[T]:
-        """Do this as soon as it is its turn; the future fails with PasswordsBusy if it has to give way to others.
+        """Do this as soon as it is its turn.
+
+        The future fails with PasswordsBusy if it has to give way to others.
 
         A job that waits and is cancelled frees its place at once, one that runs when its thread is through. Raises
         PasswordsBusy if there is no room, and after `close`. Source: D44, D47
@@ -180,7 +204,7 @@ class HashingThreads:
         return job.future
 
     def close(self) -> None:
-        """Take no more work; what waits is refused, what runs ends."""
+        """Accept no more jobs; refuse waiting ones, finish running ones."""
         with self._lock:
             self._closed = True
             dropped = list(iter(self._queue.take, None))
@@ -206,7 +230,10 @@ class HashingThreads:
             job = self._finish(job)
 
     def _finish(self, job: _Job) -> _Job | None:
-        """Do one job; returns the next one of this thread, which is found before anybody learns the result."""
+        """Do one job.
+
+        Returns the next one of this thread, which is found before anybody learns the result.
+        """
         if not job.future.set_running_or_notify_cancel():
             return self._next()
         try:

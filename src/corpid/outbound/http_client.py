@@ -49,11 +49,17 @@ READ_BYTES: Final = 16384
 
 
 class NotConnected(Exception):
-    """No connection to this address, or no TLS on it; another address of the same host may do better."""
+    """No connection to this address, or no TLS on it.
+
+    Another address of the same host may do better.
+    """
 
 
 class AnswerRefused(Exception):
-    """The server answered, but with something that is not taken; the text says what."""
+    """The server answered, but with something that is not taken.
+
+    The text says what.
+    """
 
 
 async def get(
@@ -66,7 +72,9 @@ async def get(
     tls: ssl.SSLContext | None,
     connect_seconds: float,
 ) -> bytes:
-    """The body of the 200 answer to one GET of `target` at an address; `tls` None: plain HTTP.
+    """The body of the 200 response to a GET at an address.
+
+    `tls` None: plain HTTP.
 
     TLS is checked for `server_name`; `connect_seconds` is the time for TCP and TLS, the caller bounds the rest.
     Raises NotConnected, AnswerRefused. Source: RFC 9112, D27
@@ -105,7 +113,10 @@ async def _secured(stream: ByteStream, server_name: str, tls: ssl.SSLContext) ->
 
 
 class _Counted(ByteStream):
-    """A TCP connection that ends when too much has arrived, whether TLS makes bytes of an answer of it or not."""
+    """A TCP connection that ends when too much has arrived.
+
+    Also if TLS makes no bytes of a response of it.
+    """
 
     def __init__(self, stream: SocketStream) -> None:
         self._stream = stream
@@ -195,7 +206,10 @@ _NOT_PUBLIC_6: Final = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "20
 
 
 class HttpClientError(Exception):
-    """Nothing was fetched; `detail` says why, for the log and the URL's owner."""
+    """Nothing was fetched.
+
+    `detail` says why, for the log and the URL's owner.
+    """
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -203,9 +217,9 @@ class HttpClientError(Exception):
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address belongs to the public internet, so that a fetch may go there.
+    """Return whether an address may be fetched from: a public one.
 
-    IPv6 forms that carry an IPv4 address (mapped, NAT64, 6to4, Teredo) never do. Source: D27
+    IPv6 forms that carry an IPv4 address (mapped, NAT64, 6to4, Teredo) never are. Source: D27
     """
     if isinstance(address, IPv4Address):
         return address.is_global and not address.is_multicast and not any(address in net for net in _NOT_PUBLIC_4)
@@ -237,12 +251,15 @@ DEVELOPER: Final = Rules(
 
 
 def system_addresses(name: str, port: int) -> list[str]:
-    """Look a name up with the operating system; blocks for as long as that does. Raises OSError (D27)."""
+    """Look a name up with the operating system.
+
+    Blocks for as long as that does. Raises OSError (D27).
+    """
     return [str(found[4][0]) for found in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)]
 
 
 class _LookUps:
-    """Name look-ups, each in a daemon thread of its own, so that one that hangs stops nothing, not even the exit.
+    """Name look-ups, each in a daemon thread that may hang.
 
     A name that is being looked up is not looked up a second time: a name server that hangs holds one
     thread per name of its. When all threads are held, further names fail at once.
@@ -324,12 +341,12 @@ class HttpClient:
             )
 
     async def fetch(self, url: str) -> bytes:
-        """The body of the 200 answer at `url`: at most 64 KiB with all that surrounds it, within 3 seconds in all.
+        """The body of the 200 response at `url`.
 
-        Raises HttpClientError for everything else: a URL or address that is not allowed, an unknown name, no
-        connection, a certificate that does not fit, another status, a compressed, oversized or slow answer, more than
-        three interim answers.
-        When 16 fetches are under way it first waits, at most as long again, for one to end. Source: D27
+        At most 64 KiB with all that surrounds it, within 3 seconds in all. Raises HttpClientError for everything else:
+        a URL or address that is not allowed, an unknown name, no connection, a certificate that does not fit, another
+        status, a compressed, oversized or slow answer, more than three interim answers. When 16 fetches are under way
+        it first waits, at most as long again, for one to end. Source: D27
         """
         target = self._allowed(url)
         await self._slot()

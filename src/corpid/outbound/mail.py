@@ -1,4 +1,4 @@
-"""The mail server of a deployment, or none."""
+"""The mail port without a server, and a server's address."""
 
 from __future__ import annotations
 
@@ -66,5 +66,8 @@ class NoMail:
     works = False
 
     def post(self, letter: Letter) -> None:  # noqa: ARG002 - the port's signature
-        """Log that a letter was not sent, and nothing of its content (D48)."""
+        """Log that a letter was not sent, without its contents.
+
+        Source: D48
+        """
         structlog.get_logger().info("mail_not_sent", detail="no mail server is set: mail_url")

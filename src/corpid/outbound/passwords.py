@@ -1,4 +1,7 @@
-"""argon2id in threads of its own, and the blocklist of common passwords (D44)."""
+"""argon2id in threads of its own, and the blocklist of common passwords.
+
+Source: D44
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,10 @@ _LONGEST: Final = 32
 
 
 def guessable_passwords() -> frozenset[str]:
-    """Predictable passwords of twelve characters and more, casefolded, as `chosen_password` wants it (D44)."""
+    """Predictable passwords of twelve characters and more, casefolded, as `chosen_password` wants it.
+
+    Source: D44
+    """
     patterns = (_walks(), _repetitions(), _decorated(), _pairs(), iter(_PASSPHRASES))
     return frozenset(text for pattern in patterns for text in pattern if SHORTEST <= len(text) <= _LONGEST)
 
@@ -109,9 +115,10 @@ def _hash_of_nobody(profile: Parameters) -> str:
 
 
 class Argon2Passwords:
-    """The port Passwords: argon2id of `profile` (RFC 9106's second one), `threads` hashes at a time (D44).
+    """The port Passwords: argon2id with the parameters of `profile`.
 
-    `waiting` more (16 per thread) wait in turn, by where they come from; beyond them PasswordsBusy is raised (D47).
+    `profile` is RFC 9106's second one. `threads` hashes run at a time; `waiting` more (16 per thread) wait in turn, by
+    where they come from. Beyond them PasswordsBusy is raised. Source: D44, D47
     """
 
     def __init__(self, *, threads: int, waiting: int | None = None, profile: Parameters = RFC_9106_LOW_MEMORY) -> None:
@@ -125,14 +132,19 @@ class Argon2Passwords:
         return self._threads.pending
 
     async def verify(self, password_hash: str | None, password: str, *, source: HashingSource = COMMAND_LINE) -> bool:
-        """Return whether the password is the one of this hash; with None the same work says False.
+        """Return whether a password matches this hash.
+
+        With None the same work says False.
 
         A hash that cannot be read counts as None and is logged. Raises PasswordsBusy. Source: D44, D47
         """
         return await self._in_thread(lambda: self._fits(password_hash, password), source)
 
     async def hash(self, password: str, *, source: HashingSource = COMMAND_LINE) -> str:
-        """The hash to store, in argon2's own text form with its parameters. Raises PasswordsBusy (D44, D47)."""
+        """The hash to store, in argon2's own text form with its parameters.
+
+        Raises PasswordsBusy (D44, D47).
+        """
         return await self._in_thread(lambda: self._hasher.hash(_octets(password)), source)
 
     def guessable(self) -> AbstractSet[str]:
@@ -140,11 +152,14 @@ class Argon2Passwords:
         return _guessable()
 
     def outdated(self, password_hash: str) -> bool:
-        """Return whether this hash was made with other parameters than today's; ask it after `verify` (D44)."""
+        """Return whether a hash needs today's parameters.
+
+        Ask it after `verify` (D44).
+        """
         return self._hasher.check_needs_rehash(password_hash)
 
     def close(self) -> None:
-        """Take no more work; what has not begun is refused."""
+        """Accept no more jobs, and refuse waiting ones."""
         self._threads.close()
 
     async def _in_thread(self, work: Callable[[], T], source: HashingSource) -> T:
@@ -175,7 +190,10 @@ def _guessable() -> frozenset[str]:
 
 
 def _octets(password: str) -> bytes:
-    """The bytes to hash; empty if the text is too long for a password."""
+    """The bytes to hash.
+
+    Empty if the text is too long for a password.
+    """
     if len(password) > LONGEST_TYPED:
         return b""
     return normalised(password).encode("utf-8", "surrogatepass")

@@ -40,7 +40,9 @@ _PERMANENT: Final = 500
 
 
 class SmtpMail:
-    """Mail by SMTP. `say` translates a phrase and returns the language tag used.
+    """Mail by SMTP.
+
+    `say` translates a phrase and returns the language tag used.
 
     `sender` is a plain address. To be opened in a running loop, and closed.
     """
@@ -58,7 +60,10 @@ class SmtpMail:
         pauses: Sequence[float] = PAUSES,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`name` is the sender's display name; `tls` replaces the certificates that the system trusts."""
+        """`name` is the sender's display name.
+
+        `tls` replaces the certificates that the system trusts.
+        """
         self._server = server
         self._sender = Address(name, addr_spec=sender)
         self._say = say
@@ -75,7 +80,7 @@ class SmtpMail:
             _log("mail_dropped", f"{WAITING} letters are waiting already")
 
     async def close(self, seconds: float) -> None:
-        """Send what waits, for so many seconds at most."""
+        """Send the waiting letters, for so many seconds at most."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._letters.join(), seconds)
         left = set(self._senders)
@@ -129,7 +134,10 @@ class SmtpMail:
         )
 
     def _written(self, letter: Letter) -> EmailMessage:
-        """The message of a letter; raises ValueError and its like for an address that is none, or is several."""
+        """The message of a letter.
+
+        Raises ValueError and its like for an address that is none, or is several.
+        """
         message = EmailMessage(policy=SMTP)
         message["From"] = self._sender
         message["To"] = Address(addr_spec=letter.to)
@@ -144,14 +152,20 @@ class SmtpMail:
 
 
 def _code(error: Exception) -> int:
-    """The server's reply code, 0 if there is none; of several refused recipients the first one's (RFC 5321 §4.2)."""
+    """The server's reply code, 0 if there is none.
+
+    Of several refused recipients the first one's (RFC 5321 §4.2).
+    """
     if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
         return error.recipients[0].code
     return error.code if isinstance(error, aiosmtplib.SMTPResponseException) else 0
 
 
 def _reason(error: Exception) -> str:
-    """A reason fit for the log: a server's reply may repeat the address (D48)."""
+    """A reason fit for the log.
+
+    A server's reply may repeat the address. Source: D48
+    """
     return f"{type(error).__name__} {_code(error) or ''}".strip()
 
 
