@@ -1,4 +1,7 @@
-"""The key of an authenticator app: as link, QR code or text (D45)."""
+"""The key of an authenticator app: link, QR code and text (D45).
+
+Source: D45
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ _QUIET_ZONE: Final = 4
 
 
 def link(web: WebContext, user: User, secret: str) -> str:
-    """The address (otpauth) that opens an app, which the QR code says, too (D45)."""
+    """The otpauth address that opens an app.
+
+    The QR code contains the same. Source: D45
+    """
     return totp.otpauth_uri(secret, account=user.user_name, issuer=web.provider.policy.name)
 
 

@@ -1,7 +1,8 @@
-"""Endpoints of the account: one path for each page and its forms (D34, D35).
+"""Endpoints of the account: one path per page and its forms.
 
-Who is not signed in for the account, or not lately enough to open a page on which factors are changed, is led to a
-sign-in and back.
+Without a sign-in to the account that is fresh enough for the page, the person is sent to sign in, and back. Source:
+D34, D35 Who is not signed in for the account, or not lately enough to open a page on which factors are changed, is led
+to a sign-in and back. Source: D34, D35
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _SAVED: Final = "saved"
 
 
 def _named(path: str) -> tuple[str, bool]:
-    """The page that a path after `/account/` names, and whether more time is asked for."""
+    """The account page in a path, and whether time is requested."""
     page, _, last = path.rpartition("/")
     return (page, True) if last == EXTEND else (path, False)
 
@@ -100,7 +101,10 @@ async def _get(request: Request, turn: AccountContext, page: Page) -> Response:
 
 
 async def _sent(request: Request, turn: AccountContext, page: Page) -> AccountContext | None:
-    """The person with the form that they sent, at a page that still stands open; None for another session's form (D35)."""
+    """The person and their form, at a page that is still open.
+
+    None for another session's form (D35).
+    """
     visit = turn.visit
     form = parameters.parse(await form_bytes(request), table.FIELDS)
     token = form.get("form_token", "")
@@ -112,7 +116,10 @@ async def _sent(request: Request, turn: AccountContext, page: Page) -> AccountCo
 
 
 async def _extend(request: Request, turn: AccountContext, page: Page) -> Response:
-    """More time for a page, which is then shown as it was (D15, WCAG 2.2.1)."""
+    """Extend a page's time, and show the page again.
+
+    Source: D15, WCAG 2.2.1
+    """
     sent = await _sent(request, turn, page) if request.method == "POST" else None
     if sent is None:
         return _to(turn.web, turn.page)

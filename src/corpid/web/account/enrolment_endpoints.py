@@ -1,6 +1,7 @@
-"""Endpoints of enrolment: a page for each step, and the QR code (D34, D46).
+"""Endpoints of enrolment: a page for each step, and the QR code.
 
 A POST that claims its step moves on with 303; who comes too late is sent to the page that is current (D15).
+Source: D34, D46
 """
 
 from __future__ import annotations
@@ -81,7 +82,10 @@ ACTIONS: Final[Mapping[tuple[Step | None, str], _Action]] = {
 
 
 async def enrolment(request: Request, web: WebContext) -> Response:
-    """Every address below /enrolment/{enrolment}: the page, its forms, and the QR code (D15, D34)."""
+    """Every address below /enrolment/{enrolment}: page, forms, QR code.
+
+    Source: D15, D34
+    """
     provider = web.provider
     context = await page_request(request, provider)
     enrolment_id, _, action = str(request.path_params["rest"]).partition("/")
@@ -103,12 +107,15 @@ async def enrolment(request: Request, web: WebContext) -> Response:
 
 
 def to_enrolment(web: WebContext, enrolment_id: str) -> Response:
-    """On to the page of an enrolment (D15)."""
+    """Redirect to the page of an enrolment (D15)."""
     return see_other(enrolment_pages.enrolment_path(web, enrolment_id))
 
 
 def ended(request: Request, web: WebContext, ending: NotHere | OpenElsewhere | Stopped) -> Response:
-    """The page that says why a link or an enrolment does not go on (D34, D45)."""
+    """The page of a link or enrolment that cannot continue.
+
+    Source: D34, D45
+    """
     view, status = {
         NotHere: (enrolment_pages.gone, 404),
         OpenElsewhere: (enrolment_pages.other_browser, 403),
@@ -141,7 +148,7 @@ async def _post(
 async def _again(
     request: Request, web: WebContext, context: RequestContext, visit: EnrolmentVisit, error: FieldError
 ) -> Response:
-    """The same page with what is wrong, unless another request has moved on meanwhile."""
+    """The same page with its errors, unless another request moved on."""
     before = visit.enrolment
     after = await enrolments.sit(context, before.enrolment_id, before.browser_id)
     if after.enrolment.serial != before.serial:

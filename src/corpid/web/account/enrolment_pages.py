@@ -1,4 +1,7 @@
-"""Pages of an enrolment: their views, and building them from a step (DESIGN "Pages")."""
+"""Pages of an enrolment: views, and building them from a step.
+
+Source: DESIGN "Pages"
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeLinkCode(FormView):
-    """The code of a link, which a script takes out of the fragment. Fields: code; followed, which the script sets."""
+    """The code of a link, from the fragment or typed.
+
+    Fields: code. Followed, which the script sets.
+    """
 
     template: ClassVar[str] = "enrolment/type_link_code.html"
     heading: ClassVar[Phrase] = phrase("Enter your code")
@@ -47,7 +53,7 @@ class TypeLinkCode(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin(FormView):
-    """The purpose and owner of a link. Its button spends nothing yet."""
+    """The purpose and owner of a link; its button spends nothing."""
 
     template: ClassVar[str] = "enrolment/begin.html"
 
@@ -61,7 +67,10 @@ class Begin(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeMailedCode(FormView):
-    """The code that was sent by e-mail, so that others will arrive. Field: code; of the other form: decision."""
+    """The code sent by e-mail.
+
+    Field: code. Of the other form: decision.
+    """
 
     template: ClassVar[str] = "enrolment/type_mailed_code.html"
 
@@ -71,7 +80,10 @@ class TypeMailedCode(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvePassword(FormView):
-    """The password that the person has. Fields: user_name (for password managers), password."""
+    """The person's present password.
+
+    Fields: user_name (for password managers), password.
+    """
 
     template: ClassVar[str] = "enrolment/prove_password.html"
     heading: ClassVar[Phrase] = phrase("Enter your password")
@@ -81,7 +93,10 @@ class ProvePassword(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProveSecondFactor(FormView):
-    """The second factor that the person has. Fields: code; of the other form: passkey."""
+    """The person's present second factor.
+
+    Fields: code. Of the other form: passkey.
+    """
 
     template: ClassVar[str] = "enrolment/prove_second_factor.html"
     heading: ClassVar[Phrase] = phrase("Show that it is you")
@@ -92,7 +107,7 @@ class ProveSecondFactor(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Save(FormView):
-    """Every step was done, but what they brought could not be written at that moment."""
+    """A page that retries writing, after every step was done."""
 
     template: ClassVar[str] = "enrolment/save.html"
     heading: ClassVar[Phrase] = phrase("One last click")
@@ -100,7 +115,10 @@ class Save(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgottenPassword(FormView):
-    """Asks whose password was forgotten. Field: user_name."""
+    """A form for the user name of a forgotten password.
+
+    Field: user_name.
+    """
 
     template: ClassVar[str] = "enrolment/forgotten_password.html"
     heading: ClassVar[Phrase] = phrase("Choose a new password")
@@ -113,7 +131,7 @@ _NO_MORE_TIME: Final = phrase("There is no more time after that. If it is too sh
 
 
 def enrolment_path(web: WebContext, enrolment_id: str, action: str = "") -> str:
-    """The address path of an enrolment's page, or of one of its actions."""
+    """The address path of an enrolment's page, or of an action."""
     return f"{web.base_path}{PATH}{enrolment_id}" + (f"/{action}" if action else "")
 
 
@@ -134,12 +152,15 @@ def begin(
 
 
 def _ends_early(context: RequestContext, purpose: Purpose) -> bool:
-    """Return whether a passkey, which stands for both factors, can be made first."""
+    """Return whether a passkey, which replaces both factors, can come first."""
     return passkeys.offered(context) and chosen(purpose.steps, passkey_first=True) != purpose.steps
 
 
 def step_name(enrolment: Enrolment) -> str:
-    """The step that a form names; more time does not change it (D15, WCAG 2.2.1)."""
+    """The step that a form names.
+
+    More time does not change it (D15, WCAG 2.2.1).
+    """
     return str(enrolment.serial - enrolment.extensions)
 
 
@@ -318,7 +339,7 @@ async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentVi
 
 
 def gone() -> View:
-    """The link does not open anything any more, or never did."""
+    """The page of a link that is not valid (any more)."""
     return Problem(
         frame=Frame(),
         heading=phrase("This link no longer works"),
@@ -333,7 +354,10 @@ def gone() -> View:
 
 
 def other_browser() -> View:
-    """Another browser began, or this one keeps no cookies (D34)."""
+    """The page of an enrolment in another browser, or without cookies.
+
+    Source: D34
+    """
     return Problem(
         frame=Frame(),
         heading=phrase("This was begun in another browser"),

@@ -72,7 +72,10 @@ def _up_to_passkeys(web: WebContext) -> Link:
 
 
 async def new_passkey(turn: AccountContext) -> View:
-    """The page that makes a passkey (D46). Raises Gone if unsupported here, StaleStep at the limit."""
+    """The page that makes a passkey (D46).
+
+    Raises Gone if unsupported here, StaleStep at the limit.
+    """
     web = turn.web
     if not own_factors.offered(turn.context):
         raise Gone
@@ -89,7 +92,10 @@ async def new_passkey(turn: AccountContext) -> View:
 
 
 async def this_passkey(turn: AccountContext) -> Passkey:
-    """The passkey of the page. Raises Gone if it is missing or another person's (D46)."""
+    """The passkey of the page.
+
+    Raises Gone if it is missing or another person's (D46).
+    """
     named = turn.page.partition("/")[2]
     found = next((each for each in (await _factors(turn)).passkeys if reference(each) == named), None)
     if found is None:
@@ -161,7 +167,10 @@ def _app_link(turn: AccountContext, secret: str) -> str:
 
 
 async def remove_app(turn: AccountContext) -> View:
-    """Asks before the app goes (D45). Raises StaleStep if there is none."""
+    """The confirmation before the app is removed (D45).
+
+    Raises StaleStep if there is none.
+    """
     factors = await _factors(turn)
     if not factors.app:
         raise StaleStep
@@ -179,7 +188,7 @@ async def remove_app(turn: AccountContext) -> View:
 
 
 async def codes(turn: AccountContext) -> View:
-    """New recovery codes; they stay the same until they are kept (D45)."""
+    """New recovery codes, the same until the person confirms them (D45)."""
     web, factors = turn.web, await _factors(turn)
     shown = await own_factors.offer(turn.context, turn.visit, "codes")
     return KeepCodes(
@@ -196,7 +205,10 @@ async def codes(turn: AccountContext) -> View:
 
 
 async def remove_codes(turn: AccountContext) -> View:
-    """Asks before the recovery codes go (D45). Raises StaleStep if there is none."""
+    """The confirmation before the recovery codes are removed (D45).
+
+    Raises StaleStep if there are none.
+    """
     left = (await _factors(turn)).codes
     if not left:
         raise StaleStep

@@ -1,4 +1,4 @@
-"""Views of the pages that set up factors, by the rules of `web.pages.views`."""
+"""Views of the pages that set up factors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ RULES: Final = phrase(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoosePassword(FormView):
-    """A new password, or a passkey instead. Fields: user_name (for password managers), password; of the other form: passkey."""
+    """A new password, or a passkey instead.
+
+    Fields: user_name (for password managers), password. Of the other form: passkey.
+    """
 
     template: ClassVar[str] = "factors/choose_password.html"
 
@@ -60,7 +63,7 @@ class SetUpApp(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepCodes(FormView):
-    """Recovery codes, shown this once. Field: kept."""
+    """Recovery codes, shown only once. Field: kept."""
 
     template: ClassVar[str] = "factors/keep_codes.html"
     heading: ClassVar[Phrase] = phrase("Keep these recovery codes")

@@ -1,4 +1,7 @@
-"""The page of a forgotten password, with one answer for every name (D47)."""
+"""The page of a forgotten password, with one answer for every name.
+
+Source: D47
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ _FORM: Final = "forgotten password"
 
 
 async def forgotten_password(request: Request, web: WebContext) -> Response:
-    """Ask for the user name; an e-mail follows some seconds after the answer, whose request does the same for everybody (D44, D47)."""
+    """Ask for the user name.
+
+    An e-mail follows some seconds after the answer, whose request does the same for everybody (D44, D47).
+    """
     provider = web.provider
     context = await page_request(request, provider)
     await provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
@@ -61,7 +67,10 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
 
 
 async def _asks(request: Request, web: WebContext, context: RequestContext, known: Browser | None) -> Response:
-    """The question; a browser that is new gets a cookie, which its form is bound to (D34, D35)."""
+    """The form that asks for the user name.
+
+    A new browser gets a cookie, which its form is bound to (D34, D35).
+    """
     provider = web.provider
     browser, value = (known, None) if known else await browsers.issue_cookie(context)
     answer = page_response(request, web.renderer, _question(web, context, browser.browser_id))

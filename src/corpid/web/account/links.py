@@ -1,7 +1,8 @@
-"""Pages of links: entering a code, and the opened link (D34, D35, D46).
+"""Pages of links: entering a code, and the opened link.
 
 A link leads to the first page, whose script posts the code out of the fragment; without script it is typed. No code
 is ever part of an address that is asked for, so no log holds one. Looking at either page binds and spends nothing.
+Source: D34, D35, D46
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ _OPENS_NOTHING: Final = phrase(
 
 
 async def link(request: Request, web: WebContext) -> Response:
-    """The page that every link leads to, and its form, which opens the link that the code belongs to (D34, D35, D47)."""
+    """The page of every link, and the form that posts its code.
+
+    Source: D34, D35, D47
+    """
     provider = web.provider
     context = await page_request(request, provider)
     await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
@@ -99,7 +103,10 @@ def _question(
 
 
 async def opened(request: Request, web: WebContext) -> Response:
-    """The page of an opened link: purpose, owner, and a button to begin (D34, D46)."""
+    """The page of an opened link, with a button to begin.
+
+    Source: D34, D46
+    """
     provider = web.provider
     context = await page_request(request, provider)
     opened_id = str(request.path_params["rest"])
@@ -127,9 +134,9 @@ async def opened(request: Request, web: WebContext) -> Response:
 
 
 async def link_of_before(request: Request, web: WebContext) -> Response:
-    """The page of a former link, with its secret in the path: opens nothing, and says what to do (D48).
+    """The page of a link in the former format, which opens nothing.
 
-    Nothing is looked up. Whatever stands behind the slash was seen by every log on the way.
+    It names what to do. Nothing is looked up: every log on the way has seen the secret in the path. Source: D48
     """
     if not request.path_params["rest"]:
         return see_other(web.base_path + PATH)
@@ -137,7 +144,10 @@ async def link_of_before(request: Request, web: WebContext) -> Response:
 
 
 def link_of_before_view(page: str) -> Problem:
-    """Says that a new link is needed; `page` is the path of the page that takes codes (D48)."""
+    """The view that asks for a new link.
+
+    `page` is the path of the page that takes codes (D48).
+    """
     return Problem(
         frame=Frame(),
         heading=phrase("Ask for a new link"),

@@ -37,7 +37,7 @@ class Gone(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountContext:
-    """A person at a page of their account, with the form that they sent, if they did."""
+    """A person at an account page, with their form, if sent."""
 
     web: WebContext
     context: RequestContext
@@ -52,7 +52,7 @@ class AccountContext:
 
     @property
     def notes(self) -> tuple[Phrase, ...]:
-        """The notes at the top of a page that may require a sign-in."""
+        """The notes at the top of a page."""
         return (_AGAIN,) if self.again else ()
 
 
@@ -67,7 +67,10 @@ def moment(web: WebContext, at: float) -> datetime:
 
 
 def frame(turn: AccountContext, *, up: Link | None = None, step_name: str = "") -> Frame:
-    """Around a page of the account: how long it stays open, and the way up; the overview has none (D30, WCAG 2.2.1)."""
+    """The frame of an account page: time limit and link up.
+
+    The overview has no link up. Source: D30, WCAG 2.2.1
+    """
     web, visit = turn.web, turn.visit
     more = Form(action=account_path(web, f"{turn.page}/{EXTEND}" if turn.page else EXTEND))
     return Frame(

@@ -39,7 +39,7 @@ _SHOWN: Final[Mapping[tuple[tuple[str, ...], str], Phrase]] = {
 
 
 async def overview(turn: AccountContext) -> View:
-    """Everything there is, and how it stands."""
+    """The parts of the account and their state."""
     visit = turn.visit
     factors = await own_factors.of(turn.context, visit)
     browsers = await activity.signed_in(turn.context, visit)

@@ -1,4 +1,4 @@
-"""The table of the account's pages: view, form submission and next page."""
+"""The table of account pages: view, form submission and next page."""
 
 from __future__ import annotations
 

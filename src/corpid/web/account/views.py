@@ -1,4 +1,4 @@
-"""Views of the account's pages, by the rules of `web.pages.views`."""
+"""Views of the account's pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of the account: its page, its name, and how it stands."""
+    """A part of the account: its page, name and state."""
 
     url: str
     name: Phrase
@@ -68,7 +68,7 @@ class Passkeys(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPasskey(PageView):
-    """Makes a passkey. Field: passkey."""
+    """A form that makes a passkey. Field: passkey."""
 
     template: ClassVar[str] = "account/add_passkey.html"
     heading: ClassVar[Phrase] = phrase("Add a passkey")
@@ -79,7 +79,10 @@ class AddPasskey(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passkey(FormView):
-    """One passkey. Field: name; the buttons send decision=rename and decision=remove."""
+    """One passkey.
+
+    Field: name. The buttons send decision=rename and decision=remove.
+    """
 
     template: ClassVar[str] = "account/passkey.html"
 
@@ -91,7 +94,10 @@ class Passkey(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remove(FormView):
-    """A confirmation before a factor is removed; `told` states the consequence. Fields: none of its own."""
+    """A confirmation before a factor is removed.
+
+    `told` states the consequence. Fields: none of its own.
+    """
 
     template: ClassVar[str] = "account/remove.html"
 
@@ -127,7 +133,10 @@ class Browsers(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInLine:
-    """A past sign-in; an empty client is the account. A name no longer known is a phrase."""
+    """A past sign-in.
+
+    An empty client is the account. A name no longer known is a phrase.
+    """
 
     at: datetime
     client: str
@@ -148,7 +157,10 @@ class SignIns(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChooseLanguage(FormView):
-    """The language of letters, and of the pages in this browser. Field: language."""
+    """The language of letters, and of the pages in this browser.
+
+    Field: language.
+    """
 
     template: ClassVar[str] = "account/language.html"
     heading: ClassVar[Phrase] = phrase("Your language")
