@@ -1,1 +1,1 @@
-"""Machine endpoints and the arrival at authorize."""
+"""The OAuth endpoints: discovery, PAR, authorize, token, resources."""

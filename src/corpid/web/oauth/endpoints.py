@@ -124,7 +124,10 @@ async def resource_endpoint(request: Request, web: WebContext, generation: Gener
 
 
 async def authorization(request: Request, web: WebContext) -> Response:
-    """A browser arrives (Spec 4.2); a POST is sent on to the GET (D40)."""
+    """The authorization endpoint (Spec 4.2).
+
+    A POST is sent on to the GET (D40).
+    """
     provider = web.provider
     context = await page_request(request, provider)
     await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)

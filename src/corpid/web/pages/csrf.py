@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def refuse_forged(request: Request, web: WebContext) -> None:
-    """Return for a POST of our own origin; raises InvalidRequest for any other.
+    """Return for a POST of our own origin.
+
+    Raises InvalidRequest for any other.
 
     `Sec-Fetch-Site` decides where the browser sends it; an older browser's `Origin` must be base_url's. Source: D35
     """

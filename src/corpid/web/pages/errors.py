@@ -67,9 +67,10 @@ _RESOURCE_STATUS: Final = {UseDPoPNonce.code: 401}
 
 
 def as_oauth_error(error: Exception) -> OAuthError:
-    """The public OAuth error of an exception: server_error if unknown, 503 without a store.
+    """The public OAuth error of an exception.
 
-    Of an unknown one the log tells type and place; its message may hold what a caller sent (D48).
+    server_error if it is unknown, 503 without a store. Of an unknown one the log has type and place only, since its
+    message may contain what a caller sent (D48).
     """
     if isinstance(error, OAuthError):
         return error
@@ -109,7 +110,10 @@ def _claimed_client_id(request: Request) -> str:
 
 
 def as_json(request: Request, raised: Exception, generation: Generation, state: str | None = None) -> Response:
-    """An error of PAR or the token endpoint; `state` is echoed, at PAR (D4, D5)."""
+    """An error of PAR or the token endpoint.
+
+    `state` is echoed, at PAR. Source: D4, D5
+    """
     error = as_oauth_error(raised)
     reference = record(request, error)
     content = {"error": error.code, "error_description": public_description(error, reference)}
@@ -125,7 +129,10 @@ def as_json(request: Request, raised: Exception, generation: Generation, state: 
 
 
 def _challenge_of_endpoint(request: Request, error: OAuthError, description: str, status: int) -> str:
-    """A challenge if the caller used Authorization (RFC 6749 §5.2), or for the proof (RFC 9449, D5)."""
+    """A challenge for the Authorization header used, or for the proof.
+
+    Source: RFC 6749 §5.2, RFC 9449, D5
+    """
     if isinstance(error, InvalidDPoPProof) and status == InvalidDPoPProof.status:
         return f'DPoP error="{error.code}", error_description="{description}"'
     authorization = headers(request, b"authorization")
@@ -143,7 +150,10 @@ def _add_error_headers(answer: Response, error: OAuthError) -> None:
 
 
 def as_challenge(request: Request, raised: Exception, generation: Generation, issuer: str) -> Response:
-    """An error of a resource: exactly one challenge, and the same in JSON (Spec 7.4, D24)."""
+    """An error of a resource: one challenge, and the same in JSON.
+
+    Source: Spec 7.4, D24
+    """
     error = as_oauth_error(raised)
     reference = record(request, error)
     challenge = _challenge(generation, issuer)
@@ -170,7 +180,10 @@ def _challenge(generation: Generation, issuer: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorContext:
-    """The context of an error page: frame and way on; `goes_on`: the sign-in continues."""
+    """The context of an error page: frame and link to continue.
+
+    `goes_on`: the sign-in continues.
+    """
 
     frame: Frame = BARE
     back: Link | None = None
@@ -178,9 +191,10 @@ class ErrorContext:
 
 
 def as_page(request: Request, raised: Exception, renderer: Renderer, met: ErrorContext | None = None) -> Response:
-    """An error that only the person sees: what happened, what to do, and the reference (D16, D28).
+    """An error page: what happened, what to do, and the reference.
 
-    What a developer has to change stands in the log, under the reference, and on the page in developer mode.
+    What a developer has to change is in the log, under the reference, and in developer mode on the page. Source: D16,
+    D28
     """
     error = as_oauth_error(raised)
     met = met or _met_by(error)
@@ -192,7 +206,10 @@ def as_page(request: Request, raised: Exception, renderer: Renderer, met: ErrorC
 
 
 def problem(error: OAuthError, met: ErrorContext, reference: str) -> Problem:
-    """The page of an error, with what the reader can do (D16, D28)."""
+    """The view of an error, with what the reader can do.
+
+    Source: D16, D28
+    """
     busy = isinstance(error, TemporarilyUnavailable)
     said = next((words for kind, words in _FOR_PEOPLE.items() if isinstance(error, kind)), _NOT_AS_EXPECTED)
     return Problem(
@@ -206,7 +223,10 @@ def problem(error: OAuthError, met: ErrorContext, reference: str) -> Problem:
 
 
 def _met_by(error: OAuthError) -> ErrorContext:
-    """The context of a sign-in that could not begin, with a known client."""
+    """The error context of an interaction that failed to begin.
+
+    Its client is known.
+    """
     if error.asker is None:
         return ErrorContext()
     client = error.asker.client

@@ -20,7 +20,10 @@ _CODE: Final = phrase("Code")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskPasskey:
-    """A form that a script shows and fills if the browser supports passkeys. Field: passkey. Error id: passkey."""
+    """A passkey form, shown and filled by a script if supported.
+
+    Field: passkey. Error id: passkey.
+    """
 
     action: str
     options: str
@@ -29,7 +32,10 @@ class AskPasskey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A way of showing a second factor; its other buttons send decision to `ways_action`."""
+    """The form of one second factor, and buttons for the others.
+
+    Those buttons send decision to `ways_action`.
+    """
 
     hint: Phrase
     label: Phrase | None = _CODE
@@ -75,7 +81,10 @@ _KEPT: Final[Mapping[Way, tuple[Phrase, Asked]]] = {
 
 
 def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
-    """The heading of a second factor's page, and what it asks for and offers (DESIGN "Pages", D45)."""
+    """The heading of a second factor's page, and its form.
+
+    Source: DESIGN "Pages", D45
+    """
     says = {**_OTHERS, Way.EMAIL: _SENT} if page.under_way else _OTHERS
     ways = tuple((other.value, says[other]) for other in page.others)
     if page.way is not Way.EMAIL:

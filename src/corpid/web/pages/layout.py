@@ -1,4 +1,4 @@
-"""The frame of every page, by the rules of `web.pages.views`."""
+"""The frame of every page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A way on: an address and the words that stand for it."""
+    """A link: an address and its text."""
 
     url: str
     text: Phrase
@@ -50,7 +50,10 @@ class TimeLimit:
 def time_limit(
     at: float, *, now: float, zone: tzinfo, more: Form | None, at_end: Phrase, of_session: bool = False
 ) -> TimeLimit:
-    """The limit of a page that ends at `at`, in epoch seconds; `at_end` is shown without `more` (D15)."""
+    """The limit of a page that ends at `at`, in epoch seconds.
+
+    `at_end` is shown without `more` (D15).
+    """
     return TimeLimit(
         at=datetime.fromtimestamp(at, zone),
         seconds=max(0, int(at - now)),
@@ -62,7 +65,10 @@ def time_limit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """The frame of a page: client, provider, time limit, way out (D12, D15, D17)."""
+    """The frame of a page: client, provider, time limit, cancel link.
+
+    Source: D12, D15, D17
+    """
 
     client_name: str | None = None
     message: str | None = None
@@ -117,9 +123,9 @@ class FormView(PageView):
 
 
 def client_site(client: Client, redirect_uri: str = "") -> Link | None:
-    """A link to the client's site, from a registered redirect URI (D16).
+    """A link to the client's site, from a registered redirect URI.
 
-    That of `redirect_uri`, if it is one; None for a client that has none.
+    That of `redirect_uri`, if it is registered. None for a client without one. Source: D16
     """
     known = redirect_uri if redirect_uri in client.redirect_uris else next(iter(client.redirect_uris), "")
     parts = urlsplit(known)

@@ -40,10 +40,10 @@ async def home(request: Request, web: WebContext) -> Response:
 
 
 async def language(request: Request, web: WebContext) -> Response:
-    """Remember the language that a person picked, and show the page again on which they did.
+    """Remember a picked language and return to the page.
 
-    The link says where that was, or else the browser, and only a page of this site is gone back to. A stranger who
-    sends somebody here changes the language of their pages, which the next pick mends.
+    The link names that page, or else the browser does, and only a page of this site is returned to. A stranger who
+    sends a person here changes the language of their pages, until they pick one again.
     """
     wanted = lookup((request.path_params["rest"],), web.renderer.languages)
     if wanted is None:
@@ -55,7 +55,7 @@ async def language(request: Request, web: WebContext) -> Response:
 
 
 def remember_language(answer: Response, web: WebContext, pick: Pick) -> None:
-    """Have the browser remember a language for a year."""
+    """Set the language cookie, for a year."""
     secure = web.provider.policy.base_url.startswith("https:")
     name, attributes = (LANGUAGE_COOKIES[0], "; Secure") if secure else (LANGUAGE_COOKIES[1], "")
     value = f"{name}={pick.written()}; Path=/; Max-Age={_A_YEAR}; HttpOnly; SameSite=Lax{attributes}"
@@ -63,7 +63,10 @@ def remember_language(answer: Response, web: WebContext, pick: Pick) -> None:
 
 
 def _named(request: Request, web: WebContext) -> SplitResult | None:
-    """The page of ours that the link names: a path below our own, of harmless characters, perhaps with a search."""
+    """The page named by the link, if it is one of ours.
+
+    A path below ours, of harmless characters, perhaps with a query.
+    """
     base = urlsplit(web.provider.policy.base_url)
     path = parameters.lone(request.scope["query_string"], "page", longest=_PATH_CHARACTERS) or ""
     if not path.startswith(f"{web.base_path}/") or not _OWN_PATH.fullmatch(path):
@@ -72,7 +75,7 @@ def _named(request: Request, web: WebContext) -> SplitResult | None:
 
 
 def _came_from(request: Request, web: WebContext) -> SplitResult:
-    """The page of ours that the browser comes from, else the one at /."""
+    """The page of ours that the browser came from, else /."""
     home = urlsplit(f"{web.provider.policy.base_url}/")
     sent = [value.decode("latin-1") for value in headers(request, b"referer")]
     try:
@@ -95,7 +98,7 @@ async def static_file(request: Request, web: WebContext) -> Response:
 
 
 async def not_found(request: Request, web: WebContext) -> Response:
-    """404: a page for a browser that navigates, JSON for everybody else (D32)."""
+    """404: a page for a navigating browser, otherwise JSON (D32)."""
     accept = request.headers.get("accept", "")
     if "text/html" not in accept:
         return errors.machine_error(request, 404, Reason.PATH_UNKNOWN, "there is nothing at this path", {})

@@ -41,7 +41,10 @@ MEDIA_TYPES: Final = {
 
 
 def hashed_name(name: str, content: bytes) -> str:
-    """`style.css` → `style.0123456789abcdef.css`; another content gives another name (D31)."""
+    """A file name with its content's hash: `style.css` → `style.0123456789abcdef.css`.
+
+    Source: D31
+    """
     stem, _, suffix = name.rpartition(".")
     return f"{stem}.{sha256(content).hexdigest()[:16]}.{suffix}"
 
@@ -53,7 +56,10 @@ def packaged_static_files() -> dict[str, bytes]:
 
 
 class StaticFiles:
-    """Files by the name that carries their hash. `prefix` is the URL path they are served under."""
+    """Static files by hashed name.
+
+    `prefix` is the URL path they are served under.
+    """
 
     def __init__(self, contents: dict[str, bytes], *, prefix: str = STATIC_PATH) -> None:
         self._prefix = prefix
@@ -61,17 +67,25 @@ class StaticFiles:
         self._files = {self._names[name]: (content, MEDIA_TYPES[_suffix(name)]) for name, content in contents.items()}
 
     def url(self, name: str) -> str:
-        """The URL path of a file by its plain name, e.g. `style.css`. Raises KeyError if there is none."""
+        """The URL path of a file by its plain name, e.g. `style.css`.
+
+        Raises KeyError if there is none.
+        """
         return self._prefix + self._names[name]
 
     def file(self, name: str) -> tuple[bytes, str]:
-        """Content and media type by hashed name. Raises KeyError if there is none, or no longer (D31)."""
+        """Content and media type by hashed name.
+
+        Raises KeyError if there is none, or no longer (D31).
+        """
         return self._files[name]
 
 
 def page_environment(loader: BaseLoader, static: StaticFiles) -> Environment:
-    """A template environment that escapes everything and refuses undefined names; templates call
-    `static(name)` for the URL of a static file."""
+    """A template environment that escapes everything and refuses undefined names.
+
+    Templates call `static(name)` for the URL of a static file.
+    """
     environment = Environment(
         loader=loader,
         autoescape=True,
@@ -86,9 +100,11 @@ def page_environment(loader: BaseLoader, static: StaticFiles) -> Environment:
 
 
 class Renderer:
-    """Renders views. `name` is the provider's name, `base_path` the path of base_url without a
-    trailing slash (D32); in developer mode every page carries a banner, and the pseudo-language is spoken, too.
-    `theme` is the operator's own look."""
+    """The renderer of views.
+
+    `name` is the provider's name, `base_path` the path of base_url without a trailing slash (D32). In developer mode
+    every page carries a banner, and the pseudo-language is spoken, too. `theme` is the operator's own look.
+    """
 
     def __init__(
         self, *, name: str = "CorpID", base_path: str = "", developer_mode: bool = False, theme: Theme = NO_THEME
@@ -118,7 +134,10 @@ class Renderer:
         return environment
 
     def _template(self, language: Language, name: str) -> Template:
-        """English ones are compiled at start, those of another language when a page is first shown in it."""
+        """The compiled template of a language.
+
+        English ones are compiled at start, those of another language when a page is first shown in it.
+        """
         environment = self._environments.get(language.tag) or self._environment(language)
         template = self._templates[language.tag, name] = environment.get_template(name)
         return template
@@ -129,7 +148,10 @@ class Renderer:
         return template.render(view=view, frame=view.frame, errors=view.errors).encode()
 
     def static_file(self, name: str) -> tuple[bytes, str]:
-        """Content and media type of a static file by hashed name. Raises KeyError if there is none (D31)."""
+        """Content and media type of a static file by hashed name.
+
+        Raises KeyError if there is none (D31).
+        """
         return self.static.file(name)
 
 
@@ -142,7 +164,10 @@ _COMPILED: Final[dict[tuple[str, str], bytes]] = {}
 
 
 class TranslatedBlocks(InternationalizationExtension):
-    """`{% trans %}` as constant text, with its variables between; the number in a plural decides at run time."""
+    """`{% trans %}` as constant text, with its variables between.
+
+    The number in a plural decides at run time.
+    """
 
     def _make_node(
         self,
@@ -169,7 +194,7 @@ class TranslatedBlocks(InternationalizationExtension):
 
 
 class _CompiledOnce(BytecodeCache):
-    """Keeps what is compiled of a language for the next renderer of the process."""
+    """A cache of compiled templates for this process's next renderer."""
 
     def __init__(self, tag: str) -> None:
         self._tag = tag
@@ -181,13 +206,16 @@ class _CompiledOnce(BytecodeCache):
             bucket.bytecode_from_string(kept)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep it."""
+        """Store bytecode."""
         _COMPILED[self._tag, bucket.key + bucket.checksum] = bucket.bytecode_to_string()
 
 
 def speak(environment: Environment, voice: Translator) -> None:
-    """Let the templates of an environment speak this language: their blocks, the phrases that they are given,
-    the filters `number`, `time`, `moment` and `day`, and `language`."""
+    """Set up the templates of an environment for one language.
+
+    Translates their blocks and the phrases given to them, and adds the filters `number`, `time`, `moment` and `day`,
+    and `language`.
+    """
 
     def finalized(value: Any) -> Any:  # noqa: ANN401
         return say(value) if type(value) is Phrase else value

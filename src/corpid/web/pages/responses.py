@@ -41,7 +41,7 @@ _WHERE: Final = re.compile(r"[A-Za-z0-9_-]{0,8}")
 
 
 def where_of(path: str) -> str:
-    """The beginning of the identifier of the page's sign-in; empty for none."""
+    """The start of the interaction identifier in a path; else empty."""
     found = _WHERE.match(path.partition(SIGN_IN_PATH)[2])
     return found[0] if found else ""
 
@@ -54,7 +54,10 @@ def page_response(
     status: int = 200,
     more: Mapping[str, str] | None = None,
 ) -> Response:
-    """Answer with a page, and with `more` headers. Source: RFC 9110 §8.5, §12.5.5"""
+    """Answer with a page, and with `more` headers.
+
+    Source: RFC 9110 §8.5, §12.5.5
+    """
     picked = [value for name in LANGUAGE_COOKIES for value in cookies(request, name)]
     language = choose(
         renderer.languages,
@@ -76,19 +79,28 @@ NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
 def see_other(where: str) -> Response:
-    """On to another page of ours, which is a GET (RFC 9110 §15.4.4)."""
+    """A redirect (303) to another page of ours.
+
+    Source: RFC 9110 §15.4.4
+    """
     return Response(b"", 303, {**NO_STORE, "Location": where})
 
 
 def throttled(page: Response, slowed: Throttled) -> Response:
-    """A page that asks its reader to wait, with Retry-After for machines (RFC 6585 §4, D47)."""
+    """A page that asks its reader to wait, with Retry-After.
+
+    Source: RFC 6585 §4, D47
+    """
     page.status_code = 429
     page.headers["Retry-After"] = str(slowed.seconds)
     return page
 
 
 def require_own_form(context: RequestContext, form: Mapping[str, str], browser_id: str, subject: str) -> None:
-    """Return for a form of a page that this browser was shown for this subject; raises InvalidRequest (D35)."""
+    """Verify that a form was shown to this browser for this subject.
+
+    Raises InvalidRequest. Source: D35
+    """
     if not interactions.is_form_token(context, form.get("form_token", ""), browser_id, subject):
         raise InvalidRequest(
             Reason.FORM_OF_ANOTHER_BROWSER,
@@ -108,7 +120,7 @@ _NO_STORE: Final = (b"cache-control", b"no-store")
 
 
 class _Plain(Response):
-    """A response of headers that are bytes already: those of the flow's answers are the same each time."""
+    """A response whose headers are bytes already, the same each time."""
 
     def __init__(self, content: bytes, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         self.status_code = status
@@ -118,7 +130,10 @@ class _Plain(Response):
 
 
 def enter(request: Request, web: WebContext, entered: Entered) -> Response:
-    """On to the page of a sign-in. What is not stored goes with the browser: in a cookie, else in a form (D15, D34)."""
+    """A redirect to the page of an interaction.
+
+    What is not stored goes with the browser: in a cookie, else in a form. Source: D15, D34
+    """
     provider, held = web.provider, entered.held
     where = interaction_path(web, entered.interaction_id)
     if len(held) <= _HELD_CHARACTERS:
@@ -137,7 +152,10 @@ def enter(request: Request, web: WebContext, entered: Entered) -> Response:
 
 
 def leave(request: Request, web: WebContext, response: AuthorizationResponse, around: Frame) -> Response:
-    """The hop to the relying party: a redirect, or a page whose form carries the answer (D37, D38)."""
+    """The return to the relying party: a redirect or a form.
+
+    Source: D37, D38
+    """
     if not response.posted:
         return _Plain(b"", 302, (_NO_STORE, (b"location", response.url.encode("latin-1"))))
     view = FormPost(
@@ -149,11 +167,14 @@ def leave(request: Request, web: WebContext, response: AuthorizationResponse, ar
 
 
 def set_cookie(answer: Response, provider: Provider, value: str) -> None:
-    """Our cookie, with the attributes of D34."""
+    """Set the browser cookie, with the attributes of D34."""
     add_cookie(answer, provider, cookie_name(provider), value, seconds=_COOKIE_SECONDS)
 
 
 def add_cookie(answer: Response, provider: Provider, name: str, value: str, *, seconds: int) -> None:
-    """A cookie with the attributes of D34; 0 seconds: the browser forgets it."""
+    """Set a cookie with the attributes of D34.
+
+    0 seconds: the browser forgets it.
+    """
     secure = "; Secure" if provider.policy.base_url.startswith("https:") else ""
     answer.headers.append("Set-Cookie", f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")

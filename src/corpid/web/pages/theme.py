@@ -1,7 +1,8 @@
-"""An operator's own theme, and the contrast of its colours (WCAG 2.2, 1.4.3 and 1.4.11).
+"""An operator's own theme, and the contrast of its colours.
 
 A theme is a directory with theme.toml and the pictures that it names (docs/theming.md). It is read once, at start. Only
 known variables with values of their kind get into the style sheet, which is a static file like every other.
+Source: WCAG 2.2, 1.4.3 and 1.4.11
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ def contrast(one: str, other: str) -> float:
 
 
 def faint(palette: Mapping[str, str]) -> Iterator[str]:
-    """A warning for each pair of colours with too little contrast. Source: WCAG 2.2, 1.4.3, 1.4.11"""
+    """A warning for each pair of colours with too little contrast.
+
+    Source: WCAG 2.2, 1.4.3, 1.4.11
+    """
     for pairs, least in ((TEXTS, TEXT_RATIO), (EDGES, EDGE_RATIO)):
         for ink, ground in pairs:
             found = contrast(palette[ink], palette[ground])
@@ -91,7 +95,10 @@ _TEXTS: Final = ("help", "link", "link_text")
 
 
 class ThemeError(Exception):
-    """A theme that cannot be used; the message is one sentence for the operator."""
+    """A theme that cannot be used.
+
+    The message is one sentence for the operator.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +112,10 @@ class Help:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
-    """A theme as read. `files` are static files by name; the pictures are names of such files, or empty."""
+    """A loaded theme.
+
+    `files` are static files by name. The pictures are names of such files, or empty.
+    """
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     logo: str = ""
@@ -119,7 +129,10 @@ class Theme:
     """what works, but should not stay so"""
 
     def help_in(self, tag: str) -> tuple[Help, str]:
-        """The help in a language, else in English; and the language that it is in. Source: WCAG 3.1.2"""
+        """The help in a language, else in English, and its language.
+
+        Source: WCAG 3.1.2
+        """
         spoken = tag if tag in self.texts else ENGLISH.tag
         return self.texts.get(spoken, Help()), spoken
 
@@ -186,7 +199,10 @@ def _values(written: Mapping[str, Any], name: str, kinds: Mapping[str, tuple[re.
 
 
 def _css(shape: Mapping[str, str], light: Mapping[str, str], dark: Mapping[str, str]) -> str:
-    """Each scheme by itself: what is set for the light one must not reach the dark one."""
+    """CSS of both colour schemes.
+
+    Each scheme by itself: what is set for the light one must not reach the dark one.
+    """
 
     def block(values: Mapping[str, str]) -> str:
         return ":root { " + " ".join(f"--{name}: {value};" for name, value in values.items()) + " }"
@@ -198,7 +214,7 @@ def _css(shape: Mapping[str, str], light: Mapping[str, str], dark: Mapping[str, 
 
 
 def _picture(directory: Path, name: str, written: Mapping[str, Any], own: dict[str, bytes]) -> str:
-    """Adds a picture to the files; the name that it has there."""
+    """Add a picture to the files, and return its name there."""
     path = written.get(name, "")
     if path == "":
         return ""

@@ -1,4 +1,4 @@
-"""Languages: which one a request gets, its catalogue, its numbers and times.
+"""Languages: negotiation, catalogues, numbers and times.
 
 The relying party's wish comes first (`ui_locales`), unless the person has picked a language on a page of the same
 sign-in; then what they picked before, then what their browser asks for, then English.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """A language of the pages: its tag (BCP 47), which also names its catalogue, and its name in itself."""
+    """A language: tag (BCP 47, names its catalogue) and native name."""
 
     tag: str
     name: str
@@ -57,7 +57,10 @@ _HEADER_CHARACTERS: Final = 512
 
 
 def lookup(ranges: Iterable[str], offered: Sequence[Language]) -> Language | None:
-    """The first language that a list of ranges leads to, None if none does. Source: RFC 4647 §3.4"""
+    """The first offered language that a list of ranges matches.
+
+    None if none does. Source: RFC 4647 §3.4
+    """
     tags = {tag: each for each in offered for tag in (each.tag.lower(), *each.also)}
     for wanted in ranges:
         tag = wanted.lower()
@@ -70,7 +73,10 @@ def lookup(ranges: Iterable[str], offered: Sequence[Language]) -> Language | Non
 
 @lru_cache(maxsize=256)
 def accepted(header: str, offered: tuple[Language, ...]) -> Language | None:
-    """The language for an Accept-Language header; malformed parts are ignored. Source: RFC 9110 §12.5.4"""
+    """The language for an Accept-Language header.
+
+    Malformed parts are ignored. Source: RFC 9110 §12.5.4
+    """
     found = (_RANGE.fullmatch(part.strip()) for part in header[:_HEADER_CHARACTERS].split(","))
     weighed = [(float(match[2] or 1), match[1]) for match in found if match is not None]
     # The sort is stable: what weighs the same stays as it was sent.
@@ -80,26 +86,28 @@ def accepted(header: str, offered: tuple[Language, ...]) -> Language | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
-    """A picked language: its tag, and the sign-in it was picked in, if any."""
+    """A picked language, and the sign-in it was picked in."""
 
     tag: str
     where: str = ""
 
     @classmethod
     def read(cls, cookie: str) -> Pick:
-        """Parse a cookie's value, whatever it holds."""
+        """Parse the cookie; any value is accepted."""
         tag, _, where = cookie.partition(".")
         return cls(tag=tag, where=where)
 
     def written(self) -> str:
-        """As a cookie's value."""
+        """The value of the cookie."""
         return f"{self.tag}.{self.where}" if self.where else self.tag
 
 
 def choose(
     offered: tuple[Language, ...], *, pick: Pick, where: str, ui_locales: Sequence[str], accept_language: str
 ) -> Language:
-    """The language of a page; `where` is the sign-in that it belongs to, or empty.
+    """The language of a page.
+
+    `where` is the sign-in that it belongs to, or empty.
 
     Source: OpenID Connect Core §3.1.2.1, DESIGN "Pages"
     """
@@ -138,7 +146,7 @@ def _translations(language: Language) -> NullTranslations:
 
 
 class Translator:
-    """A language as the pages speak it."""
+    """Translations and formats of one language."""
 
     def __init__(self, language: Language) -> None:
         self.language = language
@@ -146,15 +154,15 @@ class Translator:
         self._times: dict[tuple[int, int], str] = {}
 
     def gettext(self, message: str) -> str:
-        """A literal of a template or phrase in this language."""
+        """The translation of a literal."""
         return self._translations.gettext(message)
 
     def ngettext(self, one: str, many: str, count: int) -> str:
-        """The form of a literal that goes with a number."""
+        """The plural form of a literal for a number."""
         return self._translations.ngettext(one, many, count)
 
     def say(self, phrase: Phrase) -> str:
-        """A phrase in this language, with what stands in it."""
+        """The translation of a phrase, with its values."""
         values = phrase.values
         if phrase.many:
             wording = self.ngettext(phrase.message, phrase.many, int(str(values["count"])))
@@ -169,14 +177,14 @@ class Translator:
         return format_decimal(number, locale=self.language.formats)
 
     def time(self, moment: datetime) -> str:
-        """The time of a day, and in which zone: `14:32 UTC`."""
+        """A time of day with its zone: `14:32 UTC`."""
         at = (moment.hour, moment.minute)
         if at not in self._times:
             self._times[at] = format_time(moment, "short", locale=self.language.formats)
         return f"{self._times[at]} {moment.tzname()}"
 
     def moment(self, moment: datetime) -> str:
-        """A day and a time, and in which zone: `21 Nov 2026, 14:32 UTC`."""
+        """A day and time with the zone: `21 Nov 2026, 14:32 UTC`."""
         together = str(get_datetime_format("medium", self.language.formats))
         return together.format(self.time(moment), self.day(moment))
 
@@ -194,11 +202,14 @@ class Translator:
         return f"\u2068{value}\u2069" if self._turns(str(value)) else value
 
     def _turns(self, name: str) -> bool:
-        """Return whether a name would turn what stands beside it: it keeps its own direction, and lends it to nothing (D51)."""
+        """Return whether a name would change the direction of its surroundings.
+
+        Such a name is isolated. Source: D51
+        """
         return self.language.direction == "rtl" or any(bidirectional(each) in _RIGHT_TO_LEFT for each in name)
 
 
 @cache
 def translator(language: Language) -> Translator:
-    """The one voice of a language in this process."""
+    """The translator of a language, one per process."""
     return Translator(language)

@@ -24,7 +24,10 @@ CHOICES_WITHOUT_SEARCH: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """An entity in a list. `type` and `number` are shown as they are."""
+    """An entity in a list.
+
+    `type` and `number` are shown as they are.
+    """
 
     id: str
     name: str
@@ -39,7 +42,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn(FormView):
-    """Step one. Fields: user_name, password; of the second form: passkey. Error ids: these."""
+    """Step one: user name and password, or passkey.
+
+    Fields: user_name, password. Of the second form: passkey. Error ids: these.
+    """
 
     template: ClassVar[str] = "sign_in.html"
     heading: ClassVar[Phrase] = phrase("Sign in")
@@ -53,7 +59,10 @@ class SignIn(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondFactor(FormView):
-    """Step two. Field: code, which may hold spaces when pasted, or passkey. Error ids: these."""
+    """Step two: the second factor.
+
+    Field: code, which may contain spaces when pasted, or passkey. Error ids: these.
+    """
 
     template: ClassVar[str] = "second_factor.html"
 
@@ -63,9 +72,12 @@ class SecondFactor(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChooseEntity(FormView):
-    """Step three. Fields: entity (`Choice.id`), query (what was searched for, hidden); with `other_account` a second button sends
-    decision=other_account. The search is a GET to `search_action` with the field query and carries
-    no token, since a token has no place in an address. Error ids: entity, query."""
+    """Step three: the entity.
+
+    Fields: entity (`Choice.id`), query (the search term, hidden). With `other_account` a second button sends
+    decision=other_account. The search is a GET to `search_action` with the field query and carries no token, since a
+    token has no place in an address. Error ids: entity, query.
+    """
 
     template: ClassVar[str] = "choose_entity.html"
     heading: ClassVar[Phrase] = phrase("Choose who you act for")
@@ -80,7 +92,7 @@ class ChooseEntity(FormView):
 
     @property
     def shown(self) -> tuple[Choice, ...]:
-        """The choices that are rendered."""
+        """The rendered choices."""
         return self.choices[:SHOWN]
 
     @property
@@ -96,8 +108,11 @@ class ChooseEntity(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent(FormView):
-    """Consent to the data that the RP would receive (D29). The button sends decision=agree; with `other_account` a second one sends
-    decision=other_account; to refuse is Cancel (D17)."""
+    """Consent to the data that the RP would receive (D29).
+
+    The button sends decision=agree. With `other_account` a second one sends decision=other_account. To refuse is Cancel
+    (D17).
+    """
 
     template: ClassVar[str] = "consent.html"
     heading: ClassVar[Phrase] = phrase("Do you agree to share this?")
@@ -110,7 +125,10 @@ class Consent(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirm(FormView):
-    """Single sign-on asks before it completes (D30). Buttons: decision=continue or decision=other_account."""
+    """The confirmation before single sign-on completes (D30).
+
+    Buttons: decision=continue or decision=other_account.
+    """
 
     template: ClassVar[str] = "confirm.html"
 
@@ -125,7 +143,10 @@ class Confirm(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave(PageView):
-    """The page between the last form and the RP, left at once (D37). `url` is our own, which redirects."""
+    """The page between the last form and the RP.
+
+    `url` is our own, which redirects. Source: D37
+    """
 
     template: ClassVar[str] = "leave.html"
     heading: ClassVar[Phrase] = phrase("Taking you back")
@@ -136,7 +157,10 @@ class Leave(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormPost(PageView):
-    """The page whose form carries the answer to the RP; a script sends it (OAuth 2.0 Form Post Response Mode §2, D37)."""
+    """The page whose form posts the response to the RP.
+
+    A script sends it (OAuth 2.0 Form Post Response Mode §2, D37).
+    """
 
     template: ClassVar[str] = "form_post.html"
     heading: ClassVar[Phrase] = phrase("Taking you back")
@@ -148,7 +172,10 @@ class FormPost(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrive(PageView):
-    """The page that brings a sign-in, too long for a cookie, back to us; a script sends its form (D15, D34)."""
+    """The page that posts a sign-in too long for a cookie.
+
+    A script sends its form (D15, D34).
+    """
 
     template: ClassVar[str] = "form_post.html"
     heading: ClassVar[Phrase] = phrase("One moment")
@@ -159,7 +186,10 @@ class Arrive(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait(PageView):
-    """A completion is being written elsewhere; asks again at `url` after a second (D15)."""
+    """The page while another request writes the completion.
+
+    Asks again at `url` after a second (D15).
+    """
 
     template: ClassVar[str] = "wait.html"
     heading: ClassVar[Phrase] = phrase("One moment")
@@ -169,7 +199,10 @@ class Wait(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem(PageView):
-    """A dead end: says what happened and leads back (D15, D16). Never repeats a value of the query (D16)."""
+    """An error page without a way on, except back.
+
+    Never repeats a value of the query (D16).
+    """
 
     template: ClassVar[str] = "problem.html"
 
@@ -184,7 +217,10 @@ class Problem(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explain(FormView):
-    """No entity of this person can be used here (D17). A button posts to `action`, another one to `other_account`."""
+    """The page for a person without a usable entity (D17).
+
+    A button posts to `action`, another one to `other_account`.
+    """
 
     template: ClassVar[str] = "explain.html"
     heading: ClassVar[Phrase] = phrase("You cannot use this service yet")
@@ -198,13 +234,13 @@ class Explain(FormView):
 
     @property
     def shown(self) -> tuple[Choice, ...]:
-        """The entities that are rendered."""
+        """The rendered entities."""
         return self.choices[:SHOWN]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignOut(FormView):
-    """Asks before the session ends (D30). Fields: none of its own."""
+    """The confirmation before the session ends (D30). Fields: none."""
 
     template: ClassVar[str] = "sign_out.html"
     heading: ClassVar[Phrase] = phrase("Sign out?")
@@ -217,7 +253,7 @@ class SignOut(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedOut(PageView):
-    """The session has ended, or there was none (D30)."""
+    """The page after the session has ended, or without one (D30)."""
 
     template: ClassVar[str] = "signed_out.html"
     heading: ClassVar[Phrase] = phrase("You are signed out")
@@ -227,7 +263,10 @@ class SignedOut(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home(PageView):
-    """The plain page at `/`. Links are addresses of the discovery document and of the key set."""
+    """The plain page at `/`.
+
+    Links are addresses of the discovery document and of the key set.
+    """
 
     template: ClassVar[str] = "home.html"
     heading: ClassVar[Phrase] = phrase("Sign-in for organisations")
@@ -238,7 +277,7 @@ class Home(PageView):
 
 
 class View(Protocol):
-    """A renderable view: a record of this file, or of one next to its pages."""
+    """A renderable view, of this file or of one beside its pages."""
 
     @property
     def template(self) -> str: ...
