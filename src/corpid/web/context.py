@@ -18,7 +18,10 @@ ARRIVE: Final = "arrive"
 
 
 def interaction_path(web: WebContext, interaction_id: str, action: str = "") -> str:
-    """The address path of a sign-in's page, or of one of its actions; the identifier may be a caller's text."""
+    """The address path of an interaction's page or action.
+
+    The identifier may be a caller's text.
+    """
     path = f"{web.base_path}{SIGN_IN_PATH}{quote(interaction_id, safe='')}"
     return f"{path}/{action}" if action else path
 

@@ -73,7 +73,10 @@ def _as_challenge(generation: Generation, request: Request, error: Exception, we
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A path under base_url; `{rest}` at its end stands for whatever follows. HEAD is answered wherever GET is (D32)."""
+    """A path under base_url.
+
+    `{rest}` at its end stands for whatever follows. HEAD is answered wherever GET is (D32).
+    """
 
     path: str
     methods: tuple[str, ...]
@@ -99,7 +102,10 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
 
 
 def table(served: Sequence[Generation]) -> tuple[Route, ...]:
-    """Every route; PAR and resources come from the records of the generations served (Spec 2.1)."""
+    """Every route.
+
+    PAR and resources come from the records of the generations served (Spec 2.1).
+    """
     get, post, both = ("GET",), ("POST",), ("GET", "POST")
     pushing = tuple(
         Route(
@@ -155,15 +161,18 @@ async def _turn_away(request: Request) -> NoReturn:
 
 
 def _hides_a_slash(scope: Scope) -> bool:
-    """A path with %2F is another path than the one with a slash there (RFC 3986 §2.2); ASGI's `path` is decoded.
+    """Return whether a path contains %2F, which is not a slash.
 
-    A proxy decides by the path as it was sent, so that what it keeps to itself must not be served under another spelling.
+    ASGI's `path` is decoded. ASGI's `path` is decoded.
+
+    A proxy decides by the path as it was sent, so that what it keeps to itself must not be served under another
+    spelling. Source: RFC 3986 §2.2
     """
     return b"%2f" in scope.get("raw_path", b"").lower()
 
 
 class Router:
-    """The ASGI application below the shell: finds the route, calls its endpoint, and renders what it raised."""
+    """The ASGI application: finds the route, calls its endpoint, renders exceptions."""
 
     def __init__(self, web: WebContext) -> None:
         self._context = web

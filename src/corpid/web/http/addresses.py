@@ -23,7 +23,7 @@ HOST_CHARACTERS: Final = 261
 
 
 class ForwardingHeader(StrEnum):
-    """Headers in which a proxy can say who calls."""
+    """Headers in which a proxy can name the caller."""
 
     X_FORWARDED_FOR = "X-Forwarded-For"
     FORWARDED = "Forwarded"
@@ -34,13 +34,18 @@ class ClientAddresses:
     """Finds the address of the caller behind the declared proxies."""
 
     def __init__(self, trusted_proxies: Sequence[Network] = (), header: str = ForwardingHeader.X_FORWARDED_FOR) -> None:
-        """`header` is the one that the proxies set; the other one may be a caller's own."""
+        """`header` is the one that the proxies set.
+
+        The other one may be a caller's own.
+        """
         self._header = header.lower().encode()
         self._networks = tuple(trusted_proxies)
         self._is_trusted = lru_cache(REMEMBERED)(self._lies_in_networks)
 
     def of(self, peer: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
-        """The address that limits and logs go by; `peer` is the connection's other end, empty if it has none.
+        """The address that limits and logs go by.
+
+        `peer` is the connection's other end, empty if it has none.
 
         Only a trusted peer's header counts, and there the right-most address that is not itself a trusted proxy:
         what stands left of it was written by the caller. D47.
@@ -74,7 +79,10 @@ class Hosts:
     """The host names that this deployment answers to (D35)."""
 
     def __init__(self, base_url: str, allowed_hosts: Iterable[str] = ()) -> None:
-        """`base_url` is the issuer; an allowed host is `name` (with any port) or `name:port`."""
+        """`base_url` is the issuer.
+
+        An allowed host is `name` (with any port) or `name:port`.
+        """
         parts = urlsplit(base_url)
         self._default_port = str(DEFAULT_PORTS.get(parts.scheme, ""))
         self._allowed = frozenset(self._normal(host) for host in (parts.netloc, *allowed_hosts))
@@ -82,7 +90,10 @@ class Hosts:
         self._is_allowed = lru_cache(REMEMBERED)(self._lies_in_names)
 
     def allows(self, host: bytes) -> bool:
-        """Return whether this Host header names base_url's host or an allowed one (D35)."""
+        """Return whether this Host header names base_url's host or an allowed one.
+
+        Source: D35
+        """
         return len(host) <= HOST_CHARACTERS and self._is_allowed(host)
 
     def _lies_in_names(self, host: bytes) -> bool:
@@ -94,18 +105,24 @@ class Hosts:
 
 
 class OwnHosts:
-    """The Host headers of an address that stands apart from the provider's, such as that of the metrics.
+    """Allowed Host headers of another address, such as the metrics'.
 
     A page of another site can make a browser connect to it under a name of that site's own (DNS rebinding).
     """
 
     def __init__(self, address: str = "", allowed_hosts: Iterable[str] = ()) -> None:
-        """`address` is HOST:PORT as it was configured; empty: only what was connected to counts."""
+        """`address` is HOST:PORT as it was configured.
+
+        Empty: only what was connected to counts.
+        """
         host, _, port = address.rpartition(":")
         self._named = Hosts(f"http://{_bracketed(host)}:{port}", allowed_hosts) if address else None
 
     def allows(self, host: bytes, reached: tuple[str, int | None] | None) -> bool:
-        """Return whether a Host header names the configured address, the one connected to, or an allowed host (D35)."""
+        """Return whether a Host header may name this address.
+
+        The configured one, the one connected to, or an allowed host. Source: D35
+        """
         if self._named is not None and self._named.allows(host):
             return True
         return reached is not None and host.decode("latin-1").lower() in _written(*reached)
@@ -145,7 +162,7 @@ def _hops(value: str) -> list[str]:
 
 
 def _forwarded_for(entry: str) -> str:
-    """The address of an entry: the entry itself, or the `for` of a Forwarded element (RFC 7239 §4)."""
+    """The address of a plain or Forwarded entry (RFC 7239 §4)."""
     if "=" not in entry:
         return entry
     for pair in entry.split(";"):
@@ -156,7 +173,10 @@ def _forwarded_for(entry: str) -> str:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
-    """An address with or without port and brackets; None for `unknown`, obfuscated and broken ones."""
+    """An address with or without port and brackets.
+
+    None for `unknown`, obfuscated and broken ones.
+    """
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

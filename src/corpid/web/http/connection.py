@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class HeldHead:
-    """Writes the head of a response together with what follows it: one segment, one system call."""
+    """A response head buffered until its body, for one system call."""
 
     __slots__ = ("_held", "_is_head", "_transport", "hang_up", "is_closing")
 
@@ -52,12 +52,15 @@ class HeldHead:
             self._transport.write(content)
 
     def close(self) -> None:
-        """Write what was held, and close once it has gone out."""
+        """Write the buffer, and close afterwards."""
         self.end()
         self.hang_up()
 
     def end(self) -> None:
-        """The response is complete; the next write is the head of another one."""
+        """The response is complete.
+
+        The next write is the head of another one.
+        """
         if self._held:
             self._transport.write(self._held)
             self._held = b""
@@ -65,7 +68,7 @@ class HeldHead:
 
 
 class Connection(RequestReader):
-    """An HTTP/1.1 connection that keeps the limits of D47."""
+    """An HTTP/1.1 connection with the limits of D47."""
 
     def __init__(
         self,
@@ -126,7 +129,10 @@ class Connection(RequestReader):
         self._unread_since = math.inf
 
     def expire(self, now: float) -> None:
-        """End what is late; `now` is the event loop's time in seconds. Called about twice a second (D47)."""
+        """Close the connection if it exceeds a time limit.
+
+        `now` is the event loop's time in seconds. Called about twice a second (D47).
+        """
         if now - self._unread_since > self.limits.unread_seconds:
             self.transport.abort()
         elif now < self.deadline:
@@ -220,7 +226,10 @@ class Connection(RequestReader):
         self._end_with(b"", seconds)
 
     def _end_with(self, answer: bytes, seconds: float) -> None:
-        """Half-close and let the caller read (RFC 9112 §9.6); closing at once would reset what it has not read."""
+        """Half-close and let the caller read (RFC 9112 §9.6).
+
+        Closing at once would reset what it has not read.
+        """
         self.deadline = self.loop.time() + seconds
         if self.transport.is_closing():
             return

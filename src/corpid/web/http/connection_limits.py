@@ -46,19 +46,28 @@ class Limits:
 
     @property
     def wire_bytes(self) -> int:
-        """The most that one request may take on the wire: chunk sizes, extensions and trailers count here only."""
+        """The most bytes of one request on the wire.
+
+        Chunk sizes, extensions and trailers count here only.
+        """
         return 8 * (self.head_bytes + self.body_bytes)
 
 
 @dataclass(slots=True)
 class Room:
-    """A count of the requests in progress, without those refused as too many."""
+    """A count of the requests in progress.
+
+    Without those refused as too many.
+    """
 
     taken: int = 0
 
 
 def refusal(status: int, description: str, default_headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """A whole answer: a small JSON error, after which the connection ends (D32, D47)."""
+    """A whole response: a small JSON error that ends the connection.
+
+    Source: D32, D47
+    """
     body = msgspec.json.encode({"error": "invalid_request", "error_description": description})
     headers = [
         *default_headers,

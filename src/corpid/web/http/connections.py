@@ -28,8 +28,11 @@ class Guest(Protocol):
 
 
 class ConnectionRegistry:
-    """Every connection of a process, at most `limit`. Where there is no room the one makes some that has waited
-    longest of those that never asked for anything, else of those that have nothing to wait for."""
+    """Every connection of a process, at most `limit`.
+
+    Where there is no room the one makes some that has waited longest of those that never asked for anything, else of
+    those that have nothing to wait for.
+    """
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
         """`clock` gives seconds, from anywhere."""
@@ -42,11 +45,14 @@ class ConnectionRegistry:
         self._told_at = -math.inf
 
     def __len__(self) -> int:
-        """Connections that are held now."""
+        """The number of open connections."""
         return len(self._all)
 
     def admit(self, guest: Guest) -> bool:
-        """Admit a connection, evicting another if full; False if none can be evicted. D47"""
+        """Admit a connection, evicting another if full.
+
+        False if none can be evicted. Source: D47
+        """
         if len(self._all) >= self.limit and not self._make_room():
             return False
         self._all.add(guest)
@@ -54,7 +60,7 @@ class ConnectionRegistry:
         return True
 
     def asks(self, guest: Guest) -> None:
-        """It has sent a whole request: from here on it is not sent away."""
+        """Note a whole request: the connection is no longer evicted."""
         self._silent.pop(guest, None)
         self._idle.pop(guest, None)
 
@@ -69,7 +75,7 @@ class ConnectionRegistry:
         self._all.discard(guest)
 
     def all(self) -> tuple[Guest, ...]:
-        """Those that are held now."""
+        """The open connections."""
         return tuple(self._all)
 
     def _make_room(self) -> bool:
@@ -95,9 +101,10 @@ class ConnectionRegistry:
 
 
 def files_for(connections: int, others: int) -> int:
-    """Let this process open enough files for so many connections and so many others; how many connections it may hold.
+    """Raise the limit of open files for connections and others.
 
-    The system's soft limit is raised, up to its hard one and no further than needed. D47.
+    Returns how many connections it allows. The system's soft limit is raised, up to its hard one and no further than
+    needed. Source: D47
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = connections + others + OTHER_FILES

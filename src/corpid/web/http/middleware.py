@@ -52,7 +52,10 @@ CANCELLED: Final = 499
 
 
 def named_hosts(fields: Mapping[bytes, list[bytes]]) -> list[bytes]:
-    """Every Host header of a request; a request must have exactly one (RFC 9112 §3.2, D35)."""
+    """Every Host header of a request.
+
+    A request must have exactly one (RFC 9112 §3.2, D35).
+    """
     return fields.get(b"host", [])
 
 
@@ -85,7 +88,7 @@ class Middleware:
         self._observe: Observe | None = None
 
     def drain(self) -> None:
-        """From now on /readyz says that this process is stopping."""
+        """Report on /readyz that this process is stopping."""
         self._draining = True
 
     def observe(self, told: Observe) -> None:
@@ -93,7 +96,10 @@ class Middleware:
         self._observe = told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or pass a lifespan on. D28, D35, D36, D47, D48."""
+        """Answer one request, or pass a lifespan on.
+
+        Source: D28, D35, D36, D47, D48
+        """
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -214,7 +220,10 @@ class _Exchange:
         await self.json(status, {"error": code, "error_description": f"{description} (reference {request_id})"})
 
     async def last_resort(self, request_id: str) -> None:
-        """An answer begun stays unfinished, and the connection below closes: the caller must not take it for whole."""
+        """Handle an error that nothing below has handled.
+
+        A response begun stays unfinished, and the connection below closes: the caller must not take it for whole.
+        """
         if not self.status:
             await self.refuse(500, "server_error", "Something went wrong here, not with the request", request_id)
 
@@ -240,7 +249,10 @@ async def _say(scope: Scope, exchange: _Exchange, status: int, word: str, **more
 
 
 def _route_path(scope: Scope) -> str:
-    """The path as the route table writes it, so that no identifier in a path reaches the log (D48)."""
+    """The route's path, without identifiers, for the log.
+
+    Source: D48
+    """
     route: Any = scope.get("route")
     return str(getattr(route, "path", _first_segment(scope["path"])))
 

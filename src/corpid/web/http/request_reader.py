@@ -32,14 +32,19 @@ if TYPE_CHECKING:
 
 
 def parts(target: bytes) -> tuple[bytes, bytes, bytes]:
-    """Host, port with its colon, and path, each empty if absent. Raises HttpParserInvalidURLError (RFC 9112 §3.2.2)."""
+    """Host, port with its colon, and path, each empty if absent.
+
+    Raises HttpParserInvalidURLError (RFC 9112 §3.2.2).
+    """
     parsed: Any = httptools.parse_url(target)  # its stub knows nothing of absent parts
     port = b"" if parsed.port is None else b":%d" % parsed.port
     return parsed.host or b"", port, parsed.path or b""
 
 
 def path(target: bytes) -> str:
-    """The decoded path, as routes are compared with it. Raises HttpParserInvalidURLError or UnicodeDecodeError.
+    """The decoded path, as routes are compared with it.
+
+    Raises HttpParserInvalidURLError or UnicodeDecodeError.
 
     RFC 3986 §6.2.2.2
     """
@@ -65,7 +70,9 @@ WATCHED: Final = frozenset({b"content-length", b"expect", b"transfer-encoding"})
 
 
 class RequestReader(HttpToolsProtocol):
-    """The reading side of a connection. `deadline` is when what it reads must be complete, in the loop's time.
+    """The reading side of a connection.
+
+    `deadline` is when what it reads must be complete, in the loop's time.
 
     A request at one of the paths `bodiless` is complete with its head: a body is left unread, and the connection
     ends with the answer, since nobody can tell where a next request would begin (RFC 9112 §9.6).
@@ -145,7 +152,10 @@ class RequestReader(HttpToolsProtocol):
         self.deadline = self._first_byte + self.limits.head_seconds
 
     def _check_raw(self) -> None:
-        """Check what no callback reports: an unfinished header, chunk extensions, unfinished trailers."""
+        """Check what no callback reports.
+
+        An unfinished header, chunk extensions, unfinished trailers.
+        """
         if self._reading is Reading.HEAD and self._raw > self.limits.head_bytes:
             self._refuse_head()
         elif self._reading is Reading.BODY and self._raw > self.limits.wire_bytes:
@@ -157,8 +167,10 @@ class RequestReader(HttpToolsProtocol):
             self.transport.abort()
 
     def _take_unparsed(self, chunk: bytes | memoryview) -> None:
-        """A request that offers an upgrade keeps its body, though the parser stops reading there.
-        The offer is ignored (RFC 9110 §7.8), and the connection ends with this answer."""
+        """Read the body of an upgrade request, which the parser skips.
+
+        The offer is ignored (RFC 9110 §7.8), and the connection ends with this response.
+        """
         rest = self._upgrade_rest or 0
         self._body += chunk[:rest]
         self._upgrade_rest = max(0, rest - len(chunk))
@@ -243,12 +255,18 @@ class RequestReader(HttpToolsProtocol):
         self.headers.append((b"host", host + port))
 
     def _ignores_body(self) -> bool:
-        """Return whether a body is coming that nothing will be read of (Spec 4.4)."""
+        """Return whether the coming body is not read.
+
+        Source: Spec 4.4
+        """
         announced = self._declared or self._chunked
         return bool(announced and self._bodiless) and path(self.url) in self._bodiless
 
     def _leave_body(self) -> None:
-        """Answer now. No 100 Continue: what was announced need not be sent (RFC 9110 §10.1.1)."""
+        """Answer now.
+
+        No 100 Continue: what was announced need not be sent (RFC 9110 §10.1.1).
+        """
         self.expect_100_continue = False
         self._final = True
         self._dispatch()
@@ -264,7 +282,10 @@ class RequestReader(HttpToolsProtocol):
         self._upgrade_rest = self._declared or 0
 
     def _continue(self) -> None:
-        """100 Continue, unless an earlier answer is still to come: then the caller waits or sends anyway."""
+        """Send 100 Continue, unless an earlier response is pending.
+
+        Then the caller waits or sends anyway.
+        """
         self.expect_100_continue = False
         if (self._declared or self._chunked) and not self._answering():
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -280,7 +301,10 @@ class RequestReader(HttpToolsProtocol):
             self._dispatch()
 
     def _dispatch(self) -> None:
-        """The request is complete: our own work begins, and no limit of the caller's runs any more."""
+        """Run the application: the request is complete.
+
+        No time limit of the caller's runs any more.
+        """
         self._reading = Reading.NOTHING
         self.deadline = math.inf
         super().on_headers_complete()
@@ -292,7 +316,10 @@ class RequestReader(HttpToolsProtocol):
         self._deaf = not cycle.keep_alive
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Start the request's task, counted at once, since it may not run for a while."""
+        """Start the request's task, counted at once.
+
+        It may not run for a while.
+        """
         if self._room.taken < self.limits.concurrent_requests:
             self._room.taken += 1
             super()._start_asgi_task(cycle, self._in_room)  # type: ignore[arg-type]

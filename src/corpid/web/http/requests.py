@@ -1,4 +1,7 @@
-"""Context, form, cookie and request id of a request (D14, D28, D34, D47)."""
+"""Context, form, cookie and request id of a request.
+
+Source: D14, D28, D34, D47
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 class _RequestIds:
-    """A walk through every 64-bit number, from a random place in random steps."""
+    """Every 64-bit number, from a random start in random steps."""
 
     def __init__(self) -> None:
         self.begin()
@@ -42,7 +45,10 @@ os.register_at_fork(after_in_child=_ids.begin)
 
 
 def new_request_id() -> str:
-    """16 hexadecimal characters that no other request of this process has; our own, never the caller's (D28)."""
+    """16 hexadecimal characters that no other request of this process has.
+
+    Our own, never the caller's (D28).
+    """
     return _ids.next()
 
 
@@ -52,7 +58,10 @@ _COOKIES: Final = 1000
 
 
 async def client_request(request: Request, provider: Provider) -> RequestContext:
-    """The context of a client's request, with one reading of the clock (D49)."""
+    """The context of a client's request, with one reading of the clock.
+
+    Source: D49
+    """
     state = request.scope["state"]
     return await request_context.request_context(
         provider, request_id=state["request_id"], address=state["client_address"]
@@ -60,7 +69,10 @@ async def client_request(request: Request, provider: Provider) -> RequestContext
 
 
 async def page_request(request: Request, provider: Provider) -> RequestContext:
-    """The context of a person's request, with their device (D49, RFC 9110 §10.1.5)."""
+    """The context of a person's request, with their device.
+
+    Source: D49, RFC 9110 §10.1.5
+    """
     state, agents = request.scope["state"], headers(request, b"user-agent")
     return await request_context.request_context(
         provider,
@@ -71,7 +83,10 @@ async def page_request(request: Request, provider: Provider) -> RequestContext:
 
 
 def header_values(fields: Iterable[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
-    """The values of each header field in their order, by its name in lower case (RFC 9110 §5.2)."""
+    """The values of each header field, by lower-case name.
+
+    In their order. Source: RFC 9110 §5.2
+    """
     found: dict[bytes, list[bytes]] = {}
     for name, value in fields:
         found.setdefault(name, []).append(value)
@@ -79,13 +94,19 @@ def header_values(fields: Iterable[tuple[bytes, bytes]]) -> dict[bytes, list[byt
 
 
 def headers(request: Request, name: bytes) -> list[bytes]:
-    """Every value of a header; `name` in lower case. The middleware has looked through the header once."""
+    """Every value of a header.
+
+    `name` in lower case. The middleware has looked through the header once.
+    """
     values: list[bytes] = request.scope["state"]["headers"].get(name, [])
     return values
 
 
 async def form_bytes(request: Request) -> bytes:
-    """The body of a form, kept for error rendering. Raises InvalidRequest for another Content-Type (Spec 4.1, D14)."""
+    """The body of a form, kept for error rendering.
+
+    Raises InvalidRequest for another Content-Type (Spec 4.1, D14).
+    """
     if "form" in request.scope["state"]:
         return bytes(request.scope["state"]["form"])
     types = headers(request, b"content-type")
@@ -104,29 +125,44 @@ async def form_bytes(request: Request) -> bytes:
 
 
 def cookie_name(provider: Provider) -> str:
-    """`__Host-corpid`, or `corpid` on plain http, for which browsers refuse that prefix (D34)."""
+    """`__Host-corpid`, or `corpid` on plain http.
+
+    Browsers refuse that prefix there. Source: D34
+    """
     return "__Host-corpid" if provider.policy.base_url.startswith("https:") else "corpid"
 
 
 def arrival_cookie_name(provider: Provider) -> str:
-    """The name of the cookie in which a browser holds the sign-in that it began, of the same form as `cookie_name` (D34)."""
+    """The name of the cookie with an unstored sign-in.
+
+    Of the same form as `cookie_name`. Source: D34
+    """
     return f"{cookie_name(provider)}_arrival"
 
 
 def arrival_cookie(request: Request, provider: Provider) -> str | None:
-    """The sign-in that the browser holds, None unless it was sent exactly once (D34)."""
+    """The unstored sign-in in the browser's cookie.
+
+    None unless it was sent exactly once. Source: D34
+    """
     values = cookies(request, arrival_cookie_name(provider))
     return values[0] if len(values) == 1 else None
 
 
 def cookie(request: Request, provider: Provider) -> str | None:
-    """The value of our cookie, None unless it was sent exactly once (D34)."""
+    """The value of our cookie, None unless it was sent exactly once.
+
+    Source: D34
+    """
     values = cookies(request, cookie_name(provider))
     return values[0] if len(values) == 1 else None
 
 
 def cookies(request: Request, name: str) -> list[str]:
-    """Every value that was sent of a cookie; none if more cookies came than a browser keeps (RFC 6265 §5.4, §6.1)."""
+    """Every value that was sent of a cookie.
+
+    None if more cookies came than a browser keeps (RFC 6265 §5.4, §6.1).
+    """
     sent = b";".join(headers(request, b"cookie"))
     if sent.count(b";") >= _COOKIES:
         return []
@@ -135,7 +171,10 @@ def cookies(request: Request, name: str) -> list[str]:
 
 
 def may_complete(request: Request) -> bool:
-    """Return whether a GET is a person's navigation, not a prefetch or an embedded fetch (D30)."""
+    """Return whether a GET is a person's navigation.
+
+    Not a prefetch or an embedded fetch. Source: D30
+    """
     if request.method != "GET" or headers(request, b"sec-purpose"):
         return False
     return headers(request, b"sec-fetch-dest") in ([], [b"document"])

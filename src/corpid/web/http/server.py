@@ -39,7 +39,10 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 class Listener:
-    """Answers on a bound socket, which belongs to it. `made` makes the connection of a newcomer."""
+    """A server on a bound socket, which it owns.
+
+    `made` makes the connection of a newcomer.
+    """
 
     def __init__(
         self,
@@ -113,7 +116,7 @@ FORCED_SECONDS: Final = 1.0
 
 
 class ListenError(Exception):
-    """The address cannot be listened on; the message says what to change."""
+    """The address cannot be bound; the message says what to change."""
 
 
 class StartupFailed(Exception):
@@ -156,9 +159,9 @@ class Server:
         self._draining = False
 
     async def start(self, sockets: Iterable[socket.socket]) -> None:
-        """Run the application's start-up and answer on these bound sockets, which belong to the server now.
+        """Run the application's start-up and serve these bound sockets.
 
-        Raises StartupFailed. D47.
+        The server owns them now. Raises StartupFailed. Source: D47
         """
         self._lifespan = LifespanOn(self._config)
         await self._lifespan.startup()
@@ -173,7 +176,7 @@ class Server:
             self._listeners.append(listener)
 
     async def stop(self) -> None:
-        """Go on for `delay_seconds`, then finish what is in flight, for at most `drain_seconds`, and end.
+        """Drain and stop the server.
 
         During the delay only /readyz answers otherwise, and a load balancer that asks it turns elsewhere. While something is in flight, for the first half of that time, newcomers are still answered: so that a
         load balancer sees /readyz say no before its requests are turned away. `force` cuts it short. D47.
@@ -198,7 +201,7 @@ class Server:
         await self._lifespan.shutdown()
 
     def force(self) -> None:
-        """Stop without waiting any longer for what is in flight."""
+        """Stop without waiting for requests in progress."""
         self._forced.set()
 
     def _newcomer(self) -> Connection:
@@ -273,9 +276,9 @@ def _uvicorn_config(app: ASGIApp) -> Config:
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
-    """Sockets for every address of a host name, bound to a port (0: any free one, for the first address).
+    """Sockets for every address of a host name and a port.
 
-    Raises ListenError.
+    Port 0: any free one, chosen for the first address. Raises ListenError.
     """
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -320,7 +323,9 @@ def _why_not(host: str, port: int, error: OSError) -> str:
 
 
 async def serve(server: Server, sockets: Sequence[socket.socket], *, on_started: Callable[[], None]) -> None:
-    """Run a server until SIGTERM or SIGINT, then stop it gracefully; a second signal stops it at once.
+    """Run a server until SIGTERM or SIGINT, then stop it gracefully.
+
+    A second signal stops it at once.
 
     Raises StartupFailed. D47.
     """

@@ -20,13 +20,16 @@ LOOK_SECONDS: Final = 60.0
 
 
 class CertificateUnusable(Exception):
-    """The certificate or its key cannot be used; the message says which file and what to do."""
+    """The certificate or its key cannot be used.
+
+    The message says which file and what to do.
+    """
 
 
 def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """TLS 1.3, or 1.2 with ECDHE and AES-GCM only, from a PEM chain and its PEM key.
+    """A TLS context of a PEM chain and its key.
 
-    Raises CertificateUnusable. D52.
+    TLS 1.3, or 1.2 with ECDHE and AES-GCM only. Raises CertificateUnusable. Source: D52
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -49,7 +52,9 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 class Credentials:
-    """A certificate chain and its key in files. `context` offers to every new connection what they held last.
+    """A certificate chain and its key in files.
+
+    `context` offers to every new connection what they held last.
 
     Raises CertificateUnusable when it is made. D52.
     """
@@ -85,9 +90,9 @@ class Credentials:
 
 @asynccontextmanager
 async def renewing(certificate: Path, key: Path) -> AsyncIterator[ssl.SSLContext]:
-    """The context of these files, which are looked at once a minute as long as this is entered.
+    """A TLS context that follows its files.
 
-    Raises CertificateUnusable. D52.
+    They are checked once a minute until it is left. Raises CertificateUnusable. Source: D52
     """
     credentials = Credentials(certificate, key)
     looking = asyncio.create_task(_keep_looking(credentials))

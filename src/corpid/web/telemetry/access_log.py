@@ -61,12 +61,18 @@ class LogFields(TypedDict, total=False):
 
 
 def log() -> Any:  # noqa: ANN401
-    """The logger of the program: `log().info("event", address=…)`; fields outside FIELDS are dropped (D48)."""
+    """The logger of the program: `log().info("event", address=…)`.
+
+    Fields outside FIELDS are dropped (D48).
+    """
     return structlog.get_logger()
 
 
 def cut(value: object) -> str:
-    """A caller's text as it may stand in a log: printable ASCII, about 200 characters at most (D48)."""
+    """A caller's text, fit for a log.
+
+    Printable ASCII, about 200 characters at most. Source: D48
+    """
     text = str(value)
     if len(text) > TEXT_CHARACTERS:
         text = f"{text[:TEXT_CHARACTERS]}..."
@@ -90,9 +96,9 @@ def refused(address: str, status: int, request_id: str, reason: Reason, descript
 
 
 def request(fields: dict[str, Any], added: Mapping[str, object]) -> None:
-    """The line of a request: our own `fields`, named and ordered as in FIELDS, and what an endpoint added.
+    """Log a request, with fields that an endpoint added.
 
-    Added fields that are not in ADDED are dropped. D48.
+    Our own `fields` are named and ordered as in FIELDS. Added fields that are not in ADDED are dropped. Source: D48
     """
     for name in added:
         if name in ADDED:
@@ -123,7 +129,7 @@ def configure(
 
 
 class _OneWritePerTurn:
-    """Lines of one turn of the event loop leave together: under load a system call carries many of them.
+    """One write for all lines of an event loop iteration.
 
     Never more than a pipe takes whole, so that no line of another process stands inside one of ours. Where no
     loop runs, as in a thread, a line leaves at once.
@@ -172,7 +178,10 @@ def _through_structlog(fields: dict[str, Any]) -> None:
 
 
 def _straight_to(output: structlog.BytesLogger, as_json: _JsonLine) -> Callable[[dict[str, Any]], None]:
-    """structlog's processor chain costs more than the line itself, and every request writes one."""
+    """A writer of log lines without structlog's processors.
+
+    The processor chain costs more than the line itself, and every request writes one.
+    """
 
     def write(fields: dict[str, Any]) -> None:
         output.info(_encoder.encode({"time": as_json.time(), "level": "info", "event": "request", **fields}))
@@ -196,7 +205,10 @@ def exception_place(error: BaseException) -> str:
 
 
 class _JsonLine:
-    """Renders an event as a line of JSON; the date of the running second is kept."""
+    """Renders an event as a line of JSON.
+
+    The date of the running second is kept.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -242,7 +254,10 @@ def _for_people(clock: Callable[[], float]) -> list[Any]:
 
 
 def _printable_traceback(stream: TextIO, exc_info: ExceptionTriple) -> None:
-    """An exception's text may hold what a caller sent, and this goes to a terminal."""
+    """Print a traceback without exception texts.
+
+    An exception's text may contain what a caller sent, and this goes to a terminal.
+    """
     written = io.StringIO()
     structlog.dev.plain_traceback(written, exc_info)
     stream.write(printable_lines(written.getvalue()))

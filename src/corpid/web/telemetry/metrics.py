@@ -80,7 +80,10 @@ class Watched:
 
 
 class Metrics:
-    """Every metric of one process. `shared`: the folder of DIRECTORY_VARIABLE, shared by several processes."""
+    """Every metric of one process.
+
+    `shared`: the folder of DIRECTORY_VARIABLE, shared by several processes.
+    """
 
     def __init__(self, shared: str | None = None) -> None:
         self.watched: Watched | None = None
@@ -165,7 +168,10 @@ class Metrics:
         return child
 
     def counting(self, fetch: Callable[[str], Awaitable[bytes]]) -> Callable[[str], Awaitable[bytes]]:
-        """A fetch of relying parties' key sets that is counted: fetched, unusable (no key set), or failed (D27)."""
+        """A fetch of key sets, counted by result.
+
+        Fetched, unusable (no key set), or failed. Source: D27
+        """
 
         async def counted(url: str) -> bytes:
             outcome = "failed"
@@ -181,7 +187,10 @@ class Metrics:
         return counted
 
     async def look(self) -> None:
-        """Bring what is watched up to date; what cannot be looked at stays as it was."""
+        """Update the gauges.
+
+        A source that fails leaves its gauge as it was.
+        """
         if self.crowd is not None:
             self._connections.set(len(self.crowd))
             self._connections_limit.set(self.crowd.limit)
@@ -199,7 +208,10 @@ class Metrics:
             self._keys.labels("next").set(min(ahead, default=0))
 
     async def text(self) -> bytes:
-        """All metrics, in Prometheus's text format; of all processes that share a folder."""
+        """All metrics, in Prometheus's text format.
+
+        Of all processes that share a folder.
+        """
         await self.look()
         registry = self.registry
         if self.shared is not None:
@@ -210,7 +222,7 @@ class Metrics:
         return generate_latest(registry)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        """The application of the address of its own: GET /metrics, and nothing else."""
+        """The application of the metrics address: GET /metrics only."""
         if scope["type"] != "http":
             raise NotImplementedError
         status = self._judge(scope)
@@ -231,7 +243,10 @@ class Metrics:
 
 @asynccontextmanager
 async def served(metrics: Metrics, sockets: Iterable[socket.socket]) -> AsyncIterator[None]:
-    """Answer on these bound sockets until the context ends. They are never those of the provider."""
+    """Answer on these bound sockets until the context ends.
+
+    They are never those of the provider.
+    """
     server = Server(metrics, limits=Limits(connections=_CONNECTIONS), drain_seconds=0)
     await server.start(sockets)
     looking = asyncio.create_task(_keep_looking(metrics))
@@ -244,9 +259,9 @@ async def served(metrics: Metrics, sockets: Iterable[socket.socket]) -> AsyncIte
 
 
 def worker_ended(process: int, shared: str) -> None:
-    """Drop the gauges of an ended process, if several processes answer as one.
+    """Drop an ended process's gauges, and merge its counts.
 
-    Its counts stay, in files that all who are gone have together: each file costs every scrape.
+    If several processes answer as one. All ended ones share their files, since each file costs every scrape.
     """
     folder = Path(shared)
     try:
@@ -275,7 +290,10 @@ def _add(left: Path, together: Path) -> None:
 
 @contextmanager
 def _in_turn(shared: str, kind: int) -> Iterator[None]:
-    """No scrape counts a file twice, or none, while it is added to another one."""
+    """Hold the lock of the shared files.
+
+    No scrape counts a file twice, or none, while it is added to another one.
+    """
     descriptor = os.open(Path(shared) / _TURN, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, kind)

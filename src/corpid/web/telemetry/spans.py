@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of a request, and of each call to a store or another system below it.
+"""OpenTelemetry spans of requests and of calls to other systems.
 
 Names and values are ours: a route, a method of a port, the code of an error. Nothing that a caller wrote stands in
 a span, no path, no query, no address and no client; the request id leads to the line in the log (D48). Loaded only
@@ -66,7 +66,7 @@ _SILENT: Final = {"record_exception": False, "set_status_on_exception": False}
 
 
 def exporting() -> tuple[Spans, Callable[[], None]]:
-    """Spans that go to the collector which OTEL_* name, and what sends the last of them and ends that.
+    """Spans exported to the collector in OTEL_*, and their shutdown.
 
     Raises ValueError for a variable that the library cannot use.
     """
@@ -84,20 +84,22 @@ class Spans:
         self._tracer: Final = tracer
 
     def requests(self, app: ASGIApp, *, base_url: str, trusts: Callable[[str], bool]) -> ASGIApp:
-        """An ASGI application whose requests are traced; `trusts` says whose traceparent is believed.
+        """An ASGI application with a span for each request.
+
+        `trusts` says whose traceparent is believed.
 
         Sets `scope["state"]["trace_id"]`. Expects `request_id` and `log` there, as Shell puts them. D48.
         """
         return _Requests(app, self._tracer, base_url, trusts)
 
     def registry(self, registry: Registry, system: str) -> Registry:
-        """A registry on the engine of this name whose calls are spans."""
+        """A registry whose calls are spans, named by its engine."""
         attributes = {"db.system.name": system}
         parts = {name: _Traced(self, getattr(registry, name), name, attributes) for name in _PARTS}
         return cast("Registry", SimpleNamespace(**parts))
 
     def transient(self, store: TransientStore, system: str) -> TransientStore:
-        """A transient store on the engine of this name whose units, and the verbs in them, are spans."""
+        """A transient store whose units and verbs are spans."""
         return cast("TransientStore", _TracedTransient(self, store, "transient", {"db.system.name": system}))
 
     def passwords(self, passwords: Passwords) -> Passwords:
@@ -105,7 +107,10 @@ class Spans:
         return cast("Passwords", _Traced(self, passwords, "passwords", {}, SpanKind.INTERNAL))
 
     def fetch(self, fetch: Fetch) -> Fetch:
-        """A fetch of relying parties' key sets; the relying party gets no trace headers (D27)."""
+        """A fetch of relying parties' key sets.
+
+        The relying party gets no trace headers (D27).
+        """
 
         async def traced(url: str) -> bytes:
             if not get_current_span().is_recording():
@@ -117,7 +122,10 @@ class Spans:
 
     @contextmanager
     def child(self, name: str, attributes: Attributes, kind: SpanKind = SpanKind.CLIENT) -> Iterator[None]:
-        """A child of the current span; an exception other than a refusal is recorded by type."""
+        """A child of the current span.
+
+        An exception other than a refusal is recorded by type.
+        """
         with self._tracer.start_as_current_span(name, kind=kind, attributes=attributes, **_SILENT) as span:  # type: ignore[arg-type]
             try:
                 yield
@@ -164,7 +172,10 @@ class _Traced:
 
 
 class _TracedUnit(_Traced):
-    """The verbs of a unit; each begins with the name of its kind."""
+    """The verbs of a unit.
+
+    Each begins with the name of its kind.
+    """
 
     def _with(self, told: Attributes, arguments: tuple[Any, ...]) -> Attributes:
         return {**told, "corpid.kind": str(arguments[0])}
@@ -229,8 +240,11 @@ class _Requests:
         )
 
     def _origin(self, scope: Scope) -> tuple[Context, list[Link]]:
-        """A trusted proxy's trace goes on here, with its decision to sample. Anybody else's is only linked to: who
-        may not decide what is kept, nor write into a trace of ours, may still be found by theirs."""
+        """The parent of a span: a trusted proxy's trace, else none.
+
+        A trusted trace continues here, with its decision to sample. Any other is only linked to: a stranger may not
+        decide what is recorded, nor write into a trace of ours, but may still be found by theirs.
+        """
         named = trace_parent(header_values(scope["headers"]).get(b"traceparent", ()))
         if named is None:
             return Context(), []

@@ -1,4 +1,7 @@
-"""The trace of a request, as W3C Trace Context tells it; needs no OpenTelemetry."""
+"""The trace of a request, as in W3C Trace Context.
+
+Needs no OpenTelemetry.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _FIRST_VERSION: Final = b"00"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceParent:
-    """Where a caller's traceparent says that a request comes from; each is hexadecimal."""
+    """A caller's traceparent: trace and span, in hexadecimal."""
 
     trace: str
     span: str
@@ -23,7 +26,9 @@ class TraceParent:
 
 
 def trace_parent(values: Sequence[bytes]) -> TraceParent | None:
-    """What the values of traceparent say; None unless there is exactly one valid one.
+    """The parsed traceparent.
+
+    None unless there is exactly one valid one.
 
     Source: W3C Trace Context §3.2, D48
     """
@@ -36,7 +41,9 @@ def trace_parent(values: Sequence[bytes]) -> TraceParent | None:
 
 
 def trace_id(values: Sequence[bytes]) -> str | None:
-    """The trace-id in the values of traceparent, 32 hexadecimal characters; None unless there is exactly one valid one.
+    """The trace-id in the values of traceparent, 32 hexadecimal characters.
+
+    None unless there is exactly one valid one.
 
     Source: W3C Trace Context §3.2, D48
     """

@@ -28,7 +28,10 @@ _DISABLED: Final = "OTEL_SDK_DISABLED"
 
 
 def wanted(environment: Mapping[str, str]) -> bool:
-    """Return whether this environment asks for traces: it names an endpoint or the exporter, and none of them is switched off."""
+    """Return whether this environment asks for traces.
+
+    It names an endpoint or the exporter, and none of them is switched off.
+    """
     if environment.get(_DISABLED, "").strip().lower() == "true":
         return False
     if environment.get(_EXPORTER, "").strip().lower() == "none":
@@ -38,7 +41,9 @@ def wanted(environment: Mapping[str, str]) -> bool:
 
 @asynccontextmanager
 async def opened(environment: Mapping[str, str] = os.environ) -> AsyncIterator[Spans | None]:
-    """The maker of spans, which exports them from its own thread until the context ends; None if off.
+    """The factory of spans, until the context ends.
+
+    It exports them from its own thread. None if off.
 
     To be entered in the process that serves. On leaving, what is left is sent, for at most FLUSH_SECONDS.
     """
@@ -81,7 +86,10 @@ def _refuse_others(environment: Mapping[str, str]) -> None:
 
 
 async def _within(seconds: float, close: Callable[[], None]) -> None:
-    """A daemon thread: one that the collector keeps waiting must not keep the process."""
+    """Run `close` in a daemon thread, for so many seconds.
+
+    A collector that hangs must not keep the process alive.
+    """
     loop = asyncio.get_running_loop()
     closed = asyncio.Event()
 
