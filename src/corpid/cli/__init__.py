@@ -77,7 +77,10 @@ def version() -> None:
 
 
 def _report_unforeseen(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Instead of Python's own way, which prints an exception's text as it is."""
+    """Report an unforeseen exception without its text.
+
+    Python's own hook would print it as it is.
+    """
     output.document("".join(traceback.format_exception(kind, error, trace)), error=True)
 
 

@@ -37,7 +37,10 @@ def apply(
     development: Annotated[bool, typer.Option("--development", help="Accept plain passwords in the file.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
 ) -> None:
-    """Make the directory what a file says. What the file does not name stays as it is."""
+    """Make the directory what a file says.
+
+    What the file does not name stays as it is.
+    """
     content, name = _read(file)
     applied = output.run(_apply(content, name, dry_run=dry_run, prune=prune, development=development))
     for warning in applied.warnings:
@@ -51,7 +54,10 @@ def apply(
 def export(
     file: Annotated[Path, typer.Argument(help="Where to write; - writes to standard output.")] = Path("-"),
 ) -> None:
-    """Write the directory as a file, without secrets. Applying that file changes nothing."""
+    """Write the directory as a file, without secrets.
+
+    Applying that file changes nothing.
+    """
     text = output.run(_export())
     if str(file) == "-":
         output.document(text)

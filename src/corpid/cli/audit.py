@@ -1,4 +1,4 @@
-"""`corpid audit`: what happened, from the append-only audit table."""
+"""`corpid audit`: events of the append-only audit table."""
 
 from __future__ import annotations
 

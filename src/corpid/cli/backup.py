@@ -31,7 +31,10 @@ File = Annotated[Path, typer.Argument(help="The file of the backup.")]
 
 
 def backup(file: File) -> None:
-    """Copy the database to a new file, also while servers use it. The key-encryption key is not in it."""
+    """Copy the database to a new file, also while servers use it.
+
+    The key-encryption key is not in it.
+    """
     chosen, path = _sqlite()
     try:
         octets = copies.back_up(path, file.absolute())
@@ -45,7 +48,9 @@ def backup(file: File) -> None:
 
 
 def restore(file: File) -> None:
-    """Put a backup in the place of the database, while nothing runs. The present database is kept beside it.
+    """Replace the database by a backup, while nothing runs.
+
+    The present database is kept beside it.
 
     Everybody has to sign in again, and what was issued before is refused. Changes since the backup are gone: what
     was disabled or revoked after it is as it was then.

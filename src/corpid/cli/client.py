@@ -54,7 +54,10 @@ def update(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
 ) -> None:
-    """Change members of a relying party. What is not named keeps its value; a list is replaced as a whole."""
+    """Change members of a relying party.
+
+    What is not named keeps its value. A list is replaced as a whole.
+    """
     updated = output.run(_update(client_id, members, dry_run=dry_run))
     for warning in updated.warnings:
         output.warn(warning.reason)
@@ -161,7 +164,7 @@ _HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends
 
 
 def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show who still uses legacy, until when they may, and what current would refuse of what they do.
+    """Show clients that use legacy, until when, and what would break.
 
     Clients of other generations are listed whose assertions may name an endpoint as aud. Servers count sign-ins and habits and write them once a second; no request is stored.
     """
@@ -292,7 +295,7 @@ def enable(client_id: Identifier) -> None:
 
 @app.command()
 def drop_keys(client_id: Identifier) -> None:
-    """Forget the key set that was fetched from a client's URL: it is fetched anew when it is next needed."""
+    """Forget a fetched key set: it is fetched again at next need."""
     output.run(_drop_keys(client_id))
     output.say(f"The fetched key set of {client_id} is dropped. A running server follows within 5 seconds.")
 

@@ -1,4 +1,4 @@
-"""An option for each member of a client that a command may set, made from its declaration (`CLIENT_MEMBERS`)."""
+"""Options of client members, made from their declarations (`CLIENT_MEMBERS`)."""
 
 from __future__ import annotations
 

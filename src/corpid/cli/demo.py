@@ -50,7 +50,10 @@ def demo(
     port: Annotated[int, typer.Option(help="The first port to try.", min=1, max=65000)] = FIRST_PORT,
     theme: Annotated[Path | None, typer.Option(help="Directory with the theme to look at (docs/theming.md).")] = None,
 ) -> None:
-    """Run a provider and a demo relying party on this machine, with example data. Ctrl-C stops both."""
+    """Run a provider and a demo relying party, with example data.
+
+    Both run on this machine. Ctrl-C stops them.
+    """
     if generation not in INTERFACES:
         raise typer.BadParameter(f"choose from {', '.join(INTERFACES)}", param_hint="--generation")
     spoken = INTERFACES[generation]

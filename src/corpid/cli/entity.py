@@ -44,7 +44,7 @@ def add(
 
 @app.command()
 def disable(entity_id: Identifier) -> None:
-    """Switch an entity off: nobody can act for it."""
+    """Disable an entity: nobody can act for it."""
     output.run(_switch(entity_id, enabled=False))
     output.say(f"The entity {entity_id} is disabled.")
 

@@ -33,7 +33,7 @@ Kid = Annotated[str, typer.Argument(help="The kid, from `corpid key list`.")]
 
 @app.command("list")
 def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show every signing key and where it is in its life."""
+    """Show every signing key and its state."""
     keys, now = output.run(_all())
     rows = [
         (key.kid, _state(key, now), _time(key.active_from), _time(key.retired_at), _certificate(key, now))
@@ -54,7 +54,10 @@ def rotate(
         bool, typer.Option("--now", help="Use the new key at once: only after a compromise, or before going live.")
     ] = False,
 ) -> None:
-    """Make a new signing key. It is published now, signs in two hours, and then retires the present one."""
+    """Make a new signing key.
+
+    It is published now, signs in two hours, and then retires the present one.
+    """
     key = output.run(_rotate(at_once=now))
     if now:
         output.warn(
@@ -66,7 +69,10 @@ def rotate(
 
 @app.command()
 def revoke(kid: Kid) -> None:
-    """Stop publishing and accepting a key at once. Every token that it signed is refused from now on."""
+    """Stop publishing and accepting a key at once.
+
+    Every token that it signed is refused from now on.
+    """
     replacement = output.run(_revoke(kid))
     output.warn(f"Tokens signed by {kid} are refused from now on; people have to sign in again.")
     if replacement is not None:
@@ -81,7 +87,7 @@ def request_certificate(
         str | None, typer.Option(help="The common name to be certified. Default: the host of base_url.")
     ] = None,
 ) -> None:
-    """Print a certificate signing request (PEM) for a key, to be sent to a certification authority."""
+    """Print a certificate signing request (PEM) for a key."""
     output.document(output.run(_request_certificate(kid, subject_name)))
 
 
@@ -94,7 +100,7 @@ def certify(
     *,
     remove: Annotated[bool, typer.Option("--remove", help="Go back to the certificate that the key signs.")] = False,
 ) -> None:
-    """Publish a certificate chain of your own with a key, where the key set carries certificates (legacy)."""
+    """Publish your own certificate chain with a key (legacy)."""
     if (chain is None) != remove:
         output.fail("name either the file with the certificate chain, or --remove")
     pem = None if chain is None else output.text_of(chain, expected="a certificate chain in PEM form")

@@ -1,4 +1,4 @@
-"""`corpid maintenance`: maintenance mode (Spec 7), audit pruning, the end of a pg_restore."""
+"""`corpid maintenance`: maintenance mode, audit pruning, the end of a pg_restore."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from corpid.stores.data_loss.restores import RestoreRefused
 
 
 def after_restore() -> None:
-    """After pg_restore, before any server starts: end every session and refuse what was issued before.
+    """After pg_restore, before any server starts: end every session.
 
     Also what is in Redis of before is never used again. Changes since the backup are gone: what was disabled or
     revoked after it is as it was then.
@@ -50,7 +50,10 @@ def prune(
         int | None, typer.Option(help="The same for entries of sign-ins. Default: the setting.", min=0)
     ] = None,
 ) -> None:
-    """Remove audit entries that are older than they need be kept. To be run daily; servers may be running."""
+    """Remove audit entries past their retention.
+
+    To be run daily. Servers may be running.
+    """
     removed = output.run(_prune(audit_days, sign_in_days))
     if removed is None:
         output.say("Audit entries are kept for ever, since audit_days and sign_in_days are 0. Nothing was removed.")
@@ -59,7 +62,7 @@ def prune(
 
 
 async def _prune(audit_days: int | None, sign_in_days: int | None) -> int | None:
-    """The number of removed entries; None if all are kept."""
+    """Remove old entries; None if all are kept."""
     authorise(OPERATOR, "write", Object(kind="deployment"))
     chosen = settings.load()
     audit_days = chosen.audit_days if audit_days is None else audit_days
@@ -94,7 +97,7 @@ def off() -> None:
 
 @app.command()
 def status() -> None:
-    """Say whether maintenance is on."""
+    """Show whether maintenance is on."""
     output.say("Maintenance is on." if output.run(_status()) else "Maintenance is off.")
 
 

@@ -31,7 +31,9 @@ def migrate(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="With --plan: print it as JSON.")] = False,
 ) -> None:
-    """Bring the database's schema up to this version. The default database does that by itself at start.
+    """Bring the database's schema up to this version.
+
+    The default database does that by itself at start.
 
     Servers of the version before may go on meanwhile. Ctrl-C stops after the present step or batch; the next
     `corpid migrate` goes on from there.
@@ -78,7 +80,7 @@ def _show(plan: Plan, *, contract: bool, json: bool) -> None:
 
 
 def _tell_who_may_serve(plan: Plan) -> None:
-    """Nobody serves from an empty database."""
+    """Print which servers may go on; none serves an empty database."""
     if plan.schema is not None:
         output.say(_GONE if any(step.phase == _CONTRACT for step in plan.now) else _SERVED)
 

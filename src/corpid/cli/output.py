@@ -42,7 +42,10 @@ _WORDS: Final = (("+", "added"), ("~", "changed"), ("-", "removed"))
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Do a command's work; a refusal becomes a sentence on stderr and exit code 1."""
+    """Do a command's work.
+
+    A refusal becomes a sentence on stderr and exit code 1.
+    """
     try:
         return asyncio.run(work)
     except (Refused, Forbidden, SettingsError, StartError, SecretUnreadable) as error:
@@ -58,13 +61,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def fail(*sentences: str) -> NoReturn:
-    """Say what is wrong, on stderr, a sentence a line, and end with exit code 1."""
+    """Report an error on stderr and end with exit code 1."""
     complain(*sentences)
     raise typer.Exit(1)
 
 
 def complain(*sentences: str, label: str = "Error:") -> None:
-    """Say what is wrong, on stderr, a sentence a line."""
+    """Report an error on stderr, one sentence a line."""
     first, *further = sentences
     line((label, "bold red"), " ", first, error=True)
     for sentence in further:
@@ -72,7 +75,10 @@ def complain(*sentences: str, label: str = "Error:") -> None:
 
 
 def text_of(file: Path, *, expected: str) -> str:
-    """The text of a file of at most 64 KiB; `expected` says in words what it should be."""
+    """The text of a file of at most 64 KiB.
+
+    `expected` says in words what it should be.
+    """
     try:
         with file.open("rb") as opened:
             octets = opened.read(MAX_FILE_BYTES + 1)
@@ -100,7 +106,10 @@ def line(*parts: Part, error: bool = False) -> None:
 
 
 def document(text: str, *, error: bool = False) -> None:
-    """A text of several lines that is there to be kept, such as a directory file; `error`: on stderr."""
+    """A text of several lines to be saved, such as a file.
+
+    `error`: on stderr.
+    """
     (sys.stderr if error else sys.stdout).write(printable_lines(text))
 
 
@@ -113,7 +122,10 @@ def as_json(value: object) -> None:
 def table(
     title: str, headings: Sequence[str], rows: Iterable[Sequence[Lines | Text]], *, unbroken: bool = False
 ) -> None:
-    """A table for people; `unbroken`: no cell but the first of a row is ever broken."""
+    """A table for people.
+
+    `unbroken`: no cell but the first of a row is ever broken.
+    """
     shown = Table(title=_text(title), title_justify="left", title_style="bold")
     for position, heading in enumerate(headings):
         shown.add_column(heading, overflow="fold", no_wrap=unbroken and position > 0)
@@ -128,7 +140,7 @@ def styled(text: str, style: str) -> Text:
 
 
 def members(title: str, values: Mapping[str, Lines]) -> None:
-    """The members of one record, one a line and never broken, so that they can be copied."""
+    """The members of one record, one unbroken line each, for copying."""
     say(title)
     width = max(map(len, values))
     for name, value in values.items():
@@ -169,6 +181,9 @@ def _lines(value: Lines) -> tuple[str, ...]:
 
 
 def _escaped_in_json(character: str) -> str:
-    """A character of a JSON string as UTF-16 code units (RFC 8259 §7); outside of strings JSON is ASCII."""
+    """A character of a JSON string as UTF-16 code units.
+
+    Outside of strings JSON is ASCII. Source: RFC 8259 §7
+    """
     octets = character.encode("utf-16-be")
     return "".join(f"\\u{octets[at : at + 2].hex()}" for at in range(0, len(octets), 2))

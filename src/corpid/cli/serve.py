@@ -44,7 +44,7 @@ def serve(
         int | None, typer.Option(help="Processes that answer, on the same port. Default: the setting workers.", min=1)
     ] = None,
 ) -> None:
-    """Run the provider until it is told to stop (SIGTERM, or Ctrl-C).
+    """Run the provider until SIGTERM or Ctrl-C.
 
     Settings come from CORPID_* and corpid.toml: see docs/settings.md.
     """
@@ -68,7 +68,7 @@ def _keep_nothing(_process: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listening:
-    """Bound sockets, which all workers share."""
+    """Bound sockets, shared by all workers."""
 
     public: Sequence[socket]
     metrics: Sequence[socket]
@@ -80,7 +80,10 @@ def _bind_metrics(address: str) -> Sequence[socket]:
 
 
 def _work(chosen: Settings, listening: _Listening, served: Callable[[], None]) -> int:
-    """Serve until a signal to stop; the exit status. `served` is called when ready."""
+    """Serve until a signal to stop.
+
+    The exit status. `served` is called when ready.
+    """
     try:
         server.run(_serve(chosen, listening, served))
     except REFUSALS as error:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 async def held_factors(user_name: str) -> tuple[User, HeldFactors, ZoneInfo]:
-    """A person, what they have, and the time zone of the deployment."""
+    """A person, their factors, and the deployment's time zone."""
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         user, has = await people.factors(opened.registry, user_name, actor=OPERATOR)
@@ -41,7 +41,10 @@ async def held_factors(user_name: str) -> tuple[User, HeldFactors, ZoneInfo]:
 
 
 def listed(has: HeldFactors, zone: ZoneInfo) -> dict[str, str | tuple[str, ...]]:
-    """One line for each factor; moments in the time zone of the deployment."""
+    """One line for each factor.
+
+    Moments in the time zone of the deployment.
+    """
     keys = tuple(_passkey(each.name, each.created_at, each.used_at, zone) for each in has.passkeys)
     return {
         "Password": "set" if has.password else "none",
@@ -96,21 +99,27 @@ async def _sent(chosen: Settings, opened: Stores, given: Given, *, only_print: b
 
 
 async def add_with_link(user_name: str, members: Mapping[str, object], *, only_print: bool) -> tuple[Given, bool]:
-    """Add a person without factors and invite them; the link, and whether a letter was posted."""
+    """Add a person without factors and invite them.
+
+    The link, and whether a letter was posted.
+    """
     async with _office() as (chosen, opened, office):
         given = await people.add_invited(office, opened.passwords, user_name, members, new_user_id=new_user_id)
         return given, await _sent(chosen, opened, given, only_print=only_print)
 
 
 async def print_invitation(user_name: str, *, anew: bool, only_print: bool) -> tuple[Given, bool]:
-    """Invite a person; the link, and whether a letter was posted."""
+    """Invite a person; returns the link and whether it was mailed."""
     async with _office() as (chosen, opened, office):
         given = await people.invite(office, user_name, anew=anew)
         return given, await _sent(chosen, opened, given, only_print=only_print)
 
 
 async def give(user_name: str, purpose: Purpose, *, only_print: bool) -> tuple[Given, bool]:
-    """Make a link for a person; the link, and whether a letter was posted."""
+    """Make a link for a person.
+
+    The link, and whether a letter was posted.
+    """
     async with _office() as (chosen, opened, office):
         given = await people.give_link(office, user_name, _PURPOSES[purpose])
         return given, await _sent(chosen, opened, given, only_print=only_print)
@@ -153,7 +162,7 @@ def add(
     ] = False,
     only_print: OnlyPrint = False,
 ) -> None:
-    """Add a person, and invite them: a link that lets them set up their sign-in."""
+    """Add a person, and invite them to set up their sign-in."""
     members: dict[str, object] = {
         "name": name,
         "memberships": entity,
@@ -182,7 +191,10 @@ def invite(
     ] = False,
     only_print: OnlyPrint = False,
 ) -> None:
-    """Let a person set up their sign-in: a link for 72 hours, shown here and sent where CorpID sends mail."""
+    """Let a person set up their sign-in, by a link.
+
+    The link works for 72 hours. It is shown here, and sent if CorpID sends mail.
+    """
     given, sent = output.run(print_invitation(user_name, anew=anew, only_print=only_print))
     tell(f"{given.user.name} is invited.", given, sent=sent)
 
@@ -196,14 +208,17 @@ def link(
     ],
     only_print: OnlyPrint = False,
 ) -> None:
-    """Let a person choose a new password (30 minutes) or set up a new second factor (24 hours)."""
+    """Let a person set a new password or second factor.
+
+    The link works for 30 minutes for a password, 24 hours for a second factor.
+    """
     given, sent = output.run(give(user_name, purpose, only_print=only_print))
     tell(f"{given.user.name} can go on.", given, sent=sent)
 
 
 @app.command()
 def factors(user_name: UserName) -> None:
-    """List what a person signs in with. Nothing secret is shown."""
+    """List a person's factors. Nothing secret is shown."""
     user, held, zone = output.run(held_factors(user_name))
     output.members(f"{user.name} ({user.user_name}) has:", listed(held, zone))
 
@@ -218,7 +233,10 @@ def reset_password(user_name: UserName) -> None:
 
 @app.command()
 def reset_factors(user_name: UserName) -> None:
-    """Replace a person's second factor by a new TOTP secret, which is shown once; passkeys and recovery codes end."""
+    """Replace a person's second factor by a new TOTP secret.
+
+    It is shown once. Passkeys and recovery codes end.
+    """
     secret = _new_secret()
     user, issuer = output.run(_reset_factors(user_name, secret))
     shown = {"User name": user.user_name} | _authenticator(secret, user, issuer)
@@ -227,7 +245,7 @@ def reset_factors(user_name: UserName) -> None:
 
 @app.command()
 def disable(user_name: UserName) -> None:
-    """Switch a person off: no sign-in, and tokens stop working within 5 seconds."""
+    """Disable a person: no sign-in, and tokens end within 5 seconds."""
     user = output.run(_switch(user_name, enabled=False))
     output.say(f"The user {user.user_name} is disabled.")
 

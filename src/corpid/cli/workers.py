@@ -29,7 +29,9 @@ _NEW_SECONDS: Final = 60.0
 
 @contextmanager
 def shared() -> Iterator[Callable[[int], None]]:
-    """A folder for as long as this is entered, named by VARIABLE; what comes back forgets a worker that has ended.
+    """A folder for as long as this is entered, named by VARIABLE.
+
+    What comes back forgets a worker that has ended.
 
     Folders that others left behind when they were killed are removed.
     """
@@ -81,7 +83,9 @@ _PROCESS: Final = struct.Struct("=q")
 
 
 def supervise(work: Work, count: int, *, on_ended: Callable[[int], None] = lambda _: None) -> int:
-    """Run `work` in several processes until SIGTERM, SIGINT or SIGHUP; returns the exit status.
+    """Run `work` in several processes until SIGTERM, SIGINT or SIGHUP.
+
+    Returns the exit status.
 
     `work` is given what to call once it serves, and returns its process's exit status. A worker that dies is
     replaced; one of the first that ends with REFUSED before it has served ends all, since none can start. Signals
@@ -174,7 +178,7 @@ class _Supervisor:
 
 
 def _stop_without(alive: int) -> None:
-    """A thread of a worker: it waits for the end of the process that started it, then stops its own."""
+    """A worker's thread that ends it with its parent process."""
     os.read(alive, 1)
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -68,7 +68,9 @@ def doctor(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look at a running deployment: what a proxy changes, TLS, clocks, keys, engines. Changes nothing.
+    """Examine a running deployment: proxy, TLS, clocks, keys, engines.
+
+    Changes nothing.
 
     Exits with 1 if there is a problem, with 0 if there are only warnings.
     """
@@ -131,7 +133,10 @@ def _checked(about: str, check: Check, there: Deployment) -> list[Finding]:
 
 
 def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) -> list[Finding]:
-    """The findings of a check. Raises NoAnswer; every other failure is a finding."""
+    """The findings of a check.
+
+    Raises NoAnswer. Every other failure is a finding.
+    """
     try:
         said = look()
     except NoResponse:

@@ -1,4 +1,4 @@
-"""Findings of `corpid doctor`: observation, and what to change."""
+"""Findings of `corpid doctor`: observations and remedies."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ _COLOURS: Final = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one check. `about` names it and is unique in a report; `change` is empty if all is well,
-    and where `seen` says what to do."""
+    """The result of one check.
+
+    `about` names it and is unique in a report. `change` is empty if all is well, and where `seen` says what to do.
+    """
 
     about: str
     verdict: Verdict
@@ -35,22 +37,28 @@ def ok(about: str, seen: str) -> Finding:
 
 
 def warning(about: str, seen: str, change: str) -> Finding:
-    """It works, but not as well as it could, or this cannot be told from here."""
+    """It works, but not well, or cannot be judged from here."""
     return Finding(about=about, verdict="warning", seen=plain(seen), change=plain(change))
 
 
 def problem(about: str, seen: str, change: str = "") -> Finding:
-    """Something does not work, or is not safe. `change` is empty if the observation says what to do."""
+    """Something does not work, or is not safe.
+
+    `change` is empty if the observation says what to do.
+    """
     return Finding(about=about, verdict="problem", seen=plain(seen), change=plain(change))
 
 
 def plain(text: str) -> str:
-    """One printable line of bounded length, since much of it comes from others."""
+    """One printable line of bounded length, for text from other parties."""
     return printable(text if len(text) <= _MOST else f"{text[:_MOST]}...")
 
 
 def sentence(error: object) -> str:
-    """The text of an error as a sentence; settings and addresses stay as they are."""
+    """The text of an error as a sentence.
+
+    Settings and addresses stay as they are.
+    """
     text = str(error).rstrip(".")
     first, space, rest = text.partition(" ")
     begun = f"{first.capitalize() if first.isalpha() and first.islower() else first}{space}{rest}"

@@ -37,7 +37,10 @@ _LISTENS: Final = "0A"
 
 
 def look_at_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Finding:
-    """Return whether those who connect are the proxies that are trusted; ask just after requests came through them (D47)."""
+    """Check that those who connect are the trusted proxies.
+
+    Ask just after requests came through them (D47).
+    """
     about = "callers' addresses"
     change = "Change: name the addresses from which the proxy connects in trusted_proxies."
     if not settings.trusted_proxies and settings.tls_certificate is None:
@@ -80,7 +83,10 @@ def _entries(table: Path) -> Iterator[tuple[int, Address, str]]:
 
 
 def _address(text: str) -> Address:
-    """Words of four bytes, each in this machine's order; an IPv4 address inside of IPv6 is that address."""
+    """Words of four bytes, each in this machine's order.
+
+    An IPv4 address inside of IPv6 is that address.
+    """
     raw = bytes.fromhex(text)
     ordered = b"".join(raw[at : at + 4][::-1] for at in range(0, len(raw), 4))
     address = ip_address(ordered)
@@ -195,7 +201,7 @@ def _keys(keys: list[tuple[str, int, int | None]]) -> Finding:
 
 
 def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Finding]:
-    """Clients that may omit PKCE today, in a served generation that allows it."""
+    """Clients that may omit PKCE today in a served generation."""
     today = datetime.now(settings.timezone).date().isoformat()
     allowing = [generation for name in settings.generations if (generation := GENERATIONS[name]).pkce_optional]
     found = [one.client_id for one in registered if any(pkce_optional(one, each, today) for each in allowing)]
@@ -211,7 +217,10 @@ def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Findin
 
 
 def _transient(url: str) -> Iterator[Finding]:
-    """One finding, or one for each node that was looked at; under the name that the setting uses."""
+    """One finding, or one for each node that was looked at.
+
+    Under the name that the setting uses.
+    """
     name = engine_type(url).title
     conditions = asyncio.run(transient_engine(url).describe())
     for number, condition in enumerate(conditions, start=1):

@@ -1,4 +1,4 @@
-"""Checks of a proxy's configuration: failover, and what its access log holds (D48)."""
+"""Checks of a proxy's configuration: failover and access log (D48)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _TOKEN: Final = re.compile(
 
 
 class Directive(NamedTuple):
-    """`words` are its name and parameters, without quotes; `block` is None if it ends with a semicolon."""
+    """`words` are its name and parameters, without quotes.
+
+    `block` is None if it ends with a semicolon.
+    """
 
     words: tuple[str, ...]
     block: list[Directive] | None
@@ -29,7 +32,10 @@ class Directive(NamedTuple):
 
 
 def parse(text: str) -> list[Directive]:
-    """The directives of a file; what cannot be understood is passed over, since nginx itself will say so."""
+    """The directives of a file.
+
+    What cannot be understood is passed over, since nginx itself will say so.
+    """
     levels: list[list[Directive]] = [[]]
     words: list[str] = []
     for token in _TOKEN.finditer(text):
@@ -90,7 +96,10 @@ _EXPRESSIONS: Final = {
 
 
 def look_at_access_log(text: str) -> Finding:
-    """Return whether the log holds query strings, or the whole path of a link as it went out before (D48)."""
+    """Check that the log has no query strings and no links.
+
+    The former links had their secret in the path. Source: D48
+    """
     directives = parse(text)
     servers = list(_servers(directives, []))
     if servers:
@@ -116,7 +125,7 @@ def _judged(found: set[str], example: str) -> Finding:
 
 
 def _servers(directives: list[Directive], inherited: list[Directive]) -> Iterator[tuple[Directive, list[Directive]]]:
-    """Every server that leads somewhere, and the logs that it has or inherits."""
+    """Every server with an upstream, and its own or inherited logs."""
     logs = [each for each in directives if each.name == "access_log"] or inherited
     for each in directives:
         if each.block is None:
@@ -188,7 +197,10 @@ _TRAILING_COMMENT: Final = re.compile(r"#.*")
 
 
 def look_at_failover(text: str) -> Finding:
-    """Return whether requests that were sent are sent again: what they carry is spent by the first (RFC 9449 §11.1, D7, D8)."""
+    """Check that a request is never sent twice.
+
+    What it carries is spent by the first. Source: RFC 9449 §11.1, D7, D8
+    """
     told = _TRAILING_COMMENT.sub("", text)
     about = "retries"
     if _NGINX.search(told):

@@ -38,7 +38,10 @@ _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYE
 
 
 class NoResponse(Exception):
-    """The origin cannot be reached, or hung up; the text says how."""
+    """The origin cannot be reached, or hung up.
+
+    The text gives the reason.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +78,13 @@ class RawResponse:
 
     @property
     def reference(self) -> str:
-        """CorpID's request id, which finds its log line (D28); empty without one."""
+        """CorpID's request id, which finds its log line; else empty (D28)."""
         found = _REFERENCE.search(self.description)
         return found[1] if found else ""
 
     @property
     def is_corpid(self) -> bool:
-        """True if it is an error of CorpID's, and not of something before it."""
+        """True for an error from CorpID, not from a proxy."""
         return bool(self.reference)
 
     def told(self) -> str:
@@ -94,10 +97,13 @@ class RawResponse:
 
 
 class Origin:
-    """The target of requests: scheme, host and port of one URL. `trusting` None: http, or TLS unchecked."""
+    """The target of requests: scheme, host and port of one URL.
+
+    `trusting` None: http, or TLS unchecked.
+    """
 
     def __init__(self, url: str, trusting: ssl.SSLContext | None = None) -> None:
-        """Raises ValueError for what is no http or https URL with a host."""
+        """Raise ValueError unless it is an http or https URL."""
         parts = urlsplit(url)
         if parts.scheme not in DEFAULT_PORTS or not parts.hostname or parts.username is not None:
             raise ValueError(f"{url} is no URL: write for example https://login.example.org")
@@ -121,7 +127,7 @@ class Origin:
         return made
 
     def offer(self, path: str, fields: Fields, body: bytes = b"x=y") -> RawResponse:
-        """`ask`, for a POST that may be too large for its receiver, which may hang up."""
+        """As `ask`, for a POST that may be refused while sending."""
         try:
             return self.ask("POST", path, (FORM, *fields), body)
         except NoResponse:
@@ -148,7 +154,10 @@ class Origin:
 
 
 class _BoundedResponse(http.client.HTTPResponse):
-    """An answer of which no more is read than that: http.client reads any number of interim answers before it."""
+    """A response of bounded length.
+
+    http.client reads any number of interim responses before it.
+    """
 
     def __init__(self, connected: socket.socket, *rest: Any, **named: Any) -> None:  # noqa: ANN401
         super().__init__(connected, *rest, **named)
@@ -180,7 +189,10 @@ class _Bounded(io.RawIOBase):
 
 @contextmanager
 def _in_time(connected: socket.socket) -> Iterator[None]:
-    """Hang up after ANSWER_SECONDS in all: a socket's own timeout restarts with each byte. Raises TimeoutError."""
+    """Hang up after ANSWER_SECONDS in all.
+
+    A socket's own timeout restarts with each byte. Raises TimeoutError.
+    """
     late = threading.Event()
 
     def hang_up() -> None:
@@ -199,7 +211,10 @@ def _in_time(connected: socket.socket) -> Iterator[None]:
 
 
 def _send(connection: http.client.HTTPConnection, body: bytes) -> None:
-    """Send a request; a server that refuses early may not read it all."""
+    """Send a request.
+
+    A server that refuses early may not read it all.
+    """
     try:
         connection.endheaders(body or None)
     except (BrokenPipeError, ConnectionResetError, ssl.SSLError):

@@ -33,7 +33,10 @@ class Deployment:
         return str(self.document["issuer"])
 
     def path(self, member: str) -> str | None:
-        """The path of an endpoint, under base_url; None if the document does not name it."""
+        """The path of an endpoint, under base_url.
+
+        None if the document does not name it.
+        """
         url = self.document.get(member)
         return url.removeprefix(self.issuer) if isinstance(url, str) and url.startswith(self.issuer + "/") else None
 
@@ -49,7 +52,10 @@ class Deployment:
 
 
 def reach(origin: Origin) -> tuple[Finding, Deployment | None]:
-    """Fetch the discovery document; None without one, which ends the checks (Spec 4.6)."""
+    """Fetch the discovery document.
+
+    None without one, which ends the checks (Spec 4.6).
+    """
     about = "reachable"
     try:
         answer = origin.ask("GET", discovery.DISCOVERY_PATH, [("Accept", "application/json")])
@@ -82,7 +88,10 @@ def _remedy(answer: RawResponse) -> str:
 
 
 def issuer(reached: Deployment) -> Finding:
-    """Return whether base_url is what callers use. Proofs name URLs that begin with it (RFC 9449 §4.3, D7, D32)."""
+    """Check that base_url is what callers use.
+
+    Proofs name URLs that begin with it (RFC 9449 §4.3, D7, D32).
+    """
     given, claimed = reached.origin.url, reached.issuer
     if given == claimed:
         return ok("base_url", f"The issuer is {claimed}; a proof's htu begins with it.")
@@ -94,7 +103,10 @@ def issuer(reached: Deployment) -> Finding:
 
 
 def endpoints(reached: Deployment) -> Finding:
-    """Return whether each URL of the document leads through this origin to CorpID (Spec 2.1)."""
+    """Check that each URL of the document leads to CorpID.
+
+    Through this origin. Source: Spec 2.1
+    """
     about, foreign, lost = "endpoints", [], []
     for member, url in reached.document.items():
         if not (member.endswith(("_endpoint", "_uri")) and isinstance(url, str)):
@@ -114,7 +126,10 @@ def endpoints(reached: Deployment) -> Finding:
 
 
 def _is_answered(origin: Origin, path: str) -> bool:
-    """By an error of its own, its challenge, its page, or its keys: whatever it says to a GET without anything."""
+    """Return whether CorpID itself answers a plain GET.
+
+    By an error of its own, its challenge, its page, or its keys.
+    """
     answer = origin.ask("GET", path)
     own = answer.is_corpid or "keys" in answer.json or answer.header("www-authenticate")
     return bool(own) or bool(answer.header("content-security-policy"))

@@ -51,7 +51,10 @@ def expired_assertion(reached: Deployment, now: float) -> bytes:
 
 
 def paths(reached: Deployment) -> Finding:
-    """Return whether the proxy passes paths on letter by letter (Spec 2.1, D32)."""
+    """Check that the proxy passes paths on letter by letter.
+
+    Source: Spec 2.1, D32
+    """
     about, path = "paths", reached.token
     for changed, what in ((f"{path}/", "with a slash at its end"), (path.upper(), "in capitals")):
         answer = reached.origin.ask("GET", changed)
@@ -62,7 +65,10 @@ def paths(reached: Deployment) -> Finding:
 
 
 def authorization(reached: Deployment) -> Finding:
-    """Return whether Authorization arrives, and the challenge comes back, once each (RFC 9110 §11.6.2, D24)."""
+    """Check that Authorization and the challenge pass, once each.
+
+    Source: RFC 9110 §11.6.2, D24
+    """
     about, path = "Authorization", reached.path("userinfo_endpoint")
     if path is None:
         return warning(about, "The discovery document names no userinfo endpoint.", "Change: ask another URL.")
@@ -80,7 +86,10 @@ def authorization(reached: Deployment) -> Finding:
 
 
 def dpop(reached: Deployment) -> Finding:
-    """Return whether DPoP headers arrive: so many of them are refused by CorpID if they do (RFC 9449 §4.3, D47)."""
+    """Check that DPoP headers arrive.
+
+    CorpID refuses as many as the check sends. Source: RFC 9449 §4.3, D47
+    """
     about, path = "DPoP", reached.pushing or reached.token
     answers = []
     for fields in ([("DPoP", "x")] * _FIELDS, [("DPoP", "x" * (HEAD_BYTES // 4))] * 5):
@@ -96,7 +105,10 @@ def dpop(reached: Deployment) -> Finding:
 
 
 def heads(reached: Deployment) -> Finding:
-    """Return whether large heads arrive, and who refuses those that are too large (D33, D47)."""
+    """Check that large heads arrive, and that CorpID refuses larger ones.
+
+    Source: D33, D47
+    """
     about = "header sizes"
     for size, judge in ((_USUAL_FIELD, problem), (_LARGEST_FIELD, warning)):
         answer = _padded(reached, size, 2 * size)
@@ -119,7 +131,10 @@ def _padded(reached: Deployment, size: int, total: int) -> RawResponse:
 
 
 def bodies(reached: Deployment) -> Finding:
-    """Return whether large bodies arrive, and who refuses those that are too large (D47)."""
+    """Check that large bodies arrive, and that CorpID refuses larger ones.
+
+    Source: D47
+    """
     about, path = "body sizes", reached.pushing or reached.token
     largest = reached.origin.offer(path, (), b"x=" + b"x" * (60 * _KIB))
     if not largest.is_corpid or largest.status == _BODY_TOO_LARGE:

@@ -23,7 +23,7 @@ _READY, _OK, _NOT_READY = "/readyz", 200, 503
 
 
 def caching(reached: Deployment) -> Finding:
-    """Return whether cache headers come back, and answers are not cached (D31)."""
+    """Check that cache headers come back, and answers are not cached (D31)."""
     about, path = "caching", reached.pushing or reached.token
     refused = [reached.origin.ask("POST", path, [FORM], b"x=y") for _ in range(2)]
     if refused[0].reference and refused[0].reference == refused[1].reference:
@@ -38,7 +38,10 @@ def caching(reached: Deployment) -> Finding:
 
 
 def compression(reached: Deployment) -> Finding:
-    """Check that pages are not compressed, since their form tokens could be guessed by length."""
+    """Check that pages are not compressed.
+
+    Their form tokens could be guessed by length.
+    """
     answer = reached.origin.ask("GET", "/", [_COMPRESSING, ("Accept", "text/html")])
     encoding = answer.header("content-encoding")
     if encoding in {"", "identity"}:
@@ -48,7 +51,10 @@ def compression(reached: Deployment) -> Finding:
 
 
 def keys(reached: Deployment) -> Finding:
-    """Return whether the key set can be read, and has public keys to verify with (Spec 4.7)."""
+    """Check that the key set can be read and has public keys.
+
+    Source: Spec 4.7
+    """
     path = reached.path("jwks_uri") or discovery.JWKS_PATH
     found = reached.origin.ask("GET", path).json.get("keys")
     signing = [key for key in found if isinstance(key, dict)] if isinstance(found, list) else []
@@ -59,7 +65,10 @@ def keys(reached: Deployment) -> Finding:
 
 
 def clock(reached: Deployment) -> list[Finding]:
-    """The nodes' clock, by what they say of an assertion that expired an hour ago, and whether all have one issuer."""
+    """Check the nodes' clocks and issuers by an expired assertion.
+
+    It expired an hour ago: the refusal names the node's time, or another issuer.
+    """
     before = time.time()
     path = reached.pushing or reached.token
     answer = reached.origin.ask("POST", path, [FORM], expired_assertion(reached, before))
@@ -88,7 +97,10 @@ def _distance(description: str, date: str, before: float, after: float) -> Findi
 
 
 def ready(reached: Deployment) -> Finding:
-    """Check /readyz; it lies outside base_url's path, and a proxy may not forward it (D49)."""
+    """Check /readyz.
+
+    It lies outside base_url's path, and a proxy may not forward it (D49).
+    """
     if reached.origin.path:
         return ok("readiness", "Not asked: base_url has a path, and /readyz is outside of it.")
     answer = reached.origin.ask("GET", _READY)

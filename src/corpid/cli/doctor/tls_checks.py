@@ -29,14 +29,20 @@ _CHAIN: Final = "local issuer certificate"
 
 
 def trusting(authority: Path | None) -> ssl.SSLContext:
-    """Believes the machine's certification authorities, or those in a file. Raises OSError, ssl.SSLError."""
+    """Believes the machine's certification authorities, or those in a file.
+
+    Raises OSError, ssl.SSLError.
+    """
     context = ssl.create_default_context(cafile=None if authority is None else str(authority))
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
 def unchecked() -> ssl.SSLContext:
-    """A TLS context that trusts everyone, to continue after a wrong certificate; no secret is sent."""
+    """A TLS context that trusts everyone, to continue after a wrong certificate.
+
+    No secret is sent.
+    """
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -110,7 +116,10 @@ def _speaks(origin: Origin, lowest: ssl.TLSVersion, highest: ssl.TLSVersion) -> 
 
 
 def hsts(reached: Deployment) -> Finding | None:
-    """Return whether browsers are told to stay on https (RFC 6797); None for http."""
+    """Check that browsers are to stay on https (RFC 6797).
+
+    None for http.
+    """
     if not reached.origin.secure:
         return None
     told = reached.answer.all("strict-transport-security")
@@ -122,7 +131,10 @@ def hsts(reached: Deployment) -> Finding | None:
 
 
 def plain(reached: Deployment) -> Finding | None:
-    """The finding on port 80 of the host; None unless the URL is https on 443."""
+    """The finding on port 80 of the host.
+
+    None unless the URL is https on 443.
+    """
     origin = reached.origin
     if not origin.secure or origin.port != DEFAULT_PORTS["https"]:
         return None
