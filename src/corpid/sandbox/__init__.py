@@ -1,1 +1,1 @@
-"""Developer mode: a relying party in code, a scripted browser and the demo."""
+"""Developer mode: a relying party, a scripted browser and the demo."""

@@ -25,7 +25,10 @@ BUTTON_TYPES: Final = frozenset({"submit", "image"})
 
 @dataclass(slots=True)
 class Control:
-    """A form control. `choice` is a radio, check box or option, which counts only while `chosen`."""
+    """A form control.
+
+    `choice` is a radio, check box or option, which counts only while `chosen`.
+    """
 
     name: str
     value: str
@@ -37,7 +40,7 @@ class Control:
 
 @dataclass(slots=True)
 class Form:
-    """A form as it stands on the page."""
+    """A form of the page."""
 
     action: str
     method: str
@@ -54,7 +57,10 @@ class Form:
         return [control for control in self.controls if control.name == name and control.choice]
 
     def fill(self, name: str, value: str) -> None:
-        """Type into a field, or choose among radios, options or boxes. Raises LookupError."""
+        """Type into a field, or choose among radios, options or boxes.
+
+        Raises LookupError.
+        """
         choices = self.choices(name)
         for control in choices:
             control.chosen = control.value == value
@@ -208,12 +214,18 @@ REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class StrandedError(Exception):
-    """The browser is at a page without the expected way on; the message quotes it."""
+    """The browser is at a page without the expected way on.
+
+    The message quotes it.
+    """
 
 
 @dataclass(slots=True)
 class Browser:
-    """One browser with one tab. `http` keeps the cookies; `origins` are walked, by default the first URL's only."""
+    """One browser with one tab.
+
+    `http` keeps the cookies. `origins` are walked, by default the first URL's only.
+    """
 
     http: httpx.AsyncClient
     origins: frozenset[str] = frozenset()
@@ -224,7 +236,10 @@ class Browser:
     """where the last redirect or form led, if it left the origins"""
 
     async def open(self, url: str, *, site: str = "cross-site") -> Page:
-        """Go to a URL as if a link on a page of `site` (the Sec-Fetch-Site value) had been followed."""
+        """Go to a URL as if by a link.
+
+        On a page of `site` (the Sec-Fetch-Site value).
+        """
         self.left = None
         if not self.origins:
             self.origins = frozenset({_origin(url)})
@@ -232,13 +247,13 @@ class Browser:
         return self.page
 
     async def reload(self) -> Page:
-        """Ask for the page that is shown again."""
+        """Request the current page again."""
         return await self.open(self.url, site="none")
 
     async def submit(self, form: Form, button: str | None = None) -> Page:
-        """Press a button of the form: the one whose name, value or label this is, without it the first.
+        """Press a button of the form, by default the first.
 
-        Raises StrandedError if there is no such button.
+        `button` is its name, value or label. Raises StrandedError if there is no such button.
         """
         self.left = None
         pressed = self._button(form, button)
@@ -252,7 +267,10 @@ class Browser:
         return self.page
 
     async def fill_and_submit(self, *names: str, button: str | None = None, **values: str) -> Page:
-        """Fill the form that has these fields and press its button. Raises StrandedError, LookupError."""
+        """Fill the form that has these fields and press its button.
+
+        Raises StrandedError, LookupError.
+        """
         form = self.page.form_with(*names, *values)
         if form is None:
             raise self.lacks_second_factor(f"it has no form with {', '.join((*names, *values))}")
@@ -261,7 +279,7 @@ class Browser:
         return await self.submit(form, button)
 
     def form_for_another_site(self) -> Form | None:
-        """The page's form that posts to another origin than the page's own, if it has one."""
+        """The page's form that posts to another origin, if any."""
         own = _origin(self.url)
         return next((form for form in self.page.forms if _origin(urljoin(self.url, form.action)) != own), None)
 

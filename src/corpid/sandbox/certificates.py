@@ -18,7 +18,10 @@ MEMBERS = frozenset({"x5c", "x5t", "x5t#S256"})
 
 
 def fault(entry: Mapping[str, Any], *, needed: bool) -> str:
-    """The fault of a published JWK's certificate; empty if right, or absent and not needed."""
+    """The fault of a published JWK's certificate.
+
+    Empty if right, or absent and not needed.
+    """
     kid, present = entry.get("kid"), MEMBERS & entry.keys()
     if not present and not needed:
         return ""

@@ -29,7 +29,10 @@ FAILURES: Final = (CheckFailed, ProviderError, StrandedError, httpx.HTTPError, L
 
 
 async def published(inspector: Inspector, outcome: Outcome) -> None:
-    """Check discovery of a generation served alone, and certificates of keys (Spec 2.8, 2.9)."""
+    """Check discovery of a generation served alone, and certificates of keys.
+
+    Source: Spec 2.8, 2.9
+    """
     checks, interface = outcome.checks, inspector.interface
     relying_party = inspector.relying_party(outcome)
     document = await relying_party.discover()
@@ -42,7 +45,10 @@ async def published(inspector: Inspector, outcome: Outcome) -> None:
 
 
 async def one_entity(inspector: Inspector, outcome: Outcome) -> None:
-    """The only usable entity is not asked for; another scheme is not served; a spent code kills its token (D18, D24)."""
+    """The only usable entity is not asked for.
+
+    Another scheme is not served. A spent code kills its token (D18, D24).
+    """
     directory, today = inspector.demo.directory, inspector.today()
     person = inspector.person(
         lambda one, usable: len(usable) == 1 and directory.roles(one, usable[0], today),
@@ -56,7 +62,10 @@ async def one_entity(inspector: Inspector, outcome: Outcome) -> None:
 
 
 async def several_entities(inspector: Inspector, outcome: Outcome) -> None:
-    """The person with most entities chooses the last, by search if it is not shown."""
+    """The person with most entities chooses the last one.
+
+    By search if it is not rendered.
+    """
     usable = inspector.demo.directory.usable
     most = max(inspector.unused(), key=lambda one: len(usable(one)))
     person = inspector.person(lambda one, _: one is most)
@@ -101,14 +110,17 @@ async def cancelled(inspector: Inspector, outcome: Outcome, *, response_mode: st
 
 
 async def in_mode(inspector: Inspector, outcome: Outcome, *, response_mode: str) -> None:
-    """The answer comes back the way that was asked for (D37, D38)."""
+    """The response comes back in the requested mode (D37, D38)."""
     person = inspector.person()
     entity = inspector.demo.directory.usable(person)[0]
     await inspector.signed_in(outcome, person, entity, choose=entity, response_mode=response_mode)
 
 
 async def proof_beside_a_code(inspector: Inspector, outcome: Outcome) -> None:
-    """A DPoP proof at the token endpoint changes nothing if codes are for bearer tokens (decisions.md, "Generations")."""
+    """Codes for bearer tokens ignore a DPoP proof.
+
+    At the token endpoint. Source: decisions.md, "Generations"
+    """
     person = inspector.person()
     outcome.person, outcome.entity = person.user_name, inspector.demo.directory.usable(person)[0]
     relying_party = inspector.relying_party(outcome)
@@ -121,7 +133,7 @@ async def proof_beside_a_code(inspector: Inspector, outcome: Outcome) -> None:
 
 
 async def own_pages(inspector: Inspector, outcome: Outcome) -> None:
-    """From the start page of the demo RP to its page of results."""
+    """From the demo RP's start page to its page of results."""
     person = inspector.person()
     entity = inspector.demo.directory.usable(person)[0]
     outcome.person, outcome.entity = person.user_name, entity
@@ -193,7 +205,10 @@ async def _outcome(inspector: Inspector, name: str, scenario: Scenario) -> Outco
 
 
 async def _another_scheme(relying_party: RelyingParty) -> None:
-    """The token under the scheme of other generations: a challenge, and no word more (Spec 7.4, D24)."""
+    """The token under another scheme: a challenge without error details.
+
+    The scheme is that of other generations. Source: Spec 7.4, D24
+    """
     checks, scheme = relying_party.checks, relying_party.interface.scheme
     tokens = relying_party.sign_in.tokens
     other = "Bearer" if relying_party.interface.bound else "DPoP"

@@ -1,4 +1,7 @@
-"""Checks of the claims that a relying party receives (Spec 2.5, 2.6, R-12.2)."""
+"""Checks of the claims that a relying party receives.
+
+Source: Spec 2.5, 2.6, R-12.2
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def objects(checks: Checklist, what: str, block: Any, *, stringified: bool) -> Any:
-    """A block as an object: as it came, or out of the text that this client registered for (D22)."""
+    """A block as an object, parsed if the client registered text.
+
+    Source: D22
+    """
     if not stringified:
         return block
     checks.that(f"{what}: text", isinstance(block, str), f"expected a text that holds JSON, got {type(block).__name__}")
@@ -82,7 +88,10 @@ STATUSES: Final = ("Registered", "De-Registered", "Withdrawn", "")
 
 
 def members(sub: str) -> dict[str, str]:
-    """The members of a packed subject, unescaped. Raises ValueError if it is none."""
+    """The members of a packed subject, unescaped.
+
+    Raises ValueError if it is none.
+    """
     found = [MEMBER.fullmatch(part) for part in sub.split(",")]
     if None in found:
         raise ValueError(f"{sub!r} is not made of key=value")
@@ -93,7 +102,10 @@ def members(sub: str) -> dict[str, str]:
 
 
 def parties(checks: Checklist, what: str, claims: Mapping[str, Any]) -> None:
-    """sub, userInfo and entityInfo of an ID token: every member is there, blank rather than absent. Raises CheckFailed."""
+    """sub, userInfo and entityInfo of an ID token.
+
+    Every member is there, blank rather than absent. Raises CheckFailed.
+    """
     sub = claims.get("sub")
     try:
         said = members(sub) if isinstance(sub, str) else {}
@@ -144,7 +156,10 @@ class Expected:
 def id_token(
     checks: Checklist, claims: Mapping[str, Any], expected: Expected, *, nonce: str | None, access_token: str
 ) -> None:
-    """The claims of an ID token (OpenID Connect Core §3.1.3.7, D2, R-12.2). Raises CheckFailed."""
+    """The claims of an ID token (OpenID Connect Core §3.1.3.7, D2, R-12.2).
+
+    Raises CheckFailed.
+    """
     what = "ID token"
     checks.equal(f"{what}: iss", claims.get("iss"), expected.issuer)
     checks.equal(f"{what}: aud", claims.get("aud"), expected.client_id)
@@ -172,10 +187,11 @@ def access_token(
     resources: Sequence[str],
     identity: Mapping[str, Any],
 ) -> None:
-    """The claims of an access token (RFC 9068 §2.2, RFC 9449 §6.1, D20).
+    """The claims of an access token.
 
     `jkt` is the thumbprint of the key it is bound to, None if it is bound to none; `identity` are the ID
     token's claims. Raises CheckFailed.
+    Source: RFC 9068 §2.2, RFC 9449 §6.1, D20
     """
     what = "access token"
     checks.equal(f"{what}: iss", claims.get("iss"), expected.issuer)
@@ -204,7 +220,10 @@ def access_token(
 
 
 def envelope(checks: Checklist, what: str, claims: Mapping[str, Any], expected: Expected) -> None:
-    """Check the claims common to all signed answers of a resource (Spec 2.5, 2.6, D26). Raises CheckFailed."""
+    """Check the claims common to all signed answers of a resource.
+
+    Raises CheckFailed. Source: Spec 2.5, 2.6, D26
+    """
     checks.equal(f"{what}: iss", claims.get("iss"), expected.issuer)
     checks.equal(f"{what}: aud", claims.get("aud"), expected.client_id)
     times(checks, what, claims, now=expected.now)
@@ -213,9 +232,12 @@ def envelope(checks: Checklist, what: str, claims: Mapping[str, Any], expected: 
 def userinfo(
     checks: Checklist, claims: Mapping[str, Any], reading: Reading, *, sub: str, scope: str, stringified: bool
 ) -> dict[str, Any]:
-    """The claims of a userinfo answer, its blocks as objects (Spec 2.5, 2.6, D22, D23). Raises CheckFailed.
+    """The claims of a userinfo answer, its blocks as objects.
+
+    Raises CheckFailed.
 
     `stringified` says that this client registered blocks that are texts.
+    Source: Spec 2.5, 2.6, D22, D23
     """
     what = reading.name
     checks.equal(f"{what}: sub as in the ID token", claims.get("sub"), sub)
@@ -231,7 +253,10 @@ def userinfo(
 
 
 def entity_info(checks: Checklist, claims: Mapping[str, Any], what: str, *, identity: Mapping[str, Any]) -> None:
-    """The claims of an entity-info answer; `identity` are the ID token's claims (D26). Raises CheckFailed."""
+    """The claims of an entity-info answer.
+
+    `identity` are the ID token's claims (D26). Raises CheckFailed.
+    """
     checks.equal(f"{what}: sub as in the ID token", claims.get("sub"), identity.get("sub"))
     entity = identity if identity["sub_type"] == "entity" else identity["entity"]
     told = claims.get("entity_info")

@@ -74,7 +74,9 @@ class Demo:
 async def running(
     data_directory: Path, *, first_port: int = FIRST_PORT, interface: Interface = CURRENT, theme: Path | None = None
 ) -> AsyncIterator[Demo]:
-    """Provider and demo RP in one generation, answering; both stop when the context is left.
+    """Provider and demo RP in one generation, answering.
+
+    Both stop when the context is left.
 
     `first_port` is the first port that is tried, 0 means any free one; `theme` is a directory. Raises DemoError, and what the
     provider raises where it cannot start.
@@ -110,7 +112,10 @@ async def running(
 
 
 def _settings(registration: Registration, port: int, data_directory: Path, theme: Path | None) -> Settings:
-    """The operator's own settings do not reach the demo, whatever the environment or a file says of these."""
+    """The settings of the demo, independent of environment and files.
+
+    For these members, the operator's own settings do not reach the demo.
+    """
     return settings.load(
         base_url=registration.issuer,
         host=PROVIDER_HOST,

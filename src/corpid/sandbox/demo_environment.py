@@ -25,7 +25,9 @@ TRIED: Final = 100
 
 
 def next_free(host: str, first: int = FIRST_PORT) -> tuple[int, list[socket.socket]]:
-    """The first free port from `first` on and the sockets that listen on it; with 0 any free port.
+    """The first free port, and the sockets that listen on it.
+
+    From `first` on. With 0 any free port.
 
     Raises DemoError if a hundred in a row are taken.
     """
@@ -38,7 +40,10 @@ def next_free(host: str, first: int = FIRST_PORT) -> tuple[int, list[socket.sock
 
 
 def _listening(host: str, port: int) -> list[socket.socket]:
-    """Two demos that start at once may both be bound to a port; only one gets to listen."""
+    """Listening sockets for a port.
+
+    Two demos that start at once may both be bound to it. Only one gets to listen.
+    """
     sockets = bind(host, port)
     try:
         for one in sockets:
@@ -61,7 +66,7 @@ MARK: Final = "demo.lock"
 
 
 class DemoError(Exception):
-    """The demo cannot run; the message says what to change."""
+    """The demo cannot run; the message gives the remedy."""
 
 
 def default() -> Path:
@@ -110,7 +115,10 @@ KEPT: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaughtLetter:
-    """A letter as its reader gets it, in their language; `language` is its tag (BCP 47)."""
+    """A letter as its reader gets it, in their language.
+
+    `language` is its tag (BCP 47).
+    """
 
     to: str
     subject: str
@@ -120,7 +128,7 @@ class CaughtLetter:
 
 @dataclass(slots=True)
 class CaughtMail:
-    """A ports.Mail that keeps the newest letters, the newest first, until the demo stops."""
+    """A ports.Mail that stores letters until the demo stops, newest first."""
 
     letters: deque[CaughtLetter] = field(default_factory=lambda: deque(maxlen=KEPT))
     works: bool = True

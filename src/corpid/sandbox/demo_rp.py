@@ -1,4 +1,4 @@
-"""The demo relying party: a website that shows what it received.
+"""The demo relying party, a website that shows what it received.
 
 Secrets are shown on purpose: this is a place to learn and to debug, on one's own machine.
 """
@@ -39,7 +39,7 @@ KEPT: Final = 200
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One sign-in of one browser, from the request to userinfo or to what went wrong."""
+    """A sign-in of one browser, until userinfo or an error."""
 
     browser_id: str
     relying_party: RelyingParty
@@ -53,11 +53,14 @@ class Attempt:
 
     @property
     def complete(self) -> bool:
-        """True if everything came back and was verified."""
+        """True if everything was received and verified."""
         return self.userinfo is not None
 
     async def begin(self) -> str | None:
-        """Make the request, pushed if required; the URL for the browser, None if it failed (see `problem`)."""
+        """Make the request, pushed if required.
+
+        The URL for the browser, None if it failed (see `problem`).
+        """
         try:
             return await self.relying_party.begin()
         except (CheckFailed, ProviderError, httpx.HTTPError) as problem:
@@ -65,7 +68,10 @@ class Attempt:
             return None
 
     async def finish(self, callback: Callback) -> None:
-        """Redeem the callback's code and ask the resources, once; what fails is kept in `problem`."""
+        """Redeem the callback's code and ask the resources, once.
+
+        What fails is kept in `problem`.
+        """
         if self.answered:
             return
         self.answered = True
@@ -79,7 +85,7 @@ class Attempt:
 
 
 class Attempts:
-    """Found by number or by state, and only by the browser that began them."""
+    """Attempts by number or state, for the browser that began them."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Attempt] = OrderedDict()
@@ -91,7 +97,10 @@ class Attempts:
             self._kept.popitem(last=False)
 
     def of_browser(self, browser_id: str, attempt_id: str) -> Attempt:
-        """The attempt with this number. Raises KeyError if it is not this browser's."""
+        """The attempt with this number.
+
+        Raises KeyError if it is not this browser's.
+        """
         attempt = self._kept[attempt_id]
         if attempt.browser_id != browser_id:
             raise KeyError(attempt_id)
@@ -105,7 +114,10 @@ class Attempts:
         raise KeyError(state)
 
     def of_browser_with_state(self, browser_id: str, state: str) -> Attempt:
-        """The attempt that sent this state. Raises KeyError if this browser began none such (Spec 4.2)."""
+        """The attempt that sent this state.
+
+        Raises KeyError if this browser began none such (Spec 4.2).
+        """
         return self.of_browser(browser_id, self.with_state(state).attempt_id)
 
     def forget(self, browser_id: str) -> None:
@@ -197,7 +209,7 @@ class DemoRP:
         )
 
     async def start(self, _: Request) -> Response:
-        """The start page, with the persons and the codes that their apps show now."""
+        """The start page, with the persons and their apps' current codes."""
         now = self.clock()
         return self._page(
             "start.html",
@@ -210,7 +222,10 @@ class DemoRP:
         )
 
     async def passkey(self, request: Request) -> Response:
-        """Invite a person to set up a passkey, as an operator would, and open their link."""
+        """Invite a person to set up a passkey.
+
+        As an operator would, and open their link.
+        """
         user_name = dict(await _form(request)).get("user_name", "")
         if self.provider is None or user_name not in {person.user_name for person in self.registration.persons}:
             return Response("There is no such person here.", status_code=404)
@@ -232,9 +247,10 @@ class DemoRP:
         return response
 
     async def callback(self, request: Request) -> Response:
-        """Take the answer of a sign-in that this browser began, and show it at an address without a code.
+        """Take the response to this browser's sign-in, and redirect.
 
-        An answer behind the # never gets here: a page fetches it, which has a script for that.
+        The page that shows it has an address without a code. A response behind the # never gets here: the page has a
+        script for that.
         """
         if not request.url.query and "fragment" in self.registration.interface.response_modes:
             return self._page("fragment.html", target=FRAGMENT_PATH)
@@ -248,9 +264,10 @@ class DemoRP:
         )
 
     async def posted(self, request: Request) -> Response:
-        """Keep an answer that the provider's page posts, until the browser asks for it.
+        """Store a response posted by the provider's page.
 
-        A form of another site comes without our SameSite cookie, so whose it is shows in the next request only.
+        The browser asks for it in the next request. A form of another site comes without our SameSite cookie, so only
+        that request shows its owner.
         """
         answer = Callback(self.registration.redirect_uri, await _form(request))
         try:

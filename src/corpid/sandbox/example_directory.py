@@ -28,7 +28,10 @@ Role = tuple[str, str, str, str, str, str, tuple[tuple[str, str], ...]]
 
 
 def content() -> bytes:
-    """The file, as text in UTF-8: `examples/` of a source checkout, else the copy inside the package."""
+    """The file, as text in UTF-8.
+
+    From `examples/` of a source checkout, or else the copy inside the package.
+    """
     checkout = Path(__file__).parents[3] / "examples" / NAME
     if checkout.exists():
         return checkout.read_bytes()
@@ -47,7 +50,7 @@ class ExampleDirectory:
         return cls(yaml.load(text, yaml.BaseLoader))  # noqa: S506 - makes text, lists and mappings only
 
     def persons(self) -> list[Person]:
-        """Everybody who can sign in, as they stand in the file."""
+        """Everybody who can sign in, in the file's order."""
         return [
             Person(
                 user_name=user_name,
@@ -66,7 +69,10 @@ class ExampleDirectory:
         return list(self.sections["services"])
 
     def id_token_attributes(self, person: Person, entity_id: str) -> dict[str, dict[str, str]]:
-        """The attributes that an ID token with every scope must carry, by party (D2, R-12.4)."""
+        """The attributes of an ID token with every scope, by party.
+
+        Source: D2, R-12.4
+        """
         user, entity = self.sections["users"][person.user_name], self.sections["entities"][entity_id]
         of_user = {
             "account_type": user.get("account_type", "standard"),
@@ -87,7 +93,10 @@ class ExampleDirectory:
         }
 
     def packed_parties(self, person: Person, entity_id: str) -> dict[str, dict[str, str]]:
-        """userInfo, entityInfo and the unpacked subject of an ID token with packed `sub` (R-12.2)."""
+        """userInfo, entityInfo and the unpacked `sub` of an ID token.
+
+        With packed `sub`, that is. Source: R-12.2
+        """
         user, entity = self.sections["users"][person.user_name], self.sections["entities"][entity_id]
         foreign, number = entity["type"] != "UEN", user.get("identity_number", "")
         status = {"Deregistered": "De-Registered"}.get(entity.get("status", ""), entity.get("status", ""))
@@ -109,11 +118,17 @@ class ExampleDirectory:
         }
 
     def usable(self, person: Person) -> list[str]:
-        """The entities that a person can choose at a client which has every service (R-20)."""
+        """The entities of a person, for a client with every service.
+
+        Source: R-20
+        """
         return [entity_id for entity_id in person.entities if self._accepted(self.sections["entities"][entity_id])]
 
     def roles(self, person: Person, entity_id: str, today: date) -> list[Role]:
-        """The expected roles of `auth_info`, in the order of these tuples (Spec 2.6, D23)."""
+        """The expected roles of `auth_info`, in the order of these tuples.
+
+        Source: Spec 2.6, D23
+        """
         rows = (row for row in self._rows("assignments") if row["user"] == person.user_name)
         return sorted(
             self._role("", row, row.get("start_date", FIRST_DAY), row.get("end_date", NO_END))
@@ -122,7 +137,10 @@ class ExampleDirectory:
         )
 
     def third_party_roles(self, person: Person, entity_id: str, today: date) -> list[Role]:
-        """The expected rows of `tp_auth_info`, each within its client entity's grant (Spec 2.6, D23)."""
+        """The expected rows of `tp_auth_info`, each within its client entity's grant.
+
+        Source: Spec 2.6, D23
+        """
         rows = [
             row
             for row in self._third_party("assignments")
@@ -183,7 +201,10 @@ class ExampleDirectory:
 
 
 def told(claims: Mapping[str, Any], *, own_block: str, others_block: str) -> tuple[list[Role], list[Role]]:
-    """The roles of these userinfo claims, in the form of `roles` and `third_party_roles`."""
+    """The roles in userinfo claims.
+
+    In the form of `roles` and `third_party_roles`.
+    """
     own = [
         role
         for service in _services(claims, own_block)

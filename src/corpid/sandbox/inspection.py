@@ -45,7 +45,10 @@ class Outcome:
 
 @dataclass(slots=True)
 class Inspector:
-    """Looks at a running demo. Each person is used once, so that no code of an app is met twice."""
+    """Looks at a running demo.
+
+    Each person is used once, so that no code of an app is met twice.
+    """
 
     demo: Demo
     http: httpx.AsyncClient
@@ -62,7 +65,7 @@ class Inspector:
         return " ".join(("openid", *self.interface.scopes))
 
     def relying_party(self, outcome: Outcome, *, response_mode: str | None = None) -> RelyingParty:
-        """The demo's client, whose checks are the scenario's."""
+        """The demo's client, with the scenario's checks."""
         message = {"authentication_context_message": "A check of the demo"} if self.interface.message else {}
         return RelyingParty(
             client_id=CLIENT_ID,
@@ -79,14 +82,17 @@ class Inspector:
 
     @asynccontextmanager
     async def browser(self, *further_origins: str) -> AsyncIterator[Browser]:
-        """A new browser that walks the provider's pages, and those of further origins."""
+        """A new browser for the pages of the provider and others."""
         async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:
             yield Browser(http, frozenset({self.demo.issuer, *further_origins}))
 
     async def signed_in(
         self, outcome: Outcome, person: Person, entity: str, *, choose: str | None, response_mode: str | None = None
     ) -> RelyingParty:
-        """A sign-in from the request to the resources, compared with the directory; `choose` None: nothing is asked."""
+        """A sign-in from the request to the resources, compared with the directory.
+
+        `choose` None: nothing is asked.
+        """
         outcome.person, outcome.entity = person.user_name, entity
         relying_party = self.relying_party(outcome, response_mode=response_mode)
         async with self.browser() as browser:
@@ -105,7 +111,10 @@ class Inspector:
         return relying_party
 
     def person(self, fits: Callable[[Person, list[str]], object] = lambda _, usable: usable) -> Person:
-        """An unused person who fits, with their selectable entities. Raises LookupError."""
+        """An unused person who fits, with their selectable entities.
+
+        Raises LookupError.
+        """
         for person in self.unused():
             if fits(person, self.demo.directory.usable(person)):
                 self.used.append(person.user_name)

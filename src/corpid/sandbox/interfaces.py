@@ -74,7 +74,10 @@ class Interface:
 
     @property
     def bound(self) -> bool:
-        """True if access tokens are bound to a key of the relying party's (RFC 9449)."""
+        """True if access tokens are bound to a key.
+
+        The relying party's. Source: RFC 9449
+        """
         return self.scheme == "DPoP"
 
     @property
@@ -84,7 +87,7 @@ class Interface:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """The metadata members that hold a URL the relying party uses."""
+        """The metadata members with URLs that the relying party uses."""
         push = ("pushed_authorization_request_endpoint",) if self.pushed else ()
         own = tuple(reading.endpoint for reading in self.readings)
         return ("authorization_endpoint", "token_endpoint", *push, "jwks_uri", *own)

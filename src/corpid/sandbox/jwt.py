@@ -32,17 +32,26 @@ def from_base64url(text: str) -> bytes:
 
 
 def digest(text: str) -> str:
-    """base64url(SHA-256(ASCII text)): the S256 challenge and `ath` (RFC 7636 §4.2, RFC 9449 §4.2)."""
+    """base64url(SHA-256(ASCII text)): the S256 challenge and `ath`.
+
+    Source: RFC 7636 §4.2, RFC 9449 §4.2
+    """
     return base64url(hashlib.sha256(text.encode("ascii")).digest())
 
 
 def half_digest(text: str) -> str:
-    """base64url of the left half of SHA-256: `at_hash` under ES256 (OpenID Connect Core §3.1.3.6)."""
+    """base64url of the left half of SHA-256: `at_hash` under ES256.
+
+    Source: OpenID Connect Core §3.1.3.6
+    """
     return base64url(hashlib.sha256(text.encode("ascii")).digest()[:16])
 
 
 def algorithm_of(key: Key) -> str:
-    """The one JWS algorithm of an EC key's curve (RFC 7518 §3.4, RFC 8812 §3.2)."""
+    """The one JWS algorithm of an EC key's curve.
+
+    Source: RFC 7518 §3.4, RFC 8812 §3.2
+    """
     return ALGORITHM_OF_CURVE[str(key.get("crv"))]
 
 
@@ -61,7 +70,9 @@ def compact(header: Mapping[str, Any], payload: Mapping[str, Any] | bytes, key: 
 
 
 def peek(token: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Header and payload of a compact JWT, unverified; the payload of a JWE is None. For display and key choice.
+    """Header and payload of a compact JWT, unverified.
+
+    The payload of a JWE is None. For display and key choice.
 
     Raises ValueError if it is not a compact JWT.
     """
@@ -76,15 +87,17 @@ def peek(token: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
 
 def verified(token: str, key: Key, algorithm: str) -> bytes:
-    """The payload of a compact JWS after its signature was verified with this key and this algorithm only.
+    """The payload of a compact JWS with a valid signature.
 
-    Raises joserfc.errors.JoseError or ValueError.
+    By this key and this algorithm only. Raises joserfc.errors.JoseError or ValueError.
     """
     return jws.deserialize_compact(token, key, algorithms=[algorithm], registry=_signature_registry(algorithm)).payload
 
 
 def decrypted(token: str, key: Key, algorithms: tuple[str, str]) -> bytes:
-    """The plaintext of a compact JWE; `algorithms` are the one `alg` and the one `enc` allowed.
+    """The plaintext of a compact JWE.
+
+    `algorithms` are the one `alg` and the one `enc` allowed.
 
     Its header may repeat iss and aud (RFC 7519 §5.3), and holds nothing else that is unknown. Raises
     joserfc.errors.JoseError or ValueError.

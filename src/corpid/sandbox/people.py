@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Person:
-    """Someone who can sign in: user name, password and the secret of their authenticator app (base32)."""
+    """A person who can sign in, with their secrets.
+
+    User name, password and the secret of their authenticator app (base32).
+    """
 
     user_name: str
     password: str
@@ -29,13 +32,14 @@ class Person:
     used_step: int = field(default=0, compare=False)
 
     def code(self, now: float) -> str:
-        """The code that their app shows at this moment (epoch seconds)."""
+        """The present code of their app (`now` in epoch seconds)."""
         return code_at(self.totp_secret, now)
 
     def fresh_code(self, now: float) -> str:
-        """A code not yet used: of this step, or of the next, which the provider takes as well (D45).
+        """An unused code, of this step or the next.
 
-        Raises RuntimeError where both were used: the person has to wait, as in life.
+        The provider accepts the next one as well. Raises RuntimeError if both were used: the person has to wait, as in
+        life. Source: D45
         """
         step = max(int(now) // STEP_SECONDS, self.used_step + 1)
         if step > int(now) // STEP_SECONDS + 1:
@@ -56,7 +60,9 @@ async def sign_in(
     agree: bool = True,
     now: Callable[[], float] = time.time,
 ) -> Callback:
-    """Sign this person in and choose an entity (None: the first usable); the callback, as URL or posted form.
+    """Sign this person in and choose an entity (None: the first usable).
+
+    The callback, as URL or posted form.
 
     Without `agree` the person cancels where consent is asked. Raises StrandedError where the pages lead nowhere.
     """
@@ -72,7 +78,7 @@ async def finish(
     agree: bool = True,
     now: Callable[[], float] = time.time,
 ) -> Callback:
-    """From whichever sign-in page the browser shows to the callback. Raises StrandedError."""
+    """Continue from the current page to the callback. Raises StrandedError."""
     answered: str | None = None
     for _ in range(PAGES):
         if browser.left is not None:
@@ -93,7 +99,7 @@ async def answer_page(
     agree: bool = True,
     now: Callable[[], float] = time.time,
 ) -> None:
-    """Answer the one page that the browser shows. Raises StrandedError."""
+    """Complete one page of the browser. Raises StrandedError."""
     await _answers(browser, person, entity, agree=agree, now=now)[step_of(browser)]()
 
 
@@ -111,7 +117,10 @@ async def cancel(browser: Browser) -> Callback:
 
 
 def step_of(browser: Browser) -> str:
-    """The browser's current page: sign_in, code, entity, decision, return or post. Raises StrandedError."""
+    """The browser's current page: sign_in, code, entity, decision, return or post.
+
+    Raises StrandedError.
+    """
     page = browser.page
     if browser.form_for_another_site() is not None:
         return "post"

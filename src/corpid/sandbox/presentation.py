@@ -77,7 +77,7 @@ ADVICE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A claim: its path, its value in words, what it means."""
+    """A claim: its path, its value in words, its meaning."""
 
     name: str
     value: str
@@ -97,7 +97,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RoleTable:
-    """The roles at one service, for one client entity if of a third party."""
+    """The roles at one service, possibly for a client entity.
+
+    Those of a third party have one.
+    """
 
     service: str
     client_entity: str
@@ -125,7 +128,10 @@ def parties(claims: Mapping[str, Any]) -> Parties:
 
 
 def facts(claims: Mapping[str, Any]) -> list[Fact]:
-    """Claims as flat facts, nested ones by their path; blocks with tables of their own are left out."""
+    """Claims as flat facts, nested ones by their path.
+
+    Blocks with tables of their own are left out.
+    """
     plain = {name: value for name, value in claims.items() if name not in OWN_BLOCKS + OTHERS_BLOCKS}
     return [Fact(path, _words(path, value), _meaning(path)) for path, value in _flat(plain, "")]
 
@@ -152,7 +158,7 @@ def third_party_tables(claims: Mapping[str, Any]) -> list[RoleTable]:
 
 
 def by_subject(checks: Iterable[Check]) -> dict[str, list[Check]]:
-    """Checks by what they look at, the part of their name before the colon."""
+    """Checks by the part of their name before the colon."""
     groups: dict[str, list[Check]] = {}
     for check in checks:
         subject = check.name.partition(":")[0]
@@ -161,7 +167,10 @@ def by_subject(checks: Iterable[Check]) -> dict[str, list[Check]]:
 
 
 def pretty(value: object) -> str:
-    """JSON for reading; a text that is JSON is laid out, any other stays as it is."""
+    """JSON for reading.
+
+    A text that is JSON is laid out, any other stays as it is.
+    """
     if isinstance(value, str):
         try:
             value = json.loads(value)

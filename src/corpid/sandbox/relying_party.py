@@ -40,12 +40,18 @@ Values: TypeAlias = Mapping[str, str | Sequence[str] | None]
 
 
 def changed(members: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The members with the overrides in place; what is None is left out."""
+    """The members with the overrides applied.
+
+    Those that are None are left out.
+    """
     return {name: value for name, value in {**members, **overrides}.items() if value is not None}
 
 
 def pairs(values: Values) -> list[tuple[str, str]]:
-    """Values as name and value pairs; None is left out, a sequence repeated."""
+    """Values as name and value pairs.
+
+    None is left out, a sequence repeated.
+    """
     flat: list[tuple[str, str]] = []
     for name, value in values.items():
         repeated = [value] if isinstance(value, str) else (value or [])
@@ -73,7 +79,7 @@ class SignIn:
 
 @dataclass(kw_only=True)
 class Requests:
-    """A registered client with one sign-in under way, and what it sends.
+    """The requests of a registered client with one sign-in.
 
     `issuer` is the provider's, `http` any httpx client (sockets or ASGI), `clock` gives epoch seconds.
     `interface` is the generation it speaks. `parameters` are sent with every request, over the defaults.
@@ -101,7 +107,10 @@ class Requests:
         return self.keys.public()
 
     def assertion(self, *, header: Mapping[str, Any] | None = None, key: Key | None = None, **overrides: Any) -> str:
-        """A client assertion (RFC 7523 §3, D8); overrides change claims, `header` header members."""
+        """A client assertion (RFC 7523 §3, D8).
+
+        Overrides change claims, `header` header members.
+        """
         now = int(self.clock())
         payload = {
             "iss": self.client_id,
@@ -125,7 +134,10 @@ class Requests:
         key: ECKey | None = None,
         **overrides: Any,
     ) -> str:
-        """A DPoP proof (RFC 9449 §4.2); with an access token it carries `ath`."""
+        """A DPoP proof (RFC 9449 §4.2).
+
+        With an access token it carries `ath`.
+        """
         signer = key or self.sign_in.dpop_key
         payload = {"jti": secrets.token_urlsafe(16), "htm": method, "htu": url, "iat": int(self.clock())}
         if access_token is not None:
@@ -152,7 +164,10 @@ class Requests:
         return self.provider_keys
 
     def request_parameters(self) -> dict[str, Any]:
-        """The parameters of a valid authorization request, pushed or as a query (Spec 4.1, R-10.2)."""
+        """The parameters of a valid authorization request, pushed or as a query.
+
+        Source: Spec 4.1, R-10.2
+        """
         mode = {} if self.response_mode is None else {"response_mode": self.response_mode}
         return {
             "response_type": "code",
@@ -179,16 +194,20 @@ class Requests:
     async def push(
         self, parameters: Values | None = None, headers: Values | None = None, *, body: bytes | None = None
     ) -> httpx.Response:
-        """Send a pushed authorization request; the answer as it came. `body` replaces the whole form."""
+        """Send a pushed authorization request.
+
+        The answer as it came. `body` replaces the whole form.
+        """
         url = (await self.discover())["pushed_authorization_request_endpoint"]
         honest = {"DPoP": self.proof("POST", url)} if self.interface.proof_at_push else {}
         form = {**self.push_parameters(), **(parameters or {})}
         return await self._post("Pushed authorization request", url, form, {**honest, **(headers or {})}, body)
 
     def authorization_url(self, **overrides: str | Sequence[str] | None) -> str:
-        """The URL for the browser: client_id and request_uri, nothing else (Spec 4.2), or the whole request (R-10.2).
+        """The URL for the browser, pushed or with the whole request.
 
-        The metadata must have been fetched; `begin` does that.
+        A pushed one has client_id and request_uri only (Spec 4.2). The metadata must have been fetched; `begin` does
+        that. Source: R-10.2
         """
         asked = {"request_uri": self.sign_in.request_uri} if self.interface.pushed else self.request_parameters()
         query = {"client_id": self.client_id, **asked, **overrides}
@@ -202,7 +221,7 @@ class Requests:
         *,
         body: bytes | None = None,
     ) -> httpx.Response:
-        """Send a token request; the answer as it came."""
+        """Send a token request; returns the response as it came."""
         url = (await self.discover())["token_endpoint"]
         form = {
             "grant_type": "authorization_code",
@@ -225,9 +244,10 @@ class Requests:
         access_token: str | None = None,
         endpoint: str | None = None,
     ) -> httpx.Response:
-        """Ask a resource with the redeemed (or this) access token, and a proof if bound.
+        """Request a resource with an access token, and a proof if bound.
 
-        `endpoint` is the metadata member with its URL, by default that of userinfo or authorization-info.
+        The token is the redeemed one by default. `endpoint` is the metadata member with its URL, by default that of
+        userinfo or authorization-info.
         """
         reading = self.interface.userinfo
         asked = next((each for each in self.interface.readings if each.endpoint == endpoint), reading)
@@ -260,7 +280,10 @@ __all__ = ["RelyingParty", "SignIn"]
 
 @dataclass(kw_only=True)
 class RelyingParty(Requests):
-    """One relying party with one sign-in under way; `restart` forgets it and prepares the next."""
+    """One relying party with one sign-in under way.
+
+    `restart` forgets it and prepares the next.
+    """
 
     id_token_enc: str | None = None
     """the content encryption that was registered for ID tokens; None: as the interface says"""
@@ -272,18 +295,24 @@ class RelyingParty(Requests):
     """the blocks of resources are texts that hold JSON (D22)"""
 
     def restart(self) -> None:
-        """Forget the sign-in, its timeline and checks; the next one has a new state, nonce, verifier and DPoP key."""
+        """Forget the sign-in, its timeline and checks.
+
+        The next one has a new state, nonce, verifier and DPoP key.
+        """
         self.sign_in, self.timeline, self.checks = SignIn(), Timeline(), Checklist()
 
     async def begin(self) -> str:
-        """The URL to send the browser to, after a push if required. Raises CheckFailed, ProviderError."""
+        """The URL to send the browser to, after a push if required.
+
+        Raises CheckFailed, ProviderError.
+        """
         await self.discover()
         if self.interface.pushed:
             self.sign_in.request_uri = verification.pushed(self.checks, await self.push())
         return self.authorization_url()
 
     def callback(self, url: str, form: Iterable[tuple[str, str]] | None = None) -> str:
-        """The code in a callback: its URL, and the fields if a form was posted.
+        """The code in a callback URL or its posted form.
 
         Raises ProviderError for an error in it, CheckFailed for a foreign one.
         """
@@ -334,9 +363,9 @@ class RelyingParty(Requests):
         return self.sign_in.tokens
 
     async def userinfo(self, method: str | None = None) -> dict[str, Any]:
-        """Verified claims of userinfo, in LEGACY of authorization-info, with the access token just redeemed.
+        """Verified claims of userinfo, in LEGACY of authorization-info.
 
-        Blocks are objects, however they came. Raises CheckFailed, ProviderError.
+        With the access token just redeemed. Blocks are objects, however they came. Raises CheckFailed, ProviderError.
         """
         tokens, reading = self._tokens(), self.interface.userinfo
         payload = await self._read(reading, method)

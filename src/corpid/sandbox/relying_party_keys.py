@@ -29,7 +29,10 @@ class RelyingPartyKeys:
     def generate(
         cls, *, signing_curve: str = "P-256", encryption_curve: str = "P-256", wrap: str = "ECDH-ES+A256KW"
     ) -> RelyingPartyKeys:
-        """New keys. `wrap` is the JWE `alg` that the encryption key asks for (D21)."""
+        """New keys.
+
+        `wrap` is the JWE `alg` that the encryption key asks for (D21).
+        """
         suffix = secrets.token_hex(4)
         signing: KeyParameters = {"use": "sig", "kid": f"rp-sig-{suffix}", "alg": ALGORITHM_OF_CURVE[signing_curve]}
         encryption: KeyParameters = {"use": "enc", "kid": f"rp-enc-{suffix}", "alg": wrap}
@@ -40,9 +43,9 @@ class RelyingPartyKeys:
 
     @classmethod
     def kept_in(cls, path: Path) -> RelyingPartyKeys:
-        """The keys in this file, which is written (0600) with new ones if it does not exist.
+        """The keys in a file, which is written (0600) if missing.
 
-        A file that holds something else raises ValueError.
+        With new keys. A file with anything else raises ValueError.
         """
         if not path.exists():
             keys = cls.generate()
@@ -62,6 +65,9 @@ class RelyingPartyKeys:
 
 
 def public(key: ECKey, *described: str) -> dict[str, Any]:
-    """The public members of an EC key, and of its description those named (RFC 7518 §6.2.1)."""
+    """The public members of an EC key, and chosen description members.
+
+    Source: RFC 7518 §6.2.1
+    """
     everything = key.as_dict(private=False)
     return {name: everything[name] for name in ("kty", "crv", "x", "y", *described)}

@@ -29,7 +29,10 @@ class Exchange:
     milliseconds: float
 
     def tokens(self) -> list[tuple[str, dict[str, Any], dict[str, Any] | None]]:
-        """Every JWT in it: place, header, payload (None: encrypted). Unverified, for display."""
+        """Every JWT in it: place, header, payload; unverified, for display.
+
+        The payload is None if it is encrypted.
+        """
         places = [
             (name, value.split()[-1]) for name, value in self.request_headers if name in ("dpop", "authorization")
         ]
@@ -40,12 +43,15 @@ class Exchange:
 
 @dataclass(slots=True)
 class Timeline:
-    """Sends requests and keeps every exchange."""
+    """A sender of requests that records every exchange."""
 
     exchanges: list[Exchange] = field(default_factory=list)
 
     async def send(self, title: str, http: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
-        """Send, keep, and return the answer with its body read. Redirects are never followed."""
+        """Send and record; returns the response with its body read.
+
+        Redirects are never followed.
+        """
         started = time.perf_counter()
         response = await http.send(request, follow_redirects=False)
         milliseconds = (time.perf_counter() - started) * 1000

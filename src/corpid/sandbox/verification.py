@@ -29,13 +29,19 @@ if TYPE_CHECKING:
 
 
 class Callback(str):
-    """The URL that a browser came back to, fragment and all. `form` is None if nothing was posted."""
+    """The URL of a callback, with its fragment.
+
+    `form` is None if nothing was posted.
+    """
 
     __slots__ = ("form",)
     form: tuple[tuple[str, str], ...] | None
 
     def __new__(cls, url: str, form: Iterable[tuple[str, str]] | None = None) -> Self:
-        """A callback by link, or with the fields that were posted; a callback stays what it is."""
+        """A callback by link, or with the fields that were posted.
+
+        A callback stays what it is.
+        """
         made = super().__new__(cls, url)
         given = url.form if isinstance(url, Callback) else None
         made.form = given if form is None else tuple(form)
@@ -48,7 +54,10 @@ class Callback(str):
         return f"{parts.scheme}://{parts.netloc}{parts.path}"
 
     def carried(self) -> dict[str, list[tuple[str, str]]]:
-        """response_mode → the parameters that came this way (RFC 6749 §4.1.2, OAuth 2.0 Form Post Response Mode §2)."""
+        """response_mode → the parameters received in this mode.
+
+        Source: RFC 6749 §4.1.2, OAuth 2.0 Form Post Response Mode §2
+        """
         parts = urlsplit(self)
         return {
             "query": parse_qsl(parts.query, keep_blank_values=True),
@@ -66,7 +75,10 @@ REQUEST_URI_PREFIX: Final = "urn:ietf:params:oauth:request_uri:"
 
 
 class ProviderError(Exception):
-    """The provider refused with an OAuth error; `status` is 0 for an error in the callback."""
+    """The provider refused with an OAuth error.
+
+    `status` is 0 for an error in the callback.
+    """
 
     def __init__(self, where: str, error: str, description: str, status: int) -> None:
         super().__init__(f"{where}: {error}{f' ({status})' if status else ''}: {description}")
@@ -94,7 +106,10 @@ class TokenAnswer:
 
 
 def metadata(checks: Checklist, response: httpx.Response, *, issuer: str, interface: Interface) -> dict[str, Any]:
-    """The discovery document, which must name what the interface uses; what else it says is not judged (Spec 2.8)."""
+    """The discovery document, with the members that the interface uses.
+
+    Other members are not judged (Spec 2.8).
+    """
     what = "discovery"
     document = _public(checks, what, response, content_type="application/json")
     checks.equal(f"{what}: issuer", document.get("issuer"), issuer)
@@ -108,7 +123,10 @@ def metadata(checks: Checklist, response: httpx.Response, *, issuer: str, interf
 
 
 def provider_keys(checks: Checklist, response: httpx.Response, *, certificates: bool = False) -> KeySet:
-    """The provider's key set (Spec 2.9); with `certificates` every key must carry its own."""
+    """The provider's key set (Spec 2.9).
+
+    With `certificates` every key must carry its own.
+    """
     what = "provider keys"
     document = _public(checks, what, response, content_type="application/jwk-set+json")
     entries = document.get("keys")
@@ -139,9 +157,9 @@ def pushed(checks: Checklist, response: httpx.Response) -> str:
 def callback(
     checks: Checklist, arrived: Callback, *, mode: str, redirect_uri: str, state: str, issuer: str | None
 ) -> str:
-    """The code of a callback that came in this response mode (Spec 4.2, D38).
+    """The code of a callback in this response mode.
 
-    `issuer` is what `iss` must be, None if the provider sends none (RFC 9207 §2.4).
+    `issuer` is what `iss` must be, None if the provider sends none (RFC 9207 §2.4). Source: Spec 4.2, D38
     """
     what = "callback"
     checks.equal(f"{what}: redirect_uri", arrived.address, redirect_uri.partition("?")[0])
@@ -160,7 +178,10 @@ def callback(
 
 
 def token(checks: Checklist, response: httpx.Response, *, asked: str, token_type: str) -> dict[str, Any]:
-    """The members of a token answer (Spec 2.4); `asked` is the scope that was requested."""
+    """The members of a token answer (Spec 2.4).
+
+    `asked` is the scope that was requested.
+    """
     what = "token"
     _no_error(what, response)
     answer(checks, what, response, status=200, content_type="application/json")
@@ -230,7 +251,7 @@ DANGEROUS_HEADERS: Final = frozenset({"crit", "zip", "b64", "jku", "x5u", "jwk"}
 
 
 class CheckFailed(Exception):
-    """The relying party refuses an answer; `check` names what did not hold."""
+    """The relying party refuses a response; `check` names the failed check."""
 
     def __init__(self, check: str, problem: str) -> None:
         super().__init__(f"{check}: {problem}")
@@ -240,7 +261,7 @@ class CheckFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was checked and what was seen."""
+    """A check, and what was observed."""
 
     name: str
     passed: bool
@@ -254,18 +275,21 @@ class Checklist:
     checks: list[Check] = field(default_factory=list)
 
     def that(self, name: str, holds: bool, problem: str, seen: object = "") -> None:
-        """Keep a check; raises CheckFailed with `problem` unless it holds."""
+        """Record a check; raise CheckFailed with `problem` unless it holds."""
         self.checks.append(Check(name, holds, _short(seen) if holds else problem))
         if not holds:
             raise CheckFailed(name, problem)
 
     def equal(self, name: str, seen: object, expected: object) -> None:
-        """Keep a check that a value and its type are exactly these; raises CheckFailed."""
+        """Check that a value and its type equal the expected ones.
+
+        Raises CheckFailed.
+        """
         same = type(seen) is type(expected) and seen == expected
         self.that(name, same, f"expected {_short(expected)}, got {_short(seen)}", seen)
 
     def failed(self, name: str, problem: str) -> CheckFailed:
-        """Keep a failed check; the exception to raise."""
+        """Record a failed check; returns the exception to raise."""
         self.checks.append(Check(name, False, problem))
         return CheckFailed(name, problem)
 
@@ -291,7 +315,10 @@ def json_object(checks: Checklist, what: str, content: bytes | str) -> dict[str,
 def signed(
     checks: Checklist, what: str, token: str, keys: KeySet, *, types: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims of a JWS, verified with the provider's key that its kid names (Spec 4.7, D20, D21)."""
+    """Header and claims of a JWS, verified by its kid's key.
+
+    The provider's. Source: Spec 4.7, D20, D21
+    """
     header = _header(checks, what, token, parts=3)
     checks.equal(f"{what}: alg", header.get("alg"), SIGNING_ALGORITHM)
     checks.that(f"{what}: typ", header.get("typ") in types, f"expected {types[0]}, got {_short(header.get('typ'))}",
@@ -308,14 +335,20 @@ def signed(
 
 
 def signature_key(keys: KeySet, kid: object) -> Key | None:
-    """The key with this kid and use=sig, if the set has one (Spec 4.7)."""
+    """The key with this kid and use=sig, if the set has one.
+
+    Source: Spec 4.7
+    """
     return next((key for key in keys if key.get("kid") == kid and key.get("use") == "sig"), None)
 
 
 def opened(
     checks: Checklist, what: str, token: str, key: Key, *, alg: str, enc: str, repeated: Mapping[str, str]
 ) -> str:
-    """The JWS inside a JWE that was encrypted to our key; `repeated` are claims that its header may hold too (D21)."""
+    """The JWS inside a JWE that was encrypted to our key.
+
+    `repeated` are claims that its header may hold too (D21).
+    """
     header = _header(checks, what, token, parts=5)
     checks.equal(f"{what}: encryption alg", header.get("alg"), alg)
     checks.equal(f"{what}: encryption enc", header.get("enc"), enc)
