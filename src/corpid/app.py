@@ -109,7 +109,10 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
 
 
 def tested(generation: Generation) -> Generation:
-    """A generation with the algorithms that pass their self-test. Raises StartError if ours does not. D42"""
+    """A generation with the algorithms that pass their self-test.
+
+    Raises StartError if ours does not. Source: D42
+    """
     working = algorithms.working(tuple(algorithms.ALGORITHMS))
     lacking = sorted(set(algorithms.ALGORITHMS).difference(working))
     if OWN_ALGORITHM in lacking:

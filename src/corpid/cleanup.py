@@ -23,7 +23,10 @@ _SECONDS: Final = 1.0
 
 @asynccontextmanager
 async def cleaning_up(provider: Provider) -> AsyncIterator[None]:
-    """Every second, until the context ends; then what was counted is written once more."""
+    """Every second, until the context ends.
+
+    Then what was counted is written once more.
+    """
     work = _Sweeping(provider)
     sweeper = asyncio.create_task(work.rounds())
     try:

@@ -1,5 +1,7 @@
-"""Which engine holds what: settings → key-encryption key → the stores, and who sends mail. Only here and in `app` are
-adapters chosen; a command for one engine (backup, doctor) knows that one."""
+"""Opening of the stores, keys and mail that the settings name.
+
+Only here and in `app` are adapters chosen. A command for one engine (backup, doctor) knows that one.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,15 @@ _LAST_LETTERS_SECONDS: Final = 5.0
 
 
 class StartError(Exception):
-    """The provider cannot start; the text says what to change."""
+    """The provider cannot start; the message says what to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """What lasts, and what lives for minutes; in one engine or in two."""
+    """The registry and the transient store.
+
+    In one engine or in two.
+    """
 
     registry: Registry
     transient: TransientStore
@@ -59,7 +64,9 @@ class Engines:
 
 
 async def migrate(settings: Settings, *, contract: bool, told: Callable[[str], None]) -> str:
-    """Bring the database's schema up to this version; returns its name, without secrets.
+    """Bring the database's schema up to this version.
+
+    Returns its name, without secrets.
 
     `contract` also takes away what no version that still runs needs. `told` gets sentences about progress. Who
     is cancelled ends after what is being done, which stays done. Raises StartError. docs/decisions/0009
@@ -82,7 +89,10 @@ async def migrate(settings: Settings, *, contract: bool, told: Callable[[str], N
 
 
 async def planned(settings: Settings) -> Plan:
-    """What `migrate` would do; nothing is changed. Raises StartError. docs/decisions/0009"""
+    """The steps that `migrate` would take; changes nothing.
+
+    Raises StartError. docs/decisions/0009
+    """
     try:
         return await asyncio.to_thread(schema.plan, schema.located(settings.database_url))
     except SchemaError as error:
@@ -91,7 +101,10 @@ async def planned(settings: Settings) -> Plan:
 
 @asynccontextmanager
 async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
-    """The stores of a deployment, with its first keys in them. Raises StartError."""
+    """The stores of a deployment, with its first keys in them.
+
+    Raises StartError.
+    """
     async with AsyncExitStack() as stack:
         try:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -146,7 +159,10 @@ async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack:
 
 @asynccontextmanager
 async def open_mail(settings: Settings, *, clock: Clock) -> AsyncIterator[Mail]:
-    """The mail of a deployment; what was posted is sent before the context ends, if it can be in a few seconds."""
+    """The mail of a deployment.
+
+    What was posted is sent before the context ends, if it can be in a few seconds.
+    """
     if not settings.mail_url:
         yield NoMail()
         return
@@ -162,13 +178,16 @@ async def open_mail(settings: Settings, *, clock: Clock) -> AsyncIterator[Mail]:
 
 
 def said(phrase: Phrase, tag: str) -> tuple[str, str]:
-    """A phrase in the language of a tag, else in English; with the tag of what it became."""
+    """A phrase in the language of a tag, else in English.
+
+    With the tag of what it became.
+    """
     language = lookup((tag,), LANGUAGES) or ENGLISH
     return translator(language).say(phrase), language.tag
 
 
 def secret_cipher(settings: Settings) -> encryption_at_rest.SecretCipher:
-    """What seals secrets at rest. Raises StartError, EncryptionError (D43)."""
+    """The cipher of secrets at rest. Raises StartError, EncryptionError (D43)."""
     older = [encryption_at_rest.key_from_file(path) for path in settings.old_key_encryption_key_files]
     return encryption_at_rest.SecretCipher(_current_key(settings), older)
 

@@ -1,4 +1,4 @@
-"""What metrics and traces look at: the parts that are opened, wrapped or asked."""
+"""Instrumentation: connects metrics and traces with parts of the application."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, stores: Engines) -> Watched:
-    """What metrics ask for numbers."""
+    """The sources of gauges for the metrics."""
     # Where several processes answer as one, a folder must be named before this is loaded.
     from corpid.web.telemetry.metrics import Watched  # noqa: PLC0415
 
@@ -39,7 +39,7 @@ def watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, st
 def traced(
     spans: Spans | None, settings: Settings, stores: Engines, passwords: Passwords, fetch: Fetch
 ) -> tuple[Engines, Passwords, Fetch]:
-    """The same parts, each call of which is a span where there are traces."""
+    """The same parts, with a span for each call if traced."""
     if spans is None:
         return stores, passwords, fetch
     with_spans = replace(

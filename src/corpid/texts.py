@@ -1,4 +1,4 @@
-"""Texts for people: written in English in the code, translated when shown.
+"""Texts for people: English in the code, translated when shown.
 
 A phrase *is* its English text, so that logs, the audit and tests read it as it stands; it remembers what it was
 made of, so that a page can say it in the language of its reader (`web.pages.translations`). `make texts` collects the
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class Phrase(str):
-    """A text for a person. `message` is the literal, `values` what stands in its braces.
+    """A text for a person.
+
+    `message` is the literal, `values` what stands in its braces.
 
     With `many`, the literal for every number but one, `values["count"]` chooses between them.
     """
@@ -27,7 +29,7 @@ class Phrase(str):
     values: Mapping[str, object]
 
     def __new__(cls, message: str, many: str, values: Mapping[str, object]) -> Self:
-        """Beside its parts, the English text."""
+        """The English text, with its parts."""
         wording = many if many and values["count"] != 1 else message
         shown = {name: _in_english(value) for name, value in values.items()}
         made = super().__new__(cls, wording.format_map(shown) if values else wording)
@@ -52,5 +54,8 @@ def phrase(message: str, /, **values: object) -> Phrase:
 
 
 def counted(count: int, one: str, many: str, /, **values: object) -> Phrase:
-    """A text that depends on a number, e.g. `counted(5, "{count} minute left", "{count} minutes left")`."""
+    """A text that depends on a number.
+
+    E.g. `counted(5, "{count} minute left", "{count} minutes left")`.
+    """
     return Phrase(one, many, {"count": count, **values})

@@ -24,9 +24,10 @@ SECRET: Final = "key_encryption_key"
 
 
 def load(**overrides: Any) -> Settings:  # noqa: ANN401
-    """The settings: `overrides` win over the environment, which wins over corpid.toml (or CORPID_CONFIG).
+    """The settings, from overrides, environment and corpid.toml.
 
-    Below all of them lies the preset that they name. Raises SettingsError.
+    `overrides` win over the environment, which wins over corpid.toml (or CORPID_CONFIG). The preset that they name
+    comes last. Raises SettingsError.
     """
     path, written = _read_file()
     environment = {name.upper(): value for name, value in os.environ.items() if value}

@@ -1,4 +1,4 @@
-"""Checks of setting values; each refusal says what to write instead."""
+"""Checks of setting values, with messages that name valid ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def zone(value: object) -> ZoneInfo:
 
 
 def is_local(host: str) -> bool:
-    """Return whether a host name or address is this machine itself (D52)."""
+    """Return whether a host is this machine itself (D52)."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -56,7 +56,10 @@ def is_local(host: str) -> bool:
 
 
 def base_url(value: str) -> str:
-    """The issuer, which every absolute URL starts with: one spelling only (D32, D52)."""
+    """The issuer in its only spelling; absolute URLs start with it.
+
+    Source: D32, D52
+    """
     value = value.removesuffix("/")
     try:
         parts = urlsplit(value)
@@ -78,7 +81,10 @@ def base_url(value: str) -> str:
 
 
 def generations(value: tuple[str, ...]) -> tuple[str, ...]:
-    """Generations that may be served together: one that pushes, one that does not, or one of each."""
+    """A valid combination of served generations.
+
+    One that pushes, one that does not, or one of each.
+    """
     for name in value:
         if name not in GENERATIONS:
             raise ValueError(f"{name} is not a generation that CorpID serves: choose from {', '.join(GENERATIONS)}")
@@ -102,7 +108,7 @@ def generations(value: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def port(value: object) -> object:
-    """Tells the variable of a Kubernetes service from a port."""
+    """A port; refuses the variable of a Kubernetes service."""
     if isinstance(value, str) and value.startswith("tcp://"):
         raise ValueError(
             f"{value} is what Kubernetes sets for a service named corpid: set enableServiceLinks: false in the pod"
@@ -111,7 +117,10 @@ def port(value: object) -> object:
 
 
 def session(seconds: int) -> int:
-    """A session that would end before the time that a page of its own sign-in promises is refused (D15, D30)."""
+    """Refuse a session shorter than its own sign-in's pages promise.
+
+    Source: D15, D30
+    """
     if 0 < seconds < INTERACTION_SECONDS:
         raise ValueError(
             f"{seconds} is shorter than a sign-in may take: write {INTERACTION_SECONDS} or more, or 0 to turn it off"
@@ -123,7 +132,10 @@ SQLITE: Final = "sqlite:///"
 
 
 def sql_url(value: str) -> str:
-    """A database that CorpID can use. The value is not repeated, since it may hold a password."""
+    """A database that CorpID can use.
+
+    The value is not repeated, since it may hold a password.
+    """
     if value and not engines.named(value, engines.databases()):
         examples = ", ".join(each.url for each in engines.databases())
         raise ValueError(f"{_scheme(value)} is no database that CorpID can use: write {examples} or leave it out")
@@ -131,7 +143,10 @@ def sql_url(value: str) -> str:
 
 
 def transient_url(value: str) -> str:
-    """Where what lives for minutes can be kept. The value is not repeated, since it may hold a password."""
+    """A URL of an engine for short-lived entries.
+
+    Messages do not repeat the value, since it may contain a password.
+    """
     if value and not engines.named(value, engines.transient_engines()):
         raise ValueError(
             f"{_scheme(value)} cannot keep what lives for minutes: write {engines.transient_urls()}, or leave it out"
@@ -140,7 +155,10 @@ def transient_url(value: str) -> str:
 
 
 def mail_url(value: str) -> str:
-    """A mail server. The value is not repeated, since it may hold a password."""
+    """A mail server.
+
+    The value is not repeated, since it may hold a password.
+    """
     if value:
         mail_server(value)
     return value

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
-    """Return whether each contradiction is there, and the sentence that says how to put it right (D43, D52)."""
+    """Pairs: whether a contradiction exists, and how to fix it.
+
+    Source: D43, D52
+    """
     parts = urlsplit(settings.base_url)
     local, secure = checks.is_local(parts.hostname or ""), parts.scheme == "https"
     own_tls, behind_proxy = settings.tls_certificate is not None, bool(settings.trusted_proxies)
@@ -68,7 +71,10 @@ T = TypeVar("T")
 
 
 class SettingsError(Exception):
-    """A setting that CorpID cannot start with; the message is one sentence for the operator."""
+    """A setting that CorpID cannot start with.
+
+    The message is one sentence for the operator.
+    """
 
 
 _MINUTE: Final = ", a minute; 0 for any number. In developer mode loopback addresses are not counted."

@@ -70,7 +70,10 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType({"public-service": PUBLI
 
 
 def client_rules(settings: Settings) -> Rules:
-    """The rules of registration that follow from the settings (D27, D38; decisions.md, "Generations")."""
+    """The rules of registration that follow from the settings.
+
+    Source: D27, D38; decisions.md, "Generations"
+    """
     served = (GENERATIONS[name] for name in settings.generations)
     preset = PRESETS.get(settings.preset)
     return Rules(
