@@ -105,7 +105,12 @@ def test_consent_is_asked_for_only_if_it_has_a_page() -> None:
     assert state_of(EXAMPLES[State.CONSENT], asks_consent=False) is State.CONFIRM
 
 
-_TAKEN = [(state, event, after) for state, events in TRANSITIONS.items() for event in events for after in events[event]]
+_TAKEN = [
+    (state, event, after)
+    for state, events in TRANSITIONS.items()
+    for event in events
+    for after in sorted(events[event], key=lambda each: each.value)
+]
 _MADE = [each for each in _TAKEN if each[1] not in (Event.EXPIRY, Event.LAPSE, Event.EXTEND)]
 
 
