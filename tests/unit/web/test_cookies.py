@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from corpid.web.http.requests import cookies
+from corpid.web.http.requests import cookies, header_values
 
 
 def sent(*headers: bytes) -> Request:
-    return Request({"type": "http", "headers": [(b"cookie", header) for header in headers]})
+    fields = [(b"cookie", header) for header in headers]
+    return Request({"type": "http", "headers": fields, "state": {"headers": header_values(fields)}})
 
 
 @pytest.mark.parametrize(
