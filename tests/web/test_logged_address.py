@@ -37,3 +37,5 @@ def test_behind_a_declared_proxy_it_is_the_callers_and_else_the_peers(
         assert statuses == [200, 421, 413, 431]
         lines = [line for line in running.lines() if line["event"] == "request"]
         assert [line["address"] for line in lines] == [logged] * len(HEADS)
+        reasons = [None, "host_unknown", "http_body_too_large", "http_head_too_large"]
+        assert [line.get("reason") for line in lines] == reasons

@@ -214,7 +214,8 @@ def test_the_address_comes_from_a_header_only_behind_a_declared_proxy() -> None:
 
 def test_a_line_has_the_closed_list_of_fields_and_nothing_of_what_was_sent(lines: io.BytesIO) -> None:
     """D48"""
-    added = {"client_id": "rp", "error": "invalid_grant", "detail": "spent", "entity_number": "S1234567A"}
+    added = {"client_id": "rp", "claimed_client_id": "rp\n" + "x" * 300, "error": "invalid_grant"}
+    added |= {"reason": "code_unknown", "detail": "spent", "entity_number": "S1234567A"}
     secrets = {"authorization": "DPoP at-1", "dpop": "proof-1", "cookie": "corpid=c-1"}
     asked(shell(answering(JSON, **added)), "/a?code=code-1&state=state-1", "POST", headers=secrets, content=b"body-1")
     (line,) = logged(lines)
@@ -229,7 +230,9 @@ def test_a_line_has_the_closed_list_of_fields_and_nothing_of_what_was_sent(lines
         "duration_ms": 0,
         "address": "192.0.2.1",
         "client_id": "rp",
+        "claimed_client_id": "rp\\n" + "x" * 197 + "...",
         "error": "invalid_grant",
+        "reason": "code_unknown",
         "detail": "spent",
     }
     for secret in (b"at-1", b"proof-1", b"c-1", b"code-1", b"state-1", b"body-1", b"S1234567A"):
