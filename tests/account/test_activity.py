@@ -15,6 +15,7 @@ from corpid.ports import AuditEvent, Delete
 from corpid.rules.directory.records import Entity, Membership
 from corpid.rules.limits import ACCOUNT_IDLE_SECONDS
 from tests.account.scene import AGENT, account, at_account, go, hidden, send, sessions
+from tests.contexts import context
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, recovery
 from tests.sign_in.world import EVERY_SCOPE, run, walk_to
@@ -302,10 +303,11 @@ def test_only_browsers_that_are_still_signed_in_are_listed() -> None:
         browser = await at_account(made, "browsers")
         assert "iPhone" not in browser.page.text
         assert browser.page.text.count("Last used") == 1
-        provider = made.provider
-        off = dataclasses.replace(provider, policy=dataclasses.replace(provider.policy, session_seconds=0))
+        request = await context(made.provider)
+        policy = dataclasses.replace(made.provider.policy, session_seconds=0)
+        off = dataclasses.replace(request, provider=dataclasses.replace(made.provider, policy=policy))
         single = next(each for each in await sessions(made) if each.purpose == "sign_in")
-        assert browsers.ends_at(provider, single) > made.clock()
+        assert browsers.ends_at(request, single) > made.clock()
         assert browsers.ends_at(off, single) == 0
 
     run(story, session_seconds=3600)
