@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from corpid.sandbox.verification import Callback
 
-PATIENCE = 20.0
+PATIENCE = 90.0
 PEOPLE = 40
 PASSWORD = "a plain phrase for tests"
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"

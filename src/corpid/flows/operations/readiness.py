@@ -89,4 +89,4 @@ async def _transient(provider: Provider) -> None:
 
 
 async def _keys(provider: Provider) -> None:
-    pass
+    await provider.signing_keys.at(provider.clock())
