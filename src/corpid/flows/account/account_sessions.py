@@ -97,12 +97,12 @@ def event(context: RequestContext, visit: AccountVisit, action: AuditAction) -> 
     return context.event(Person(user_id=user_id), action, subject=user_id)
 
 
-async def enter(context: RequestContext, browser: Browser | None, *, page: str, anew: bool = False) -> Entered:
+async def enter(context: RequestContext, browser: Browser | None, *, page: str, fresh: bool = False) -> Entered:
     """Begin a sign-in that leads to a page of the account.
 
     A browser that is new gets a cookie, and holds the sign-in.
 
-    `anew`: the person is signed in, but not lately enough for that page. Raises TooManyRequests. Source: D15, D34
+    `fresh`: the person is signed in, but not lately enough for that page. Raises TooManyRequests. Source: D15, D34
     """
     at, cookie = (browser, None) if browser else await browsers.issue_cookie(context)
     begun = HeldArrival(
@@ -110,7 +110,7 @@ async def enter(context: RequestContext, browser: Browser | None, *, page: str, 
             interaction_id=context.provider.new_id(),
             browser_id=at.browser_id,
             reference=context.provider.new_id(),
-            request=account_client.request(context, page, anew=anew),
+            request=account_client.request(context, page, fresh=fresh),
             expires_at=interactions.fresh_expiry(context.now),
         )
     )
@@ -139,12 +139,12 @@ async def opened(context: RequestContext, visit: AccountVisit, page: str) -> Acc
 
     Raises TooOld if a new sign-in is needed. Source: D45
     """
-    found = await _standing(context, visit, page)
+    found = await _open_page(context, visit, page)
     if found is None or await _is_closed(context, found):
         require_fresh(visit, now=context.now)
         found = Opening(opening_id=context.provider.new_id(), page=page, ends_at=_from(context, visit))
         async with context.provider.transient.unit(context.now) as unit:
-            await _keep(context, unit, visit, found)
+            await _save(context, unit, visit, found)
     return replace(visit, opening=found)
 
 
@@ -153,7 +153,7 @@ async def still_open(context: RequestContext, visit: AccountVisit, page: str) ->
 
     Raises TooOld if its time is over, StaleStep if it was used already. Source: D45
     """
-    found = await _standing(context, visit, page)
+    found = await _open_page(context, visit, page)
     if found is None:
         raise TooOld
     if await _is_closed(context, found):
@@ -220,7 +220,7 @@ async def extend(context: RequestContext, visit: AccountVisit) -> None:
             raise StaleStep
         if not await step.add(unit):
             raise StaleStep
-        await _keep(context, unit, visit, longer)
+        await _save(context, unit, visit, longer)
 
 
 async def close(context: RequestContext, visit: AccountVisit) -> None:
@@ -239,7 +239,7 @@ def _from(context: RequestContext, visit: AccountVisit) -> float:
     return min(context.now + ACCOUNT_PAGE_SECONDS, float(visit.session.expires_at))
 
 
-async def _standing(context: RequestContext, visit: AccountVisit, page: str) -> Opening | None:
+async def _open_page(context: RequestContext, visit: AccountVisit, page: str) -> Opening | None:
     found = await _entry(context, visit, page).look(context.provider.transient, now=context.now)
     return found if found is not None and context.now < found.ends_at else None
 
@@ -248,7 +248,7 @@ async def _is_closed(context: RequestContext, opening: Opening) -> bool:
     return await _closed(context, opening).look(context.provider.transient, now=context.now) is not None
 
 
-async def _keep(context: RequestContext, unit: TransientUnit, visit: AccountVisit, opening: Opening) -> None:
+async def _save(context: RequestContext, unit: TransientUnit, visit: AccountVisit, opening: Opening) -> None:
     await _entry(context, visit, opening.page).put(unit, opening)
 
 

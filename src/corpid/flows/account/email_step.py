@@ -56,11 +56,11 @@ async def choose_way(context: RequestContext, visit: EnrolmentVisit, *, decision
     if enrolment.step not in _STEPS:
         raise StaleStep
     if decision == Way.APP.value:
-        return await enrolments.turn(context, enrolment, enrolment.step, by_email=False)
+        return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=False)
     if decision != Way.EMAIL.value or not second_factor_methods.mails_codes(context, visit.user):
         raise Rejected(phrase("Choose one of the ways that are shown."))
     if not enrolment.by_email and second_factor_methods.under_way(enrolment, now=context.now):
-        return await enrolments.turn(context, enrolment, enrolment.step, by_email=True)
+        return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=True)
     return await _send(context, visit, enrolment.step)
 
 

@@ -219,7 +219,7 @@ async def sit(context: RequestContext, enrolment_id: str, browser_id: str) -> En
     )
 
 
-async def keep(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
+async def save(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
     """Write an enrolment (D34)."""
     await _entry(context, enrolment.enrolment_id).put(unit, enrolment)
 
@@ -229,7 +229,7 @@ async def stop(context: RequestContext, unit: TransientUnit, enrolment: Enrolmen
 
     Its link stays claimed by it (D45).
     """
-    await keep(context, unit, msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, stopped=True))
+    await save(context, unit, msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, stopped=True))
 
 
 async def _claim_step(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
@@ -241,10 +241,10 @@ async def move(context: RequestContext, enrolment: Enrolment, step: Step, **chan
 
     Raises StaleStep, also for a step that is not current. Source: D15
     """
-    return await turn(context, enrolment, step, done=(*enrolment.done, step), **changes)
+    return await claim_step(context, enrolment, step, done=(*enrolment.done, step), **changes)
 
 
-async def turn(context: RequestContext, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
+async def claim_step(context: RequestContext, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
     """Claim a step and store the changes made at it.
 
     The step itself is still to be done. Raises StaleStep as `move` (D15).
@@ -254,7 +254,7 @@ async def turn(context: RequestContext, enrolment: Enrolment, step: Step, **chan
     moved = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, **changes)
     async with context.provider.transient.unit(context.now) as unit:
         await _claim_step(context, unit, enrolment)
-        await keep(context, unit, moved)
+        await save(context, unit, moved)
     return moved
 
 
@@ -275,7 +275,7 @@ async def extend(context: RequestContext, visit: EnrolmentVisit) -> Enrolment:
     claim, mine = _claim(context, enrolment)
     async with context.provider.transient.unit(context.now) as unit:
         await _claim_step(context, unit, enrolment)
-        await keep(context, unit, extended)
+        await save(context, unit, extended)
         await claim.put(unit, mine)
         await _note(context, unit, extended)
     return extended

@@ -145,7 +145,7 @@ async def finish(context: RequestContext, visit: EnrolmentVisit) -> None:
     notifications.notify(context, user, links.PURPOSES[enrolment.purpose].notice or _made(enrolment))
     finished = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, finished=True, password_hash="")
     async with context.provider.transient.unit(context.now) as unit:
-        await enrolments.keep(context, unit, finished)
+        await enrolments.save(context, unit, finished)
         if links.PURPOSES[enrolment.purpose].begins:
             await session_start.expect_first_sign_in(context, unit, user.user_id)
         await throttle.unlock(unit, context.provider.policy.base_url, names.user_name(user.user_name))

@@ -48,7 +48,7 @@ def _client(context: RequestContext) -> Client:
     return Client(client_id=_CLIENT_ID, name=context.provider.policy.name, redirect_uris=(_address(context),))
 
 
-def request(context: RequestContext, page: str, *, anew: bool = False) -> AuthorizationRequest:
+def request(context: RequestContext, page: str, *, fresh: bool = False) -> AuthorizationRequest:
     """What a sign-in for a page of the account asks for; `page` is the part of its path after `/account/`.
 
     `anew`: for a change of factors, which an earlier sign-in is too old for. Source: D10, D40
@@ -62,7 +62,7 @@ def request(context: RequestContext, page: str, *, anew: bool = False) -> Author
         state=page or None,
         acr=acr.urn(context.provider.policy.acr_prefix, acr.TWO_FACTORS),
         prompt=("login", "select_account"),
-        max_age=ACCOUNT_FRESH_SECONDS if anew else None,
+        max_age=ACCOUNT_FRESH_SECONDS if fresh else None,
     )
 
 

@@ -170,7 +170,7 @@ def event(context: RequestContext, interaction: Interaction, action: AuditAction
     """What the audit is told of the end of a sign-in. Source: DESIGN, Security"""
     request = interaction.request
     return context.event(
-        whoever(interaction.user_id),
+        person_or_anonymous(interaction.user_id),
         action,
         subject=interaction.interaction_id[:8],
         client_id=request.client_id,

@@ -27,7 +27,7 @@ from corpid.flows.authentication.second_factor_methods import AskSecondFactor, P
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import single_sign_on
 from corpid.rules.directory import names
-from corpid.rules.directory.access import whoever
+from corpid.rules.directory.access import person_or_anonymous
 from corpid.rules.directory.entity_choice import Choice
 from corpid.rules.limits import INTERACTION_EXTENSIONS
 from corpid.rules.oauth.scopes import needs_consent
@@ -168,7 +168,7 @@ def event(
     context: RequestContext, visit: Visit, user: User | None, action: AuditAction, outcome: Literal["ok", "refused"]
 ) -> AuditEvent:
     """What the audit is told of a factor (DESIGN, Security)."""
-    actor = whoever(user.user_id if user else "")
+    actor = person_or_anonymous(user.user_id if user else "")
     return context.event(actor, action, client_id=visit.client.client_id, outcome=outcome)
 
 

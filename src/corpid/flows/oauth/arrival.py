@@ -51,7 +51,7 @@ class Entered(msgspec.Struct, frozen=True, kw_only=True):
     cookie: str | None
     held: str = ""
     """the interaction, encrypted: nothing is stored of it until its browser has shown the cookie, together with this"""
-    asker: RequestingClient | None = None
+    requesting_client: RequestingClient | None = None
     """None: the provider's own pages"""
 
 
@@ -62,7 +62,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     response: AuthorizationResponse
-    asker: RequestingClient
+    requesting_client: RequestingClient
     failure: Exception | None = None
     interaction: Interaction | None = None
     """the sign-in that was completed, if one was"""
@@ -75,7 +75,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     request: AuthorizationRequest
     reference: str
     """names the request among those of its client"""
-    mark: str
+    fingerprint: str
     """what this browser asked with: with the same again it comes to the same interaction"""
     browser: Browser | None
     may_complete: bool
@@ -93,7 +93,10 @@ class SsoResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def answered(
-    context: RequestContext, asker: RequestingClient, address: ReturnAddress, entering: Awaitable[Entered | Answered]
+    context: RequestContext,
+    requesting_client: RequestingClient,
+    address: ReturnAddress,
+    entering: Awaitable[Entered | Answered],
 ) -> Entered | Answered:
     """Await `entering`, and turn its errors into responses for the client.
 
@@ -108,7 +111,7 @@ async def answered(
             Reason.SIGN_IN_IN_ANOTHER_BROWSER,
             "this sign-in goes on in another browser, where it was begun",
             sentence=phrase("This sign-in goes on in another browser, where it was begun."),
-        ).of(asker) from None
+        ).of(requesting_client) from None
     except OAuthError as raised:
         error, cause = raised, raised
     except StoreUnavailable as raised:
@@ -116,17 +119,19 @@ async def answered(
     except Exception as raised:  # noqa: BLE001 - the client is told server_error, the log the cause
         error, cause = ServerError(Reason.UNFORESEEN, "something unforeseen went wrong"), raised
     response = authorization_response.failure(address, error, reference=context.request_id)
-    return Answered(response=response, asker=asker, failure=cause)
+    return Answered(response=response, requesting_client=requesting_client, failure=cause)
 
 
-async def before(context: RequestContext, client_id: str, mark: str, browser: Browser | None) -> Interaction | None:
+async def before(
+    context: RequestContext, client_id: str, fingerprint: str, browser: Browser | None
+) -> Interaction | None:
     """The interaction that this browser began with the same request.
 
     None if there is none. Source: D15
     """
     if browser is None:
         return None
-    arrived = namespaces.ARRIVAL.entry(context.provider.policy.base_url, client_id, mark, browser.browser_id)
+    arrived = namespaces.ARRIVAL.entry(context.provider.policy.base_url, client_id, fingerprint, browser.browser_id)
     interaction_id = await arrived.look(context.provider.transient, now=context.now)
     return None if interaction_id is None else await interactions.load(context, interaction_id)
 
@@ -157,10 +162,12 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
         session_id=session.session_id,
         entity_id=only,
     )
-    return SsoResult(interaction=known, required_prompt=await _obstacle(context, arrival, known), session=session)
+    return SsoResult(
+        interaction=known, required_prompt=await _required_prompt(context, arrival, known), session=session
+    )
 
 
-async def _obstacle(context: RequestContext, arrival: Arrival, interaction: Interaction) -> OAuthError | None:
+async def _required_prompt(context: RequestContext, arrival: Arrival, interaction: Interaction) -> OAuthError | None:
     """The page that a signed-in person must see, as a prompt=none error."""
     request = arrival.request
     if single_sign_on.asks_consent(request) or needs_consent(arrival.client, request.scopes):
@@ -181,18 +188,18 @@ def refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError | 
         raise required_prompt or InteractionRequired(Reason.PAGE_REQUIRED, "a page has to be shown, and prompt is none")
 
 
-async def complete_at_once(context: RequestContext, client: Client, prospect: SsoResult) -> Answered:
+async def complete_at_once(context: RequestContext, client: Client, result: SsoResult) -> Answered:
     """Answer with a code, without a page.
 
     Raises AccessDenied, InvalidRequestURI, OtherBrowser (D30, D50).
     """
-    interaction = prospect.interaction
+    interaction = result.interaction
     await completion.still_allowed(context, client, interaction)
     try:
         async with context.provider.transient.unit(context.now) as unit:
             code = await completion.write_code(context, unit, interaction)
-            if prospect.session is not None:
-                await sessions.use_seldom(context, prospect.session)
+            if result.session is not None:
+                await sessions.use_seldom(context, result.session)
     except completion.AlreadyCompleted:
         raise InvalidRequestURI(
             Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: begin a new one"
@@ -200,7 +207,7 @@ async def complete_at_once(context: RequestContext, client: Client, prospect: Ss
     address = authorization_response.of_request(interaction.request, iss=context.provider.policy.iss_of_callback)
     return Answered(
         response=authorization_response.success(address, code=code),
-        asker=RequestingClient(client=client, ui_locales=interaction.request.ui_locales),
+        requesting_client=RequestingClient(client=client, ui_locales=interaction.request.ui_locales),
         interaction=interaction,
     )
 

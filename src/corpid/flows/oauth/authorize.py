@@ -44,7 +44,7 @@ async def arrive(
 
     `may_complete` is false for a prefetch and for HEAD (D30).
 
-    `held` is the sign-in that the browser holds, if it holds one (`held_arrivals`).
+    `held` is the unstored sign-in in the browser's cookie, if any (`held_arrivals`).
 
     A request_uri of ours leads to the pushed request, whatever else the query holds. Without one, a client that
     is registered for it is answered on what the query holds. Raises InvalidRequest and InvalidRequestURI, which
@@ -114,11 +114,11 @@ async def _with_reference(
         client=client,
         request=pushed.request,
         reference=reference,
-        mark=reference,
+        fingerprint=reference,
         browser=browser,
         may_complete=may_complete,
     )
-    asker = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
+    requesting_client = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
     address = authorization_response.of_request(pushed.request, iss=context.provider.policy.iss_of_callback)
     in_time = context.now < pushed.pushed_at + REQUEST_URI_SECONDS
     return await arrival.answered(context, asker, address, _enter_pushed(context, arriving, in_time=in_time))
@@ -133,9 +133,9 @@ async def _enter_pushed(context: RequestContext, arriving: Arrival, *, in_time: 
 async def _enter(context: RequestContext, arriving: Arrival, *, in_time: bool) -> Entered | Answered:
     client_id, now = arriving.client.client_id, context.now
     await context.provider.registry_cache.refuse_maintenance(now)
-    prospect = await arrival.sso_result(context, arriving)
-    if in_time and prospect.required_prompt is None and arriving.may_complete:
-        return await arrival.complete_at_once(context, arriving.client, prospect)
+    result = await arrival.sso_result(context, arriving)
+    if in_time and result.required_prompt is None and arriving.may_complete:
+        return await arrival.complete_at_once(context, arriving.client, result)
     completed = namespaces.COMPLETED.entry(context.provider.policy.base_url, client_id, arriving.reference)
     if await completed.look(context.provider.transient, now=now) is not None:
         raise InvalidRequestURI(Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: push a new one")
@@ -150,11 +150,11 @@ async def _enter(context: RequestContext, arriving: Arrival, *, in_time: bool) -
     return await _open(context, arriving, prospect)
 
 
-async def _open(context: RequestContext, arriving: Arrival, prospect: SsoResult) -> Entered:
+async def _open(context: RequestContext, arriving: Arrival, result: SsoResult) -> Entered:
     client_id, issuer = arriving.client.client_id, context.provider.policy.base_url
-    interaction = await arrival.named(context, prospect.interaction)
+    interaction = await arrival.named(context, result.interaction)
     opened = namespaces.INTERACTION_COUNT.entry(issuer, client_id, arriving.reference)
-    here = namespaces.ARRIVAL.entry(issuer, client_id, arriving.mark, interaction.browser_id)
+    here = namespaces.ARRIVAL.entry(issuer, client_id, arriving.fingerprint, interaction.browser_id)
     async with context.provider.transient.unit(context.now) as unit:
         if await opened.count(unit) > INTERACTIONS_PER_REQUEST:
             raise InvalidRequestURI(
@@ -163,4 +163,4 @@ async def _open(context: RequestContext, arriving: Arrival, prospect: SsoResult)
         if not await here.add(unit, interaction.interaction_id):
             return Entered(interaction_id=await here.get(unit) or "", cookie=None)
         await interactions.save(context, unit, interaction)
-    return Entered(interaction_id=interaction.interaction_id, cookie=prospect.cookie)
+    return Entered(interaction_id=interaction.interaction_id, cookie=result.cookie)

@@ -27,7 +27,7 @@ class DeprecatedUsage:
     """
 
     def __init__(self) -> None:
-        self._held: dict[_Key, tuple[int, int]] = {}
+        self._counts: dict[_Key, tuple[int, int]] = {}
 
     def note(self, client_id: str, generation_name: str, habits: Iterable[str], now: float) -> None:
         """Count one sign-in of a client, and each of its habits once.
@@ -42,9 +42,9 @@ class DeprecatedUsage:
 
         If the store cannot be reached, they are kept for the next flush.
         """
-        keys = list(self._held)
+        keys = list(self._counts)
         for start in range(0, len(keys), _WRITTEN_AT_ONCE):
-            part = {key: self._held.pop(key) for key in keys[start : start + _WRITTEN_AT_ONCE] if key in self._held}
+            part = {key: self._counts.pop(key) for key in keys[start : start + _WRITTEN_AT_ONCE] if key in self._counts}
             try:
                 await registry.usage.add([_use_count(key, *counted) for key, counted in part.items()])
             except StoreUnavailable:
@@ -59,10 +59,10 @@ class DeprecatedUsage:
             self._count(key, *counted)
 
     def _count(self, key: _Key, count: int, at: int) -> None:
-        if key not in self._held and len(self._held) >= ENTRIES:
+        if key not in self._counts and len(self._counts) >= ENTRIES:
             return
-        counted, last_at = self._held.get(key, (0, 0))
-        self._held[key] = (counted + count, max(last_at, at))
+        counted, last_at = self._counts.get(key, (0, 0))
+        self._counts[key] = (counted + count, max(last_at, at))
 
 
 def _use_count(key: _Key, count: int, last_at: int) -> UseCount:

@@ -31,7 +31,7 @@ class HeldArrival(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A sign-in that was begun and is not stored yet."""
 
     interaction: Interaction
-    mark: str = ""
+    fingerprint: str = ""
     """what its browser asked with: with the same again it comes to the same sign-in; empty: to another one"""
 
 
@@ -112,10 +112,10 @@ async def store(context: RequestContext, browser: Browser, arrival: HeldArrival)
     async with context.provider.transient.unit(context.now) as unit:
         if not await interactions.begin(context, unit, interaction):
             return
-        if arrival.mark:
+        if arrival.fingerprint:
             # The same may be asked for again after its sign-in has ended, and begins another one then.
             client_id, issuer = interaction.request.client_id, context.provider.policy.base_url
-            here = namespaces.ARRIVAL.entry(issuer, client_id, arrival.mark, browser.browser_id)
+            here = namespaces.ARRIVAL.entry(issuer, client_id, arrival.fingerprint, browser.browser_id)
             await here.put(unit, interaction.interaction_id, seconds=namespaces.UNTOUCHED_SECONDS)
         if not await _list(context, unit, interaction):
             await unit.take(namespaces.INTERACTION.name, interactions.key(context, interaction.interaction_id))

@@ -43,7 +43,8 @@ async def arrive(
 ) -> Entered | Answered:
     """Answer a request from the query, in its own response mode.
 
-    `held` is the sign-in that the browser holds, if it holds one. Raises InvalidRequest, which becomes a page, until the redirect URI is proven. Source: R-10.2, D14, D16
+    `held` is the unstored sign-in in the browser's cookie, if any. Raises InvalidRequest, which becomes a page, until
+    the redirect URI is proven. Source: R-10.2, D14, D16
     """
     redirect_uri = authorization_request.registered_redirect_uri(parameters.parse(query, {"redirect_uri"}), client)
     # The redirect URI is proven: from here on errors are the client's to know.
@@ -54,9 +55,9 @@ async def arrive(
         iss=context.provider.policy.iss_of_callback,
     )
     wished = parameters.lone(query, "ui_locales", longest=UI_LOCALES_CHARACTERS) or ""
-    asker = RequestingClient(client=client, ui_locales=tuple(wished.split()))
+    requesting_client = RequestingClient(client=client, ui_locales=tuple(wished.split()))
     entering = _enter(context, client, query, generation=generation, cookie=cookie, held=held, visible=may_complete)
-    return await arrival.answered(context, asker, address, entering)
+    return await arrival.answered(context, requesting_client, address, entering)
 
 
 async def _enter(
@@ -77,18 +78,18 @@ async def _enter(
         client=client,
         request=request,
         reference=context.provider.new_id(),
-        mark=f"query:{base64url(sha256(query).digest())}",
+        fingerprint=f"query:{base64url(sha256(query).digest())}",
         browser=browser,
         may_complete=visible,
     )
-    prospect = await arrival.sso_result(context, arriving)
-    if prospect.required_prompt is None and visible:
-        return await arrival.complete_at_once(context, client, prospect)
-    before = await arrival.before(context, client.client_id, arriving.mark, browser)
+    result = await arrival.sso_result(context, arriving)
+    if result.required_prompt is None and visible:
+        return await arrival.complete_at_once(context, client, result)
+    before = await arrival.before(context, client.client_id, arriving.fingerprint, browser)
     if before is not None and before.outcome is None and context.now < before.expires_at:
         return Entered(interaction_id=before.interaction_id, cookie=None)
-    arrival.refuse_silence(request, prospect.required_prompt)
-    return await _open(context, arriving, prospect, held)
+    arrival.refuse_silence(request, result.required_prompt)
+    return await _open(context, arriving, result, held)
 
 
 def _validated(context: RequestContext, client: Client, query: bytes, generation: Generation) -> AuthorizationRequest:
@@ -114,21 +115,24 @@ async def _key_at_hand(context: RequestContext, client: Client, generation: Gene
     await id_token_key(context, client, generation, keys, refusal=InvalidRequest)
 
 
-async def _open(context: RequestContext, arriving: Arrival, prospect: SsoResult, held: str | None) -> Entered:
+async def _open(context: RequestContext, arriving: Arrival, result: SsoResult, held: str | None) -> Entered:
     """Begin a sign-in, or store the one the browser already holds.
 
     It holds one if it was given one for the same query. Source: D15
     """
-    begun = HeldArrival(interaction=await arrival.named(context, prospect.interaction), mark=arriving.mark)
+    begun = HeldArrival(interaction=await arrival.named(context, result.interaction), fingerprint=arriving.fingerprint)
     if arriving.browser is None:
         return Entered(
             interaction_id=begun.interaction.interaction_id,
-            cookie=prospect.cookie,
+            cookie=result.cookie,
             held=held_arrivals.seal(context, begun),
-            asker=RequestingClient(client=arriving.client, ui_locales=arriving.request.ui_locales),
+            requesting_client=RequestingClient(client=arriving.client, ui_locales=arriving.request.ui_locales),
         )
     before = await held_arrivals.waiting(context, arriving.browser, held)
-    if before is not None and (before.mark, before.interaction.request) == (arriving.mark, arriving.request):
+    if before is not None and (before.fingerprint, before.interaction.request) == (
+        arriving.fingerprint,
+        arriving.request,
+    ):
         begun = before
     await held_arrivals.store(context, arriving.browser, begun)
     return Entered(interaction_id=begun.interaction.interaction_id, cookie=None)

@@ -71,7 +71,7 @@ class _Counters:
         self.exceeded: set[tuple[str, ...]] = set()
         self.window = 0
 
-    def turn(self, window: int) -> None:
+    def begin_minute(self, window: int) -> None:
         """Begin the minute of `window`, unless it has begun or is over.
 
         A late caller counts in the minute that runs.
@@ -97,7 +97,7 @@ class RateLimits:
         self._issuer = issuer
         self._limits = limits
         self._spare_loopback = spare_loopback
-        self._counters: Final = {who: _Counters() for who in ("address", "client", "network", "everybody")}
+        self._counters: Final = {caller: _Counters() for caller in ("address", "client", "network", "everybody")}
 
     async def address(self, endpoint: str, address: str, now: float) -> None:
         """Count a request by its address.
@@ -131,17 +131,17 @@ class RateLimits:
         if limits.in_all:
             await self._count(limits.in_all, ("everybody", ARRIVALS), now)
 
-    async def _count(self, limit: int, who: tuple[str, ...], now: float) -> None:
-        counters = self._counters[who[0]]
-        counters.turn(int(now // WINDOW_SECONDS))
+    async def _count(self, limit: int, caller: tuple[str, ...], now: float) -> None:
+        counters = self._counters[caller[0]]
+        counters.begin_minute(int(now // WINDOW_SECONDS))
         window = counters.window
-        counted = counters.counted[who] = counters.counted.get(who, 0) + 1
+        counted = counters.counted[caller] = counters.counted.get(caller, 0) + 1
         part = max(1, limit // _PARTS)
-        over = who in counters.exceeded or counted > limit
+        over = caller in counters.exceeded or counted > limit
         if not over and counted % part == 0:
-            over = await self._told(who, window, now) * part > limit
+            over = await self._count_in_store(caller, window, now) * part > limit
         if over and window == counters.window:  # another minute may have begun while the store was asked
-            counters.exceeded.add(who)
+            counters.exceeded.add(caller)
         if over:
             reason, sentence = _TOO_MANY[who[0]]
             raise TooManyRequests(
@@ -150,8 +150,8 @@ class RateLimits:
                 retry_after=WINDOW_SECONDS - int(now % WINDOW_SECONDS),
             )
 
-    async def _told(self, who: tuple[str, ...], window: int, now: float) -> int:
-        counter = namespaces.RATE.entry(self._issuer, *who, str(window))
+    async def _count_in_store(self, caller: tuple[str, ...], window: int, now: float) -> int:
+        counter = namespaces.RATE.entry(self._issuer, *caller, str(window))
         async with self._transient.unit(now) as unit:
             return await counter.count(unit)
 

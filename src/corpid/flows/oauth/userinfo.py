@@ -144,13 +144,13 @@ async def _blocks(
     today = context.day
     wanted = [scope for scope in resource.claim_names if scope in token.scopes or not resource.scoped]
     services = await context.provider.registry_cache.services(client.services, context.now) if wanted else []
-    who = (token.user_id, token.entity_id, client.services)
+    chain = (token.user_id, token.entity_id, client.services)
     blocks: dict[str, dict[str, object]] = {}
     if "authinfo" in wanted:
-        rows = await context.provider.registry_cache.assignments(*who, context.now)
+        rows = await context.provider.registry_cache.assignments(*chain, context.now)
         blocks[resource.claim_names["authinfo"]] = authorization_data.auth_info(rows, services, today)
     if "tpauthinfo" in wanted:
-        others = await context.provider.registry_cache.third_party_rows(*who, context.now)
+        others = await context.provider.registry_cache.third_party_rows(*chain, context.now)
         block = authorization_data.tp_auth_info(others, services, today)
         if block is not None:
             blocks[resource.claim_names["tpauthinfo"]] = block

@@ -50,7 +50,7 @@ OPERATOR: Final = Operator()
 ANONYMOUS: Final = Anonymous()
 
 
-def whoever(user_id: str) -> Person | Anonymous:
+def person_or_anonymous(user_id: str) -> Person | Anonymous:
     """The person with this identifier; ANONYMOUS if it is empty.
 
     Source: DESIGN, Security

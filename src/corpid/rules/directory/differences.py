@@ -46,7 +46,7 @@ def difference(change: Change, user_names: Mapping[str, str]) -> Difference:
 def _added(change: Change) -> list[str]:
     shown = _members(change.becomes)
     named = {name for name, value in shown.items() if value in change.key}
-    return [f"{name}: {_text(name, value)}" for name, value in shown.items() if name not in named and _said(value)]
+    return [f"{name}: {_text(name, value)}" for name, value in shown.items() if name not in named and _is_set(value)]
 
 
 def _changed(change: Change) -> list[str]:
@@ -63,7 +63,7 @@ def _members(record: msgspec.Struct | None) -> dict[str, object]:
     return {name: getattr(record, name) for name in names if name not in _HIDDEN}
 
 
-def _said(value: object) -> bool:
+def _is_set(value: object) -> bool:
     return value not in ("", None, (), True)
 
 

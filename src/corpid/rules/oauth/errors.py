@@ -37,7 +37,7 @@ class OAuthError(Attributed):
     code: ClassVar[ErrorCode]
     status: ClassVar[int] = 400
 
-    asker: RequestingClient | None = None
+    requesting_client: RequestingClient | None = None
 
     def __init__(self, reason: Reason, description: str, *, detail: str = "", sentence: Phrase | None = None) -> None:
         super().__init__(description)
@@ -46,12 +46,12 @@ class OAuthError(Attributed):
         self.detail = detail
         self.sentence = sentence
 
-    def of(self, asker: RequestingClient) -> Self:
+    def of(self, requesting_client: RequestingClient) -> Self:
         """This error, with its client unless it has one.
 
         Source: D16
         """
-        self.asker = self.asker or asker
+        self.requesting_client = self.requesting_client or requesting_client
         return self
 
 

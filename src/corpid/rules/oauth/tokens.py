@@ -35,7 +35,7 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True):
 
     sub: str
     """key=value, separated by commas; `uuid` is the user_id"""
-    told: Mapping[str, Mapping[str, str]]
+    attributes: Mapping[str, Mapping[str, str]]
     """userInfo and entityInfo"""
 
 
@@ -55,7 +55,7 @@ def party_claims(parties: Parties, mode: SubjectMode, *, attributes: bool) -> di
     With attributes if asked for (D1, D2, D20).
     """
     if parties.packed is not None:
-        return {"sub": parties.packed.sub, **(parties.packed.told if attributes else _acting_for(parties))}
+        return {"sub": parties.packed.sub, **(parties.packed.attributes if attributes else _acting_for(parties))}
     user: dict[str, object] = {"sub": parties.user_id, "sub_type": "user"}
     entity: dict[str, object] = {"sub": parties.entity_id, "sub_type": "entity"}
     if attributes and parties.user_attributes:

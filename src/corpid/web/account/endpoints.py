@@ -61,15 +61,17 @@ async def account(request: Request, web: WebContext) -> Response:
     visit = await account_sessions.visit(context, browser)
     posted = request.method == "POST"
     if visit is None:
-        return await _enter(request, web, context, browser, shown, anew=posted and page.fresh)
-    said = request.query_params
-    turn = AccountContext(web=web, context=context, visit=visit, page=shown, saved=_SAVED in said, again=AGAIN in said)
+        return await _enter(request, web, context, browser, shown, fresh=posted and page.fresh)
+    query = request.query_params
+    account = AccountContext(
+        web=web, context=context, visit=visit, page=shown, saved=_SAVED in query, again=AGAIN in query
+    )
     try:
         if longer:
-            return await _extend(request, turn, page)
-        return await (_post if posted else _get)(request, turn, page)
+            return await _extend(request, account, page)
+        return await (_post if posted else _get)(request, account, page)
     except TooOld:
-        return await _enter(request, web, context, browser, shown, anew=True)
+        return await _enter(request, web, context, browser, shown, fresh=True)
     except StaleStep:
         return _to(web, page.leads_to)
     except Gone:
@@ -77,10 +79,10 @@ async def account(request: Request, web: WebContext) -> Response:
 
 
 async def _enter(
-    request: Request, web: WebContext, context: RequestContext, browser: Browser | None, page: str, *, anew: bool
+    request: Request, web: WebContext, context: RequestContext, browser: Browser | None, page: str, *, fresh: bool
 ) -> Response:
     await web.provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
-    entered = await account_sessions.enter(context, browser, page=page, anew=anew)
+    entered = await account_sessions.enter(context, browser, page=page, fresh=fresh)
     return enter(request, web, entered)
 
 
@@ -88,58 +90,58 @@ def _to(web: WebContext, page: str, query: str = "") -> Response:
     return see_other(account_path(web, page) + query)
 
 
-async def _shown(request: Request, turn: AccountContext, page: Page, *, status: int = 200) -> Response:
-    view = await page.view(turn)
-    return view if isinstance(view, Response) else page_response(request, turn.web.renderer, view, status=status)
+async def _shown(request: Request, account: AccountContext, page: Page, *, status: int = 200) -> Response:
+    view = await page.view(account)
+    return view if isinstance(view, Response) else page_response(request, account.web.renderer, view, status=status)
 
 
-async def _get(request: Request, turn: AccountContext, page: Page) -> Response:
+async def _get(request: Request, account: AccountContext, page: Page) -> Response:
     if page.fresh:
-        visit = await account_sessions.opened(turn.context, turn.visit, turn.page)
-        turn = replace(turn, visit=visit)
-    return await _shown(request, turn, page)
+        visit = await account_sessions.opened(account.context, account.visit, account.page)
+        account = replace(account, visit=visit)
+    return await _shown(request, account, page)
 
 
-async def _sent(request: Request, turn: AccountContext, page: Page) -> AccountContext | None:
+async def _sent(request: Request, account: AccountContext, page: Page) -> AccountContext | None:
     """The person and their form, at a page that is still open.
 
     None for another session's form (D35).
     """
-    visit = turn.visit
+    visit = account.visit
     form = parameters.parse(await form_bytes(request), table.FIELDS)
     token = form.get("form_token", "")
-    if not interactions.is_form_token(turn.context, token, visit.browser.browser_id, visit.form):
+    if not interactions.is_form_token(account.context, token, visit.browser.browser_id, visit.form):
         return None
     if page.fresh:
-        visit = await account_sessions.still_open(turn.context, visit, turn.page)
-    return replace(turn, visit=visit, form=form)
+        visit = await account_sessions.still_open(account.context, visit, account.page)
+    return replace(account, visit=visit, form=form)
 
 
-async def _extend(request: Request, turn: AccountContext, page: Page) -> Response:
+async def _extend(request: Request, account: AccountContext, page: Page) -> Response:
     """Extend a page's time, and show the page again.
 
     Source: D15, WCAG 2.2.1
     """
-    sent = await _sent(request, turn, page) if request.method == "POST" else None
+    sent = await _sent(request, account, page) if request.method == "POST" else None
     if sent is None:
-        return _to(turn.web, turn.page)
+        return _to(account.web, account.page)
     try:
-        await account_sessions.extend(turn.context, sent.visit)
+        await account_sessions.extend(account.context, sent.visit)
     except StaleStep:
         pass
     except Rejected as rejected:
         failed = replace(sent, form={}, errors=(("", rejected.sentence),))
         return await _shown(request, failed, page, status=422)
-    return _to(turn.web, turn.page)
+    return _to(account.web, account.page)
 
 
-async def _post(request: Request, turn: AccountContext, page: Page) -> Response:
-    web = turn.web
+async def _post(request: Request, account: AccountContext, page: Page) -> Response:
+    web = account.web
     if page.submit is None:
         raise InvalidRequest(Reason.STEP_UNKNOWN, "this page has no form")
     sent = await _sent(request, turn, page)
     if sent is None:
-        return _to(web, turn.page)
+        return _to(web, account.page)
     try:
         await page.submit(sent)
     except Throttled as slowed:

@@ -38,8 +38,8 @@ def reference(passkey: Passkey) -> str:
     return sha256(passkey.credential_id.encode()).hexdigest()[:_REFERENCE_CHARACTERS]
 
 
-async def _factors(turn: AccountContext) -> HeldFactors:
-    return await own_factors.of(turn.context, turn.visit)
+async def _factors(account: AccountContext) -> HeldFactors:
+    return await own_factors.of(account.context, account.visit)
 
 
 def _line(web: WebContext, passkey: Passkey) -> views.PasskeyLine:
@@ -52,18 +52,18 @@ def _line(web: WebContext, passkey: Passkey) -> views.PasskeyLine:
     )
 
 
-async def passkeys(turn: AccountContext) -> View:
+async def passkeys(account: AccountContext) -> View:
     """The passkeys of a person (D46)."""
-    web, factors = turn.web, await _factors(turn)
-    works, full = own_factors.offered(turn.context), own_factors.full(factors)
+    web, factors = account.web, await _factors(account)
+    works, full = own_factors.offered(account.context), own_factors.full(factors)
     return views.Passkeys(
-        frame=frame(turn),
+        frame=frame(account),
         passkeys=tuple(_line(web, each) for each in factors.passkeys),
         add=account_path(web, "new-passkey") if works and not full else "",
         full=phrase("You have {passkeys} passkeys, which is as many as there can be.", passkeys=PASSKEYS_PER_PERSON)
         if full
         else None,
-        saved=turn.saved,
+        saved=account.saved,
     )
 
 
@@ -71,150 +71,150 @@ def _up_to_passkeys(web: WebContext) -> Link:
     return Link(url=account_path(web, "passkeys"), text=_UP_TO_PASSKEYS)
 
 
-async def new_passkey(turn: AccountContext) -> View:
+async def new_passkey(account: AccountContext) -> View:
     """The page that makes a passkey (D46).
 
     Raises Gone if unsupported here, StaleStep at the limit.
     """
-    web = turn.web
-    if not own_factors.offered(turn.context):
+    web = account.web
+    if not own_factors.offered(account.context):
         raise Gone
-    if own_factors.full(await _factors(turn)):
+    if own_factors.full(await _factors(account)):
         raise StaleStep
     return views.AddPasskey(
-        frame=frame(turn, up=_up_to_passkeys(web)),
+        frame=frame(account, up=_up_to_passkeys(web)),
         passkey=AskPasskey(
-            action=account_path(web, "new-passkey"), options=await own_factors.options(turn.context, turn.visit)
+            action=account_path(web, "new-passkey"), options=await own_factors.options(account.context, account.visit)
         ),
-        notes=turn.notes,
-        errors=turn.errors,
+        notes=account.notes,
+        errors=account.errors,
     )
 
 
-async def this_passkey(turn: AccountContext) -> Passkey:
+async def this_passkey(account: AccountContext) -> Passkey:
     """The passkey of the page.
 
     Raises Gone if it is missing or another person's (D46).
     """
-    named = turn.page.partition("/")[2]
-    found = next((each for each in (await _factors(turn)).passkeys if reference(each) == named), None)
+    named = account.page.partition("/")[2]
+    found = next((each for each in (await _factors(account)).passkeys if reference(each) == named), None)
     if found is None:
         raise Gone
     return found
 
 
-async def passkey(turn: AccountContext) -> View:
+async def passkey(account: AccountContext) -> View:
     """One passkey, which can be renamed and removed (D46)."""
-    web, shown = turn.web, await this_passkey(turn)
+    web, shown = account.web, await this_passkey(account)
     return views.Passkey(
-        frame=frame(turn, up=_up_to_passkeys(web)),
-        action=account_path(web, turn.page),
+        frame=frame(account, up=_up_to_passkeys(web)),
+        action=account_path(web, account.page),
         passkey=_line(web, shown),
         heading=phrase("{name}", name=shown.name),
-        typed=turn.form.get("name", shown.name),
-        notes=turn.notes,
-        errors=turn.errors,
+        typed=account.form.get("name", shown.name),
+        notes=account.notes,
+        errors=account.errors,
     )
 
 
-async def password(turn: AccountContext) -> View:
+async def password(account: AccountContext) -> View:
     """Choosing a new password (D44)."""
-    factors = await _factors(turn)
+    factors = await _factors(account)
     return ChoosePassword(
-        frame=frame(turn),
-        action=account_path(turn.web, "password"),
+        frame=frame(account),
+        action=account_path(account.web, "password"),
         heading=phrase("Choose a new password") if factors.password else phrase("Choose a password"),
-        user_name=turn.visit.user.user_name,
+        user_name=account.visit.user.user_name,
         notes=(
-            *turn.notes,
-            *(() if own_factors.go_with_password(turn.context, turn.visit, factors) else (_PASSWORD_ALONE,)),
+            *account.notes,
+            *(() if own_factors.go_with_password(account.context, account.visit, factors) else (_PASSWORD_ALONE,)),
         ),
-        errors=turn.errors,
+        errors=account.errors,
     )
 
 
-def _notes(turn: AccountContext, factors: HeldFactors, alone: Phrase) -> tuple[Phrase, ...]:
-    return (*turn.notes, *(() if factors.password else (alone,)))
+def _notes(account: AccountContext, factors: HeldFactors, alone: Phrase) -> tuple[Phrase, ...]:
+    return (*account.notes, *(() if factors.password else (alone,)))
 
 
-async def app(turn: AccountContext) -> View:
+async def app(account: AccountContext) -> View:
     """Setting up an app, which may replace another one (D45)."""
-    web, factors = turn.web, await _factors(turn)
-    shown = await own_factors.offer(turn.context, turn.visit, "app")
-    secret = own_factors.app_secret(turn.context, shown)
+    web, factors = account.web, await _factors(account)
+    shown = await own_factors.offer(account.context, account.visit, "app")
+    secret = own_factors.app_secret(account.context, shown)
     return SetUpApp(
-        frame=frame(turn),
+        frame=frame(account),
         action=account_path(web, "app"),
         picture=account_path(web, "app/qr.svg"),
-        app_link=_app_link(turn, secret),
+        app_link=_app_link(account, secret),
         secret=app_key.grouped(secret),
-        notes=(*_notes(turn, factors, _APP_ALONE), *((_REPLACED,) if factors.app else ())),
+        notes=(*_notes(account, factors, _APP_ALONE), *((_REPLACED,) if factors.app else ())),
         remove=Link(url=account_path(web, "remove-app"), text=phrase("Remove the app you have now"))
         if factors.app
         else None,
-        errors=turn.errors,
+        errors=account.errors,
     )
 
 
-async def app_link(turn: AccountContext) -> str:
+async def app_link(account: AccountContext) -> str:
     """The content of the QR code (D45)."""
-    shown = await own_factors.offer(turn.context, turn.visit, "app")
-    return _app_link(turn, own_factors.app_secret(turn.context, shown))
+    shown = await own_factors.offer(account.context, account.visit, "app")
+    return _app_link(account, own_factors.app_secret(account.context, shown))
 
 
-def _app_link(turn: AccountContext, secret: str) -> str:
-    return app_key.link(turn.web, turn.visit.user, secret)
+def _app_link(account: AccountContext, secret: str) -> str:
+    return app_key.link(account.web, account.visit.user, secret)
 
 
-async def remove_app(turn: AccountContext) -> View:
+async def remove_app(account: AccountContext) -> View:
     """The confirmation before the app is removed (D45).
 
     Raises StaleStep if there is none.
     """
-    factors = await _factors(turn)
+    factors = await _factors(account)
     if not factors.app:
         raise StaleStep
     used_at = own_factors.app_used_at(factors)
     return views.Remove(
-        frame=frame(turn),
-        action=account_path(turn.web, "remove-app"),
+        frame=frame(account),
+        action=account_path(account.web, "remove-app"),
         heading=phrase("Remove the authenticator app?"),
         told=phrase("Its codes no longer work then, and you are signed out everywhere else."),
-        used=moment(turn.web, used_at) if used_at else None,
+        used=moment(account.web, used_at) if used_at else None,
         button=phrase("Remove the app"),
-        notes=turn.notes,
-        errors=turn.errors,
+        notes=account.notes,
+        errors=account.errors,
     )
 
 
-async def codes(turn: AccountContext) -> View:
+async def codes(account: AccountContext) -> View:
     """New recovery codes, the same until the person confirms them (D45)."""
-    web, factors = turn.web, await _factors(turn)
-    shown = await own_factors.offer(turn.context, turn.visit, "codes")
+    web, factors = account.web, await _factors(account)
+    shown = await own_factors.offer(account.context, account.visit, "codes")
     return KeepCodes(
-        frame=frame(turn, step_name=shown),
+        frame=frame(account, step_name=shown),
         action=account_path(web, "codes"),
-        codes=own_factors.codes(turn.context, shown),
+        codes=own_factors.codes(account.context, shown),
         replaces=factors.codes > 0,
-        notes=_notes(turn, factors, _CODES_ALONE),
+        notes=_notes(account, factors, _CODES_ALONE),
         remove=Link(url=account_path(web, "remove-codes"), text=phrase("Remove the codes you have now"))
         if factors.codes
         else None,
-        errors=turn.errors,
+        errors=account.errors,
     )
 
 
-async def remove_codes(turn: AccountContext) -> View:
+async def remove_codes(account: AccountContext) -> View:
     """The confirmation before the recovery codes are removed (D45).
 
     Raises StaleStep if there are none.
     """
-    left = (await _factors(turn)).codes
+    left = (await _factors(account)).codes
     if not left:
         raise StaleStep
     return views.Remove(
-        frame=frame(turn),
-        action=account_path(turn.web, "remove-codes"),
+        frame=frame(account),
+        action=account_path(account.web, "remove-codes"),
         heading=phrase("Remove your recovery codes?"),
         told=counted(
             left,
@@ -222,6 +222,6 @@ async def remove_codes(turn: AccountContext) -> View:
             "The {count} codes that are left no longer work then, and you are signed out everywhere else.",
         ),
         button=phrase("Remove the codes"),
-        notes=turn.notes,
-        errors=turn.errors,
+        notes=account.notes,
+        errors=account.errors,
     )

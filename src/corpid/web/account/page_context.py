@@ -66,24 +66,24 @@ def moment(web: WebContext, at: float) -> datetime:
     return datetime.fromtimestamp(at, web.provider.policy.timezone)
 
 
-def frame(turn: AccountContext, *, up: Link | None = None, step_name: str = "") -> Frame:
+def frame(account: AccountContext, *, up: Link | None = None, step_name: str = "") -> Frame:
     """The frame of an account page: time limit and link up.
 
     The overview has no link up. Source: D30, WCAG 2.2.1
     """
-    web, visit = turn.web, turn.visit
-    more = Form(action=account_path(web, f"{turn.page}/{EXTEND}" if turn.page else EXTEND))
+    web, visit = account.web, account.visit
+    more = Form(action=account_path(web, f"{account.page}/{EXTEND}" if account.page else EXTEND))
     return Frame(
-        form_token=interactions.form_token(turn.context, visit.browser.browser_id, visit.form),
+        form_token=interactions.form_token(account.context, visit.browser.browser_id, visit.form),
         step_name=step_name,
-        up=up or (Link(url=account_path(web), text=_UP) if turn.page else None),
+        up=up or (Link(url=account_path(web), text=_UP) if account.page else None),
         limit=time_limit(
-            account_sessions.ends_at(turn.context, visit),
-            now=turn.context.now,
+            account_sessions.ends_at(account.context, visit),
+            now=account.context.now,
             zone=web.provider.policy.timezone,
-            more=more if account_sessions.extendable(turn.context, visit) else None,
+            more=more if account_sessions.extendable(account.context, visit) else None,
             at_end=_SIGNED_OUT if visit.opening is None else _CLOSES,
             of_session=visit.opening is None,
         ),
-        here=account_path(web, turn.page),
+        here=account_path(web, account.page),
     )

@@ -38,30 +38,30 @@ _SHOWN: Final[Mapping[tuple[tuple[str, ...], str], Phrase]] = {
 }
 
 
-async def overview(turn: AccountContext) -> View:
+async def overview(account: AccountContext) -> View:
     """The parts of the account and their state."""
-    visit = turn.visit
-    factors = await own_factors.of(turn.context, visit)
-    browsers = await activity.signed_in(turn.context, visit)
+    visit = account.visit
+    factors = await own_factors.of(account.context, visit)
+    browsers = await activity.signed_in(account.context, visit)
     return views.Overview(
-        frame=frame(turn),
+        frame=frame(account),
         name=visit.user.name,
         user_name=visit.user.user_name,
-        sections=(*_factor_sections(turn, factors), *_other_sections(turn, len(browsers))),
-        sign_out=turn.web.base_path + SIGN_OUT_PATH,
-        saved=turn.saved,
+        sections=(*_factor_sections(account, factors), *_other_sections(account, len(browsers))),
+        sign_out=account.web.base_path + SIGN_OUT_PATH,
+        saved=account.saved,
     )
 
 
-def _factor_sections(turn: AccountContext, factors: HeldFactors) -> tuple[views.Section, ...]:
-    web, number, used_at = turn.web, len(factors.passkeys), own_factors.app_used_at(factors)
+def _factor_sections(account: AccountContext, factors: HeldFactors) -> tuple[views.Section, ...]:
+    web, number, used_at = account.web, len(factors.passkeys), own_factors.app_used_at(factors)
     return (
         views.Section(
             url=account_path(web, "passkeys"),
             name=phrase("Passkeys"),
             state=counted(number, "{count} passkey", "{count} passkeys") if number else _NONE,
         ),
-        views.Section(url=account_path(web, "password"), name=phrase("Password"), state=_of_password(turn, factors)),
+        views.Section(url=account_path(web, "password"), name=phrase("Password"), state=_of_password(account, factors)),
         views.Section(
             url=account_path(web, "app"),
             name=phrase("Authenticator app"),
@@ -76,10 +76,10 @@ def _factor_sections(turn: AccountContext, factors: HeldFactors) -> tuple[views.
     )
 
 
-def _of_password(turn: AccountContext, factors: HeldFactors) -> Phrase:
+def _of_password(account: AccountContext, factors: HeldFactors) -> Phrase:
     if not factors.password:
         return _NONE
-    goes = own_factors.go_with_password(turn.context, turn.visit, factors)
+    goes = own_factors.go_with_password(account.context, account.visit, factors)
     return _IN_USE if goes else _NEEDS_A_SECOND_FACTOR
 
 
@@ -94,8 +94,8 @@ def _beside_password(factors: HeldFactors, state: Phrase | None) -> Phrase:
     return state if factors.password else _NEEDS_A_PASSWORD
 
 
-def _other_sections(turn: AccountContext, browsers: int) -> tuple[views.Section, ...]:
-    web, tag = turn.web, turn.visit.user.language
+def _other_sections(account: AccountContext, browsers: int) -> tuple[views.Section, ...]:
+    web, tag = account.web, account.visit.user.language
     language = lookup((tag,), LANGUAGES)
     return (
         views.Section(
@@ -116,11 +116,11 @@ def _other_sections(turn: AccountContext, browsers: int) -> tuple[views.Section,
     )
 
 
-async def browsers(turn: AccountContext) -> View:
+async def browsers(account: AccountContext) -> View:
     """The list of the person's signed-in browsers (D30)."""
-    web = turn.web
+    web = account.web
     return views.Browsers(
-        frame=frame(turn),
+        frame=frame(account),
         action=account_path(web, "browsers"),
         browsers=tuple(
             views.BrowserLine(
@@ -130,16 +130,16 @@ async def browsers(turn: AccountContext) -> View:
                 seen=moment(web, each.seen_at),
                 this=each.this,
             )
-            for each in await activity.signed_in(turn.context, turn.visit)
+            for each in await activity.signed_in(account.context, account.visit)
         ),
-        saved=turn.saved,
+        saved=account.saved,
     )
 
 
-async def sign_ins(turn: AccountContext) -> View:
+async def sign_ins(account: AccountContext) -> View:
     """The last sign-ins."""
-    found = await activity.past(turn.context, turn.visit)
-    return views.SignIns(frame=frame(turn), sign_ins=tuple(_line(turn.web, each) for each in found))
+    found = await activity.past(account.context, account.visit)
+    return views.SignIns(frame=frame(account), sign_ins=tuple(_line(account.web, each) for each in found))
 
 
 def _line(web: WebContext, past: PastSignIn) -> views.SignInLine:
@@ -156,12 +156,12 @@ def _line(web: WebContext, past: PastSignIn) -> views.SignInLine:
     )
 
 
-async def language(turn: AccountContext) -> View:
+async def language(account: AccountContext) -> View:
     """Choosing a language."""
-    known = lookup((turn.visit.user.language,), LANGUAGES)
+    known = lookup((account.visit.user.language,), LANGUAGES)
     return views.ChooseLanguage(
-        frame=frame(turn),
-        action=account_path(turn.web, "language"),
+        frame=frame(account),
+        action=account_path(account.web, "language"),
         chosen=known.tag if known else "",
-        errors=turn.errors,
+        errors=account.errors,
     )

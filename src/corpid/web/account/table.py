@@ -44,58 +44,58 @@ class Page:
     """the page that it stands in, which is opened in its place"""
 
 
-async def _add_passkey(turn: AccountContext) -> None:
-    await own_factors.add(turn.context, turn.visit, answer=turn.form.get("passkey", ""))
+async def _add_passkey(account: AccountContext) -> None:
+    await own_factors.add(account.context, account.visit, answer=account.form.get("passkey", ""))
 
 
-async def _change_passkey(turn: AccountContext) -> None:
-    visit = turn.visit
-    shown = await factor_pages.this_passkey(turn)
-    if turn.form.get("decision") == "remove":
-        await own_factors.remove(turn.context, visit, shown)
+async def _change_passkey(account: AccountContext) -> None:
+    visit = account.visit
+    shown = await factor_pages.this_passkey(account)
+    if account.form.get("decision") == "remove":
+        await own_factors.remove(account.context, visit, shown)
     else:
-        await own_factors.rename(turn.context, visit, shown, name=turn.form.get("name", ""))
+        await own_factors.rename(account.context, visit, shown, name=account.form.get("name", ""))
 
 
-async def _qr_code(turn: AccountContext) -> Response:
-    return app_key.picture(await factor_pages.app_link(turn))
+async def _qr_code(account: AccountContext) -> Response:
+    return app_key.picture(await factor_pages.app_link(account))
 
 
-async def _set_up_app(turn: AccountContext) -> None:
-    await own_factors.set_up_app(turn.context, turn.visit, code=turn.form.get("code", ""))
+async def _set_up_app(account: AccountContext) -> None:
+    await own_factors.set_up_app(account.context, account.visit, code=account.form.get("code", ""))
 
 
-async def _remove_app(turn: AccountContext) -> None:
-    await own_factors.remove_app(turn.context, turn.visit)
+async def _remove_app(account: AccountContext) -> None:
+    await own_factors.remove_app(account.context, account.visit)
 
 
-async def _change_password(turn: AccountContext) -> None:
-    password = turn.form.get("password", "")
-    await own_factors.change_password(turn.context, turn.visit, password=password)
+async def _change_password(account: AccountContext) -> None:
+    password = account.form.get("password", "")
+    await own_factors.change_password(account.context, account.visit, password=password)
 
 
-async def _replace_codes(turn: AccountContext) -> None:
-    shown, kept = turn.form.get("step", ""), turn.form.get("kept") == "yes"
-    await own_factors.replace_codes(turn.context, turn.visit, shown=shown, kept=kept)
+async def _replace_codes(account: AccountContext) -> None:
+    shown, kept = account.form.get("step", ""), account.form.get("kept") == "yes"
+    await own_factors.replace_codes(account.context, account.visit, shown=shown, kept=kept)
 
 
-async def _remove_codes(turn: AccountContext) -> None:
-    await own_factors.remove_codes(turn.context, turn.visit)
+async def _remove_codes(account: AccountContext) -> None:
+    await own_factors.remove_codes(account.context, account.visit)
 
 
-async def _end(turn: AccountContext) -> None:
-    visit = turn.visit
-    if turn.form.get("decision") == "others":
-        await activity.end_others(turn.context, visit)
+async def _end(account: AccountContext) -> None:
+    visit = account.visit
+    if account.form.get("decision") == "others":
+        await activity.end_others(account.context, visit)
     else:
-        await activity.end(turn.context, visit, name=turn.form.get("browser", ""))
+        await activity.end(account.context, visit, name=account.form.get("browser", ""))
 
 
-async def _choose_language(turn: AccountContext) -> None:
-    wanted = turn.form.get("language", "")
+async def _choose_language(account: AccountContext) -> None:
+    wanted = account.form.get("language", "")
     if wanted not in {each.tag for each in LANGUAGES}:
         raise Rejected(phrase("Choose a language."))
-    await activity.choose_language(turn.context, turn.visit, language=wanted)
+    await activity.choose_language(account.context, account.visit, language=wanted)
 
 
 _ONE_PASSKEY: Final = Page(

@@ -160,7 +160,7 @@ async def _to_get(request: Request, web: WebContext) -> Response:
 
 
 async def _around(web: WebContext, context: RequestContext, arrived: Answered) -> Frame:
-    client = arrived.asker.client
+    client = arrived.requesting_client.client
     if arrived.interaction is not None:
         return await final_frame(web, context, client, arrived.interaction)
-    return Frame(client_name=client.name, ui_locales=arrived.asker.ui_locales)
+    return Frame(client_name=client.name, ui_locales=arrived.requesting_client.ui_locales)

@@ -211,11 +211,11 @@ def problem(error: OAuthError, met: ErrorContext, reference: str) -> Problem:
     Source: D16, D28
     """
     busy = isinstance(error, TemporarilyUnavailable)
-    said = next((words for kind, words in _FOR_PEOPLE.items() if isinstance(error, kind)), _NOT_AS_EXPECTED)
+    explanation = next((words for kind, words in _FOR_PEOPLE.items() if isinstance(error, kind)), _NOT_AS_EXPECTED)
     return Problem(
         frame=met.frame,
         heading=phrase("Please try again in a moment") if busy else phrase("This sign-in cannot go on"),
-        paragraphs=(error.sentence or said, _advice(error, met)),
+        paragraphs=(error.sentence or explanation, _advice(error, met)),
         reference=reference,
         for_developers=error.description,
         back=met.back,
@@ -227,11 +227,11 @@ def _met_by(error: OAuthError) -> ErrorContext:
 
     Its client is known.
     """
-    if error.asker is None:
+    if error.requesting_client is None:
         return ErrorContext()
-    client = error.asker.client
+    client = error.requesting_client.client
     return ErrorContext(
-        frame=Frame(client_name=client.name, ui_locales=error.asker.ui_locales), back=client_site(client)
+        frame=Frame(client_name=client.name, ui_locales=error.requesting_client.ui_locales), back=client_site(client)
     )
 
 

@@ -111,7 +111,7 @@ class Renderer:
     ) -> None:
         self.static = StaticFiles({**packaged_static_files(), **theme.files}, prefix=base_path + STATIC_PATH)
         self.languages = (*LANGUAGES, PSEUDO) if developer_mode else LANGUAGES
-        self._told: dict[str, object] = {
+        self._globals: dict[str, object] = {
             "provider_name": name,
             "developer_mode": developer_mode,
             "languages": LANGUAGES,
@@ -127,7 +127,7 @@ class Renderer:
     def _environment(self, language: Language) -> Environment:
         environment = page_environment(PackageLoader("corpid", "web/templates"), self.static)
         speak(environment, translator(language))
-        environment.globals.update(self._told)
+        environment.globals.update(self._globals)
         made = {name: environment.get_template(f"_{name}.html").render() for name in _PIECES}
         environment.globals["pieces"] = {name: Markup(piece) for name, piece in made.items()}  # noqa: S704 - made here
         self._environments[language.tag] = environment

@@ -139,8 +139,12 @@ def enter(request: Request, web: WebContext, entered: Entered) -> Response:
     if len(held) <= _HELD_CHARACTERS:
         answer = see_other(where)
     else:
-        who = entered.asker
-        frame = Frame(client_name=who.client.name, ui_locales=who.ui_locales, under_way=True) if who else BARE
+        requesting = entered.requesting_client
+        frame = (
+            Frame(client_name=requesting.client.name, ui_locales=requesting.ui_locales, under_way=True)
+            if requesting
+            else BARE
+        )
         view = Arrive(frame=frame, action=f"{where}/{ARRIVE}", fields=((ARRIVE, held),))
         answer = page_response(request, web.renderer, view)
         held = ""

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 BOTH = Parties(user_id="u", entity_id="e", user_attributes={"name": "Rina"}, entity_attributes={"entity_name": "Works"})
 PACKED = msgspec.structs.replace(
-    BOTH, packed=Packed(sub="s=S1,uuid=u,u=eS1,c=SG", told={"userInfo": {"CPUID_FullName": "Rina"}, "entityInfo": {}})
+    BOTH,
+    packed=Packed(sub="s=S1,uuid=u,u=eS1,c=SG", attributes={"userInfo": {"CPUID_FullName": "Rina"}, "entityInfo": {}}),
 )
 SILENT = Parties(user_id="u", entity_id="e", user_attributes={}, entity_attributes={})
 USER = {"sub": "u", "sub_type": "user"}
@@ -50,7 +51,7 @@ def test_without_both_there_are_no_parties(token: dict[str, object]) -> None:
 def test_a_packed_subject_is_the_same_in_every_token_whatever_the_client_registered(mode: SubjectMode) -> None:
     """D1, R-12.2: the ID token tells of both, the access token names the entity alone, and both are read back."""
     assert PACKED.packed is not None
-    assert party_claims(PACKED, mode, attributes=True) == {"sub": PACKED.packed.sub, **PACKED.packed.told}
+    assert party_claims(PACKED, mode, attributes=True) == {"sub": PACKED.packed.sub, **PACKED.packed.attributes}
     written = party_claims(PACKED, mode, attributes=False)
     assert written == {"sub": PACKED.packed.sub, "entity": ENTITY}
     assert read(written) == ("u", "e")
