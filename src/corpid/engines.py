@@ -63,12 +63,12 @@ class Engines:
     """`stores.data_loss.restores.after_restore` on this database"""
 
 
-async def migrate(settings: Settings, *, contract: bool, told: Callable[[str], None]) -> str:
+async def migrate(settings: Settings, *, contract: bool, report: Callable[[str], None]) -> str:
     """Bring the database's schema up to this version.
 
     Returns its name, without secrets.
 
-    `contract` also takes away what no version that still runs needs. `told` gets sentences about progress. Who
+    `contract` also takes away what no version that still runs needs. `report` gets sentences about progress. Who
     is cancelled ends after what is being done, which stays done. Raises StartError. docs/decisions/0009
     """
     stop = threading.Event()
@@ -76,7 +76,9 @@ async def migrate(settings: Settings, *, contract: bool, told: Callable[[str], N
     try:
         if settings.is_embedded:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        work = asyncio.ensure_future(asyncio.to_thread(schema.migrate, database, through=through, told=told, stop=stop))
+        work = asyncio.ensure_future(
+            asyncio.to_thread(schema.migrate, database, through=through, report=report, stop=stop)
+        )
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -170,14 +172,14 @@ async def open_mail(settings: Settings, *, clock: Clock) -> AsyncIterator[Mail]:
     from corpid.outbound.smtp import SmtpMail  # noqa: PLC0415
 
     server = mail_server(settings.mail_url)
-    mail = SmtpMail(server, sender=settings.mail_from, name=settings.name, say=said, clock=clock)
+    mail = SmtpMail(server, sender=settings.mail_from, name=settings.name, say=in_language, clock=clock)
     try:
         yield mail
     finally:
         await mail.close(_LAST_LETTERS_SECONDS)
 
 
-def said(phrase: Phrase, tag: str) -> tuple[str, str]:
+def in_language(phrase: Phrase, tag: str) -> tuple[str, str]:
     """A phrase in the language of a tag, else in English.
 
     With the tag of what it became.

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from corpid.engines import said
+from corpid.engines import in_language
 from corpid.outbound.mail import MailServer, mail_server
 from corpid.outbound.smtp import SmtpMail
 from corpid.ports import Letter
@@ -80,7 +80,7 @@ def here(office: PostOffice, **more: Any) -> MailServer:
 
 @asynccontextmanager
 async def mail(server: MailServer, *, pauses: tuple[float, ...] = (0.0, 0.0), **more: Any) -> AsyncIterator[SmtpMail]:
-    own: dict[str, Any] = {"sender": "sign-in@corp.example", "name": "CorpID", "say": said, **more}
+    own: dict[str, Any] = {"sender": "sign-in@corp.example", "name": "CorpID", "say": in_language, **more}
     opened = SmtpMail(server, clock=lambda: NOON, pauses=pauses, **own)
     try:
         yield opened
@@ -129,7 +129,7 @@ def test_a_letter_speaks_its_readers_language_and_english_where_there_is_none() 
             assert message.get_content().rstrip().endswith("in ms")
 
     run(test)
-    assert said(phrase("Sign in"), "no such tag") == ("Sign in", "en")
+    assert in_language(phrase("Sign in"), "no such tag") == ("Sign in", "en")
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_what_waits_when_corpid_stops_is_dropped_after_a_moment() -> None:
         async with post_office() as office:
             server = here(office)
         opened = SmtpMail(
-            server, sender="a@corp.example", name="CorpID", say=said, clock=lambda: NOON, pauses=(3600.0,)
+            server, sender="a@corp.example", name="CorpID", say=in_language, clock=lambda: NOON, pauses=(3600.0,)
         )
         for _ in range(10):
             opened.post(letter())
@@ -254,7 +254,7 @@ def test_stopping_takes_a_moment_whatever_the_senders_are_at() -> None:
 
     async def stop(server: MailServer, after: float) -> None:
         opened = SmtpMail(
-            server, sender="a@corp.example", name="CorpID", say=said, clock=lambda: NOON, pauses=(3600.0,)
+            server, sender="a@corp.example", name="CorpID", say=in_language, clock=lambda: NOON, pauses=(3600.0,)
         )
         for _ in range(20):
             opened.post(letter())
@@ -275,7 +275,7 @@ def test_a_full_bag_drops_what_comes_then() -> None:
         async with post_office() as office:
             server = here(office)
         opened = SmtpMail(
-            server, sender="a@corp.example", name="CorpID", say=said, clock=lambda: NOON, pauses=(3600.0,)
+            server, sender="a@corp.example", name="CorpID", say=in_language, clock=lambda: NOON, pauses=(3600.0,)
         )
         for _ in range(1001):
             opened.post(letter())

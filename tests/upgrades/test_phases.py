@@ -121,7 +121,7 @@ def test_a_fill_that_was_stopped_goes_on_where_it_was(place: Place, later: Withi
         assert (revision(place), number(place, FILLED)) == ("9002", 2000)
         assert schema.plan(place.address).now[0].rows == PEOPLE - 2000
         said: list[str] = []
-        schema.migrate(place.address, told=said.append)
+        schema.migrate(place.address, report=said.append)
         assert said[0] == "9003: 500 rows of users walked"
         assert (revision(place), number(place, FILLED)) == ("9003", PEOPLE)
 

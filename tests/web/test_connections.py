@@ -61,7 +61,7 @@ def test_of_many_that_say_nothing_the_oldest_make_room(place: Place) -> None:
         ]
         with place.call() as caller:
             assert caller.say(GET).answer().status == 200
-            assert len(place.running.server.crowd) == MOST
+            assert len(place.running.server.open_connections) == MOST
         assert silent[0].recv(1) == b""
 
 

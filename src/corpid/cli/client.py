@@ -73,8 +73,8 @@ def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: b
     if json:
         output.as_json(client)
         return
-    told = _for_the_relying_party(client, chosen)
-    output.members(f"Registered {client.client_id}. Configure the relying party with:", told)
+    values = _for_the_relying_party(client, chosen)
+    output.members(f"Registered {client.client_id}. Configure the relying party with:", values)
 
 
 async def _add(client_id: str, members: dict[str, object]) -> tuple[Client, tuple[str, ...], Settings]:

@@ -43,8 +43,8 @@ def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
         names = ("kid", "state", "signs_from", "retired_at", "certificate")
         output.as_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    for kid, *told in rows:
-        output.members(kid, dict(zip(("State", "Signs from", "Retired at", "Certificate"), told, strict=True)))
+    for kid, *columns in rows:
+        output.members(kid, dict(zip(("State", "Signs from", "Retired at", "Certificate"), columns, strict=True)))
 
 
 @app.command()

@@ -54,7 +54,7 @@ def migrate(
 
 
 async def _migrate(*, contract: bool) -> str:
-    return await engines.migrate(settings.load(), contract=contract, told=output.say)
+    return await engines.migrate(settings.load(), contract=contract, report=output.say)
 
 
 async def _planned(*, contract: bool) -> Plan:

@@ -139,7 +139,7 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
             on_draining=application.asgi.drain,
         )
         if measured is not None:
-            measured.crowd = running.crowd
+            measured.open_connections = running.open_connections
         _spare_the_collector()
 
         def tell() -> None:

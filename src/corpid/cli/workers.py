@@ -38,8 +38,8 @@ def shared() -> Iterator[Callable[[int], None]]:
     _clean(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         # Held by every worker, too: as long as one of them lives, the folder is in use.
-        held = os.open(Path(folder) / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(held, fcntl.LOCK_SH)
+        descriptor = os.open(Path(folder) / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
         os.environ[VARIABLE] = folder
 
         def forget(process: int) -> None:
@@ -61,13 +61,13 @@ def _is_left(folder: Path) -> bool:
     found = folder.lstat()
     if found.st_uid != os.getuid() or time.time() - found.st_mtime < _NEW_SECONDS:
         return False  # a new one is not locked yet
-    held = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     finally:
-        os.close(held)
+        os.close(descriptor)
     return True
 
 
@@ -156,10 +156,10 @@ class _Supervisor:
 
     def _forget_served(self) -> None:
         try:
-            told = os.read(self._served[0], 1 << 16)
+            received = os.read(self._served[0], 1 << 16)
         except BlockingIOError:
             return
-        self._first.difference_update(process for (process,) in _PROCESS.iter_unpack(told))
+        self._first.difference_update(process for (process,) in _PROCESS.iter_unpack(received))
 
     def _ended(self, process: int, status: int) -> None:
         started = self._workers.pop(process, 0.0)

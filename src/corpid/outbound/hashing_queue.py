@@ -109,14 +109,14 @@ class HashingQueue(Generic[E]):
     """
 
     def __init__(self, places: int) -> None:
-        kept = places // KNOWN_SHARE
-        self._kept: Final[FairQueue[E]] = FairQueue(kept)
-        self._common: Final[FairQueue[E]] = FairQueue(places - kept)
-        self._keeps: Final = kept > 0
-        self._kept_is_next = True
+        reserved = places // KNOWN_SHARE
+        self._reserved: Final[FairQueue[E]] = FairQueue(reserved)
+        self._common: Final[FairQueue[E]] = FairQueue(places - reserved)
+        self._reserves: Final = reserved > 0
+        self._reserved_is_next = True
 
     def __len__(self) -> int:
-        return len(self._kept) + len(self._common)
+        return len(self._reserved) + len(self._common)
 
     def put(self, entry: E, source: HashingSource) -> E | None:
         """Add an entry.
@@ -125,19 +125,19 @@ class HashingQueue(Generic[E]):
 
         A known browser waits in the common part only if its own is full and there is room. Source: D47
         """
-        own = source.known and self._keeps and (not self._kept.full or self._common.full)
-        return (self._kept if own else self._common).put(entry, source)
+        own = source.known and self._reserves and (not self._reserved.full or self._common.full)
+        return (self._reserved if own else self._common).put(entry, source)
 
     def take(self) -> E | None:
         """The next entry, or None."""
-        turn = (self._kept, self._common) if self._kept_is_next else (self._common, self._kept)
-        self._kept_is_next = not self._kept_is_next
-        entry = turn[0].take()
-        return turn[1].take() if entry is None else entry
+        order = (self._reserved, self._common) if self._reserved_is_next else (self._common, self._reserved)
+        self._reserved_is_next = not self._reserved_is_next
+        entry = order[0].take()
+        return order[1].take() if entry is None else entry
 
     def remove(self, entry: E) -> None:
         """Take an entry out; nothing happens if it is not there."""
-        self._kept.remove(entry)
+        self._reserved.remove(entry)
         self._common.remove(entry)
 
 

@@ -95,10 +95,10 @@ def members(sub: str) -> dict[str, str]:
     found = [MEMBER.fullmatch(part) for part in sub.split(",")]
     if None in found:
         raise ValueError(f"{sub!r} is not made of key=value")
-    said = [(match[1], unquote(match[2], errors="strict")) for match in found if match is not None]
-    if sorted(name for name, _ in said) != sorted(MEMBERS):
-        raise ValueError(f"it names {', '.join(name for name, _ in said)}, not each of {', '.join(MEMBERS)} once")
-    return dict(said)
+    parts = [(match[1], unquote(match[2], errors="strict")) for match in found if match is not None]
+    if sorted(name for name, _ in parts) != sorted(MEMBERS):
+        raise ValueError(f"it names {', '.join(name for name, _ in parts)}, not each of {', '.join(MEMBERS)} once")
+    return dict(parts)
 
 
 def parties(checks: Checklist, what: str, claims: Mapping[str, Any]) -> None:
@@ -108,10 +108,10 @@ def parties(checks: Checklist, what: str, claims: Mapping[str, Any]) -> None:
     """
     sub = claims.get("sub")
     try:
-        said = members(sub) if isinstance(sub, str) else {}
+        parts = members(sub) if isinstance(sub, str) else {}
     except ValueError as error:
         raise checks.failed(f"{what}: sub", str(error)) from error
-    checks.that(f"{what}: sub", bool(said.get("uuid")), f"tells no uuid: {sub!r}", sub)
+    checks.that(f"{what}: sub", bool(parts.get("uuid")), f"tells no uuid: {sub!r}", sub)
     user = _texts(checks, f"{what}: userInfo", claims.get("userInfo"), USER)
     entity = _texts(checks, f"{what}: entityInfo", claims.get("entityInfo"), ENTITY)
     _one_of(checks, f"{what}: ISSPHOLDER", user["ISSPHOLDER"], ("YES", "NO"))

@@ -138,10 +138,10 @@ def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) 
     Raises NoAnswer. Every other failure is a finding.
     """
     try:
-        said = look()
+        result = look()
     except NoResponse:
         raise
     except Exception as error:  # noqa: BLE001 - the answer may be anything
         seen = f"What was answered cannot be understood ({type(error).__name__})."
         return [findings.problem(about, seen, "Change: let the proxy send every path of this host to CorpID.")]
-    return said if isinstance(said, list) else [said] if said else []
+    return result if isinstance(result, list) else [result] if result else []

@@ -209,8 +209,8 @@ def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Findin
         change = (
             "Change: register pkce required, or the last day as pkce_optional_until, as soon as they send a challenge."
         )
-        who = f"{', '.join(found)} may leave it out (pkce optional)"
-        seen = f"{who}. A request with neither code_challenge nor nonce does not meet RFC 9700 2.1.1."
+        clients = f"{', '.join(found)} may leave it out (pkce optional)"
+        seen = f"{clients}. A request with neither code_challenge nor nonce does not meet RFC 9700 2.1.1."
         yield warning("PKCE", seen, change)
     elif allowing:
         yield ok("PKCE", "No client may leave it out.")

@@ -39,20 +39,20 @@ def parse(text: str) -> list[Directive]:
     levels: list[list[Directive]] = [[]]
     words: list[str] = []
     for token in _TOKEN.finditer(text):
-        mark = token["mark"]
+        separator = token["mark"]
         if token["quoted"] is not None:
             words.append(token["quoted"][1:-1])
         elif token["word"] is not None:
             words.append(token["word"])
-        elif mark == ";":
+        elif separator == ";":
             levels[-1].append(Directive(tuple(words), None))
-        elif mark == "{":
+        elif separator == "{":
             block: list[Directive] = []
             levels[-1].append(Directive(tuple(words), block))
             levels.append(block)
-        elif mark == "}" and len(levels) > 1:
+        elif separator == "}" and len(levels) > 1:
             levels.pop()
-        if mark is not None:
+        if separator is not None:
             words = []
     return levels[0]
 
@@ -201,13 +201,13 @@ def look_at_failover(text: str) -> Finding:
 
     What it carries is spent by the first. Source: RFC 9449 §11.1, D7, D8
     """
-    told = _TRAILING_COMMENT.sub("", text)
+    configuration = _TRAILING_COMMENT.sub("", text)
     about = "retries"
-    if _NGINX.search(told):
+    if _NGINX.search(configuration):
         seen = "proxy_next_upstream has non_idempotent: a POST is sent again, with a proof and a code that are spent."
         return problem(about, seen, "Change: take non_idempotent away.")
-    reasons = {reason for line in _HAPROXY_DIRECTIVE.findall(told) for reason in line.split()}
-    if reasons - _NEVER_SENT and not _NO_POST.search(told):
+    reasons = {reason for line in _HAPROXY_DIRECTIVE.findall(configuration) for reason in line.split()}
+    if reasons - _NEVER_SENT and not _NO_POST.search(configuration):
         seen = f"retry-on has {', '.join(sorted(reasons - _NEVER_SENT))}: a POST is sent again, with what is spent by then."
         return problem(about, seen, "Change: write retry-on conn-failure.")
     return ok(about, "A request that was sent to a node is not sent again.")

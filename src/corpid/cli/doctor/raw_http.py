@@ -87,13 +87,15 @@ class RawResponse:
         """True for an error from CorpID, not from a proxy."""
         return bool(self.reference)
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """The answer in a few words, for a finding."""
         if not self.status:
             return "the connection was closed without an answer"
-        who = "CorpID" if self.is_corpid else next(filter(None, map(self.header, _SERVERS)), "something before CorpID")
+        sender = (
+            "CorpID" if self.is_corpid else next(filter(None, map(self.header, _SERVERS)), "something before CorpID")
+        )
         more = f": {self.description}" if self.description else ""
-        return f"{self.status} by {who}{more}"
+        return f"{self.status} by {sender}{more}"
 
 
 class Origin:

@@ -67,7 +67,7 @@ def reach(origin: Origin) -> tuple[Finding, Deployment | None]:
         return ok(about, "The discovery document is there."), Deployment(
             origin=origin, answer=answer, document=document
         )
-    seen = f"The discovery document at {discovery.DISCOVERY_PATH} is not there: {answer.told()}."
+    seen = f"The discovery document at {discovery.DISCOVERY_PATH} is not there: {answer.summary()}."
     return problem(about, seen, f"Change: {_remedy(answer)}."), None
 
 

@@ -59,7 +59,7 @@ def paths(reached: Deployment) -> Finding:
     for changed, what in ((f"{path}/", "with a slash at its end"), (path.upper(), "in capitals")):
         answer = reached.origin.ask("GET", changed)
         if not (answer.is_corpid and answer.status == _NOT_FOUND):
-            seen = f"{path} {what} is another path, and was not told to be: {answer.told()}."
+            seen = f"{path} {what} is another path, and was not told to be: {answer.summary()}."
             return warning(about, seen, "Change: let the proxy pass paths on unchanged, without redirects of its own.")
     return ok(about, "Paths arrive as they were sent.")
 
@@ -79,7 +79,7 @@ def authorization(reached: Deployment) -> Finding:
     if any("invalid_token" in challenge for answered in challenges for challenge in answered):
         return ok(about, "The header arrives, and challenges come back.")
     if not any(challenges):
-        seen = f"Userinfo answers without a challenge: {found[0].told()}."
+        seen = f"Userinfo answers without a challenge: {found[0].summary()}."
         return problem(about, seen, "Change: let the proxy leave WWW-Authenticate in answers.")
     seen = "Userinfo was called with an Authorization header, and none arrived."
     return problem(about, seen, "Change: let the proxy pass Authorization on, and not ask for it itself.")
@@ -100,7 +100,7 @@ def dpop(reached: Deployment) -> Finding:
     if any(answer.is_corpid for answer in answers):
         seen = f"DPoP headers do not arrive as they were sent: {_FIELDS} of them did not count."
         return problem(about, seen, "Change: let the proxy pass every DPoP header on, neither removed nor joined.")
-    seen = f"Whether DPoP headers arrive cannot be told, for they were refused on the way: {answers[-1].told()}."
+    seen = f"Whether DPoP headers arrive cannot be told, for they were refused on the way: {answers[-1].summary()}."
     return warning(about, seen, "Change: allow heads of 36 KiB in the proxy, so that CorpID's own limit is what holds.")
 
 
@@ -113,14 +113,14 @@ def heads(reached: Deployment) -> Finding:
     for size, judge in ((_USUAL_FIELD, problem), (_LARGEST_FIELD, warning)):
         answer = _padded(reached, size, 2 * size)
         if not answer.is_corpid or answer.status == _HEADERS_TOO_LARGE:
-            seen = f"Two headers of {size // _KIB} KiB are refused: {answer.told()}."
+            seen = f"Two headers of {size // _KIB} KiB are refused: {answer.summary()}."
             return judge(
                 about, seen, "Change: allow 32 KiB a header in the proxy (nginx: large_client_header_buffers)."
             )
     answer = _padded(reached, _LARGEST_FIELD, 40 * _KIB)
     if answer.status == _HEADERS_TOO_LARGE:
-        return ok(about, f"Headers of 9 KiB arrive; 40 KiB in all are refused with {_who(answer, 431)}.")
-    seen = f"40 KiB of headers are not refused with 431: {answer.told()}."
+        return ok(about, f"Headers of 9 KiB arrive; 40 KiB in all are refused with {_refusing_party(answer, 431)}.")
+    seen = f"40 KiB of headers are not refused with 431: {answer.summary()}."
     return warning(about, seen, "Change: allow 64 KiB of headers in the proxy, so that it is CorpID who refuses.")
 
 
@@ -138,14 +138,14 @@ def bodies(reached: Deployment) -> Finding:
     about, path = "body sizes", reached.pushing or reached.token
     largest = reached.origin.offer(path, (), b"x=" + b"x" * (60 * _KIB))
     if not largest.is_corpid or largest.status == _BODY_TOO_LARGE:
-        seen = f"A body of 60 KiB is refused: {largest.told()}."
+        seen = f"A body of 60 KiB is refused: {largest.summary()}."
         return problem(about, seen, "Change: allow 64 KiB in the proxy (nginx: client_max_body_size 128k).")
     answer = reached.origin.offer(path, (), b"x=" + b"x" * (BODY_BYTES + 4 * _KIB))
     if answer.status == _BODY_TOO_LARGE:
-        return ok(about, f"A body of 60 KiB arrives; one of 68 KiB is refused with {_who(answer, 413)}.")
-    seen = f"A body of 68 KiB is not refused with 413: {answer.told()}."
+        return ok(about, f"A body of 60 KiB arrives; one of 68 KiB is refused with {_refusing_party(answer, 413)}.")
+    seen = f"A body of 68 KiB is not refused with 413: {answer.summary()}."
     return problem(about, seen, "Change: let the proxy pass bodies on, so that it is CorpID who refuses.")
 
 
-def _who(answer: RawResponse, status: int) -> str:
+def _refusing_party(answer: RawResponse, status: int) -> str:
     return f"{status} by {'CorpID' if answer.is_corpid else 'the proxy'}"

@@ -80,16 +80,16 @@ def clock(reached: Deployment) -> list[Finding]:
 
 
 def _distance(description: str, date: str, before: float, after: float) -> Finding:
-    told = _EXPIRED.search(description)
-    if told:
-        at, who = float(int(before) - EXPIRED_SECONDS + int(told[1])), "CorpID's clock"
+    expired = _EXPIRED.search(description)
+    if expired:
+        at, clock_owner = float(int(before) - EXPIRED_SECONDS + int(expired[1])), "CorpID's clock"
     elif date:
-        at, who = parsedate_to_datetime(date).timestamp(), "The clock of whoever answers"
+        at, clock_owner = parsedate_to_datetime(date).timestamp(), "The clock of whoever answers"
     else:
         return warning("clock", "Nothing tells the time of the nodes.", "Change: let the proxy leave Date in answers.")
     # whole seconds are told, and the request itself took a while
     apart = max(0.0, before - at - 1, at - after - 1)
-    seen = f"{who} and this machine's are {apart:.0f} s apart."
+    seen = f"{clock_owner} and this machine's are {apart:.0f} s apart."
     if apart <= CLOCKS_APART_SECONDS:
         return ok("clock", seen)
     change = "Change: synchronise the clocks of the nodes and of this machine (NTP)."

@@ -122,11 +122,11 @@ def hsts(reached: Deployment) -> Finding | None:
     """
     if not reached.origin.secure:
         return None
-    told = reached.answer.all("strict-transport-security")
-    age = _AGE.search(told[0]) if len(told) == 1 else None
+    values = reached.answer.all("strict-transport-security")
+    age = _AGE.search(values[0]) if len(values) == 1 else None
     if age is not None and int(age[1]) >= _HALF_A_YEAR:
         return ok("HSTS", f"Browsers are told to stay on https for {int(age[1]) // 86400} days.")
-    seen = f"Strict-Transport-Security is {' and '.join(told) or 'missing'}."
+    seen = f"Strict-Transport-Security is {' and '.join(values) or 'missing'}."
     return warning("HSTS", seen, "Change: let the proxy leave this header as CorpID sets it, and add none of its own.")
 
 

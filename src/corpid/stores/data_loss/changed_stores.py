@@ -26,7 +26,7 @@ async def none_yet(database: Database) -> None:
     StoreUnavailable.
     """
     async with database.transaction():
-        await NamedValues(database).put_first(_IN_USE, _said(_NONE, 0.0))
+        await NamedValues(database).put_first(_IN_USE, _encoded(_NONE, 0.0))
 
 
 async def use(database: Database, lineage: str, *, moment: float) -> float:
@@ -45,7 +45,7 @@ async def use(database: Database, lineage: str, *, moment: float) -> float:
             return float(since)
         refused_before = 0.0 if used == _NONE else moment
         async with database.transaction():
-            if await values.change(_IN_USE, before, _said(lineage, refused_before)):
+            if await values.change(_IN_USE, before, _encoded(lineage, refused_before)):
                 return refused_before
 
 
@@ -53,9 +53,9 @@ async def _unknown(database: Database) -> str:
     """For a deployment that is older than this note."""
     values = NamedValues(database)
     async with database.transaction():
-        await values.put_first(_IN_USE, _said(_UNKNOWN, 0.0))
+        await values.put_first(_IN_USE, _encoded(_UNKNOWN, 0.0))
     return str(await values.get(_IN_USE))
 
 
-def _said(lineage: str, since: float) -> str:
+def _encoded(lineage: str, since: float) -> str:
     return f"{lineage} {since!r}"

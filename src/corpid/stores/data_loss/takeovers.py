@@ -34,7 +34,7 @@ _MILLISECONDS: Final = 1000
 # The name of a file of the log begins with its timeline, and any role may ask for it. A standby has none yet.
 _HERE: Final = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END"
 _NAMED: Final = "(SELECT value FROM deployment WHERE name = '{}')"
-_STANDING: Final = f"{_HERE}, {_NAMED.format(_TIMELINE)}, {_NAMED.format(FORGOTTEN_AT)}"
+_CURRENT_STATE: Final = f"{_HERE}, {_NAMED.format(_TIMELINE)}, {_NAMED.format(FORGOTTEN_AT)}"
 _NOTED: Final = (
     sa.update(deployment)
     .where(deployment.c.name == sa.bindparam("named"), deployment.c.value != sa.bindparam("here"))
@@ -59,7 +59,7 @@ class Takeovers:
         Raises StoreUnavailable for a server that is no primary, or no longer. Where it has just taken over, returns
         when what it may lack is refused.
         """
-        timeline, noted, reject_issued_before = await connection.fetchrow(_STANDING)
+        timeline, noted, reject_issued_before = await connection.fetchrow(_CURRENT_STATE)
         self._refuse(timeline)
         if timeline == noted:
             self._timeline, self.reject_issued_before = (

@@ -163,16 +163,16 @@ def _limit(now: float, days: int) -> int:
 
 def _prepared(database: Database) -> _Statements:
     after, end = (sa.bindparam(name, type_=sa.BigInteger) for name in ("after", "end"))
-    stretch = (
+    chunk = (
         sa.select(audit.c.number, audit.c.at, audit.c.action)
         .where(audit.c.number > after)
         .order_by(audit.c.number)
         .limit(sa.bindparam("limit", type_=sa.Integer))
         .subquery()
     )
-    old = sa.func.coalesce(sa.func.sum(sa.case((_is_old(stretch), 1), else_=0)), 0)
+    old = sa.func.coalesce(sa.func.sum(sa.case((_is_old(chunk), 1), else_=0)), 0)
     return _Statements(
-        look=database.prepare(sa.select(sa.func.max(stretch.c.number), sa.func.min(stretch.c.at), old)),
+        look=database.prepare(sa.select(sa.func.max(chunk.c.number), sa.func.min(chunk.c.at), old)),
         remove=database.prepare(sa.delete(audit).where(audit.c.number > after, audit.c.number <= end, _is_old(audit))),
         lift=database.prepare(_Guard(up=False)),
         guard=database.prepare(_Guard(up=True)),

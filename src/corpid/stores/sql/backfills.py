@@ -48,11 +48,11 @@ def rows_left(connection: sa.Connection, step: Step) -> int:
     fill = _fill(step)
     if not sa.inspect(connection).has_table(fill.table):
         return 0
-    left: int = connection.scalar(_said(_LEFT, fill), {"after": _reached(connection, step)}) or 0
+    left: int = connection.scalar(_statement(_LEFT, fill), {"after": _reached(connection, step)}) or 0
     return left
 
 
-def run(place: MigrationTarget, step: Step, told: Callable[[str], None], stop: threading.Event) -> None:
+def run(place: MigrationTarget, step: Step, report: Callable[[str], None], stop: threading.Event) -> None:
     """Walk every row that is left.
 
     Raises MigrationStopped between two batches, and SchemaError.
@@ -69,8 +69,8 @@ def run(place: MigrationTarget, step: Step, told: Callable[[str], None], stop: t
         if time.monotonic() - last > _TOLD_SECONDS:
             last = time.monotonic()
             left = max(0, total - done) * (last - began) / done
-            told(f"{step.revision}: {done:,} of about {total:,} rows, about {left:,.0f} seconds left")
-    told(f"{step.revision}: {done:,} rows of {_fill(step).table} walked")
+            report(f"{step.revision}: {done:,} of about {total:,} rows, about {left:,.0f} seconds left")
+    report(f"{step.revision}: {done:,} rows of {_fill(step).table} walked")
 
 
 def forget(connection: sa.Connection, step: Step) -> None:
@@ -81,7 +81,7 @@ def forget(connection: sa.Connection, step: Step) -> None:
 def _batch(connection: sa.Connection, step: Step) -> int:
     """Update the next rows; returns the number of rows read."""
     fill, after = _fill(step), _reached(connection, step)
-    end, rows = connection.execute(_said(_NUMBERED, fill), {"after": after}).one()
+    end, rows = connection.execute(_statement(_NUMBERED, fill), {"after": after}).one()
     if rows:
         connection.execute(sa.text(fill.statement), {"after": after, "end": end})
         put(connection, _name(step), str(end))
@@ -94,7 +94,7 @@ def _reached(connection: sa.Connection, step: Step) -> str | int:
     return fill.first if value is None else type(fill.first)(value)
 
 
-def _said(text: str, fill: Backfill) -> sa.TextClause:
+def _statement(text: str, fill: Backfill) -> sa.TextClause:
     """A statement from its text.
 
     Names come from our own migrations, never from outside.

@@ -78,7 +78,7 @@ def back_up(path: Path, file: Path) -> int:
     """
     if not path.exists():
         raise BackupRefused(f"there is no database {path}: check data_dir and database_url")
-    with _told(f"{file} cannot be written"):
+    with _refusals(f"{file} cannot be written"):
         if file.exists():
             raise BackupRefused(f"{file} exists already, and a backup never replaces a file: name another one")
         with _draft(file) as draft:
@@ -98,7 +98,7 @@ async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, ev
     is written to the restored audit table. Raises BackupRefused, and StoreUnavailable. Source: docs/decisions/0008
     """
     busy = f"a server or a command has the database {path} open: stop every one of them, then restore"
-    with _told(f"{path} cannot be replaced"), _locked(path, fcntl.LOCK_EX, busy), _draft(path) as draft:
+    with _refusals(f"{path} cannot be replaced"), _locked(path, fcntl.LOCK_EX, busy), _draft(path) as draft:
         _fold(path, busy)
         _copy_back(file, draft)
         await _make_ready(draft, file, cipher, clock, event, after=_last_number(path))
@@ -126,7 +126,7 @@ def _locked(path: Path, kind: int, busy: str) -> Iterator[None]:
 
 
 @contextmanager
-def _told(failure: str) -> Iterator[None]:
+def _refusals(failure: str) -> Iterator[None]:
     """Turn a full disk or an unwritable folder into a sentence."""
     try:
         yield

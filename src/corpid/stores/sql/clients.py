@@ -33,7 +33,7 @@ class SqlClients:
         self._get: Final = database.prepare(records.where(clients.c.client_id == sa.bindparam("client_id")))
         self._all: Final = database.prepare(records.order_by(clients.c.client_id))
         self._fetched: Final = database.prepare(sa.select(*columns(fetched_key_sets, _FETCHED)).where(fetched))
-        self._keep: Final = database.prepare(upsert(fetched_key_sets, ("client_id", *_FETCHED.written)))
+        self._store: Final = database.prepare(upsert(fetched_key_sets, ("client_id", *_FETCHED.written)))
         self._drop: Final = database.prepare(sa.delete(fetched_key_sets).where(fetched))
 
     async def get(self, client_id: str) -> Client | None:
@@ -51,7 +51,7 @@ class SqlClients:
     async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None:
         """See ports.Clients. Raises MissingReference for a client that is gone."""
         async with self._database.transaction():
-            await self._database.run(self._keep, {"client_id": client_id} | _FETCHED.encode(fetched))
+            await self._database.run(self._store, {"client_id": client_id} | _FETCHED.encode(fetched))
 
     async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None:
         async with self._database.transaction():

@@ -56,7 +56,7 @@ _ENTITY_ID: Final = sa.bindparam("entity_id", type_=sa.Text)
 
 _ESCAPE: Final = "/"
 _FORMS: Final = [sa.bindparam(f"form_{number}", type_=sa.Text) for number in range(len(FORMS))]
-_HELD: Final = memberships.join(entities, entities.c.entity_id == memberships.c.entity_id)
+_MEMBERSHIPS: Final = memberships.join(entities, entities.c.entity_id == memberships.c.entity_id)
 _MINE: Final = memberships.c.user_id == _USER_ID
 _USABLE: Final = sa.and_(
     memberships.c.enabled, entities.c.enabled, (entities.c.type + ":" + entities.c.status).in_(_FORMS)
@@ -95,7 +95,7 @@ def choices(words: Parameters) -> sa.Select[Any]:
     rank = sa.case((sa.not_(_USABLE), 2), (preferred, 0), else_=1)
     return (
         sa.select(*selected, memberships.c.enabled)
-        .select_from(_HELD)
+        .select_from(_MEMBERSHIPS)
         .where(_MINE, *_each(words))
         .order_by(rank, of.search_text)
         .limit(sa.bindparam("limit", type_=sa.Integer))
@@ -107,7 +107,7 @@ def count_of_choices(words: Parameters) -> sa.Select[Any]:
 
     Without words the entities are not read.
     """
-    return sa.select(sa.func.count()).select_from(_HELD if words else memberships).where(_MINE, *_each(words))
+    return sa.select(sa.func.count()).select_from(_MEMBERSHIPS if words else memberships).where(_MINE, *_each(words))
 
 
 def _each(words: Parameters) -> list[sa.ColumnElement[bool]]:

@@ -253,7 +253,7 @@ class SqlFactors:
 
     async def _change(self, change: FactorChange) -> None:
         user_id = change.after.user_id
-        await self._hold(change)
+        await self._lock(change)
         await self._database.run(self._credentials.upsert, self._credentials.codec.encode(change.after))
         if change.end_sessions_but is not None:
             await self._sign_outs.end_sessions(user_id, but_session=change.end_sessions_but)
@@ -272,17 +272,17 @@ class SqlFactors:
             for code_hash in change.recovery_codes:
                 await self._database.run(self._add_code, {"user_id": user_id, "code_hash": code_hash})
 
-    async def _hold(self, change: FactorChange) -> None:
+    async def _lock(self, change: FactorChange) -> None:
         """Lock the rows a change starts from, in the order of `sign_outs`."""
         user_id, codec = change.after.user_id, self._credentials.codec
         await self._database.run(self._unless_there, codec.encode(Credentials(user_id=user_id)))
         row = await self._database.row(self._locked, {"user_id": user_id})
         if row is None or codec.decode(row).factors != change.before.factors:
             raise _NotAsBefore
-        held = await self._sign_outs.hold(user_id)
-        if change.session_id and change.session_id not in held.sessions:
+        locked = await self._sign_outs.lock(user_id)
+        if change.session_id and change.session_id not in locked.sessions:
             raise _NotAsBefore
-        if change.spend_link and change.spend_link not in held.links:
+        if change.spend_link and change.spend_link not in locked.links:
             raise _NotAsBefore
 
     async def _require_passkeys(self, change: FactorChange) -> None:

@@ -40,7 +40,7 @@ class MigrationTarget(Protocol):
         """Do `work` outside a transaction, if the engine supports it."""
         ...
 
-    def alone(self, told: Callable[[str], None], stop: threading.Event) -> AbstractContextManager[None]:
+    def alone(self, report: Callable[[str], None], stop: threading.Event) -> AbstractContextManager[None]:
         """Others that want to change the schema wait.
 
         Raises MigrationStopped while waiting itself.

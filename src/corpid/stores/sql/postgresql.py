@@ -78,7 +78,7 @@ def translated(error: Exception, database: str) -> Exception:
     mistake in our own statements stays as it is.
     """
     if isinstance(error, OSError):
-        return StoreUnavailable(f"{database}: {_told(error)}")
+        return StoreUnavailable(f"{database}: {_reason_of(error)}")
     if isinstance(error, asyncpg.PostgresError):
         return _refusal(error, database)
     if isinstance(error, asyncpg.InternalClientError) or any(text in str(error) for text in _CLOSED):
@@ -95,7 +95,7 @@ def _refusal(error: asyncpg.PostgresError, database: str) -> Exception:
     return cast("Exception", error)
 
 
-def _told(error: OSError) -> str:
+def _reason_of(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "it does not answer in time"
     return error.strerror or str(error)
@@ -249,7 +249,7 @@ class PostgresDatabase:
             return False
         connection = await self._acquire()
         try:
-            await self._told(connection, _execute, _BEGIN, ())
+            await self._run_translated(connection, _execute, _BEGIN, ())
         except BaseException:
             await self._drop(connection)
             raise
@@ -261,12 +261,12 @@ class PostgresDatabase:
         connection = self._open.pop(current_task(self._loop))
         wanted = _COMMIT if commit else _ROLLBACK
         try:
-            told = await self._told(connection, _execute, wanted, ())
+            answered = await self._run_translated(connection, _execute, wanted, ())
         except BaseException:
             await self._drop(connection)
             raise
         await self._keep(connection)
-        if told != wanted:
+        if answered != wanted:
             raise StoreUnavailable(f"{self.place}: a statement of this transaction had failed, so nothing was written")
 
     def check(self) -> None:
@@ -288,17 +288,17 @@ class PostgresDatabase:
     async def _ask(self, question: Question, text: str, bound: Row) -> Any:  # noqa: ANN401  (row, rows or tag)
         held = self._open.get(current_task(self._loop)) if self._open else None
         if held is not None:
-            return await self._told(held, question, text, bound)
+            return await self._run_translated(held, question, text, bound)
         connection = await self._acquire()
         try:
-            answer = await self._told(connection, question, text, bound)
+            answer = await self._run_translated(connection, question, text, bound)
         except BaseException:
             await self._release(connection)
             raise
         await self._keep(connection)
         return answer
 
-    async def _told(self, connection: Any, question: Question, text: str, bound: Row) -> Any:  # noqa: ANN401
+    async def _run_translated(self, connection: Any, question: Question, text: str, bound: Row) -> Any:  # noqa: ANN401
         try:
             return await question(connection, text, bound)
         except DRIVER_ERRORS as error:

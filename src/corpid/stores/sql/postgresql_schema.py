@@ -98,7 +98,7 @@ class PostgresTarget:
             raise self._busy() from None
 
     @contextmanager
-    def alone(self, told: Callable[[str], None], stop: threading.Event) -> Iterator[None]:
+    def alone(self, report: Callable[[str], None], stop: threading.Event) -> Iterator[None]:
         """Hold the migration lock, which belongs to a transaction.
 
         A pooler in between may give the next transaction to another connection.
@@ -108,7 +108,7 @@ class PostgresTarget:
             waited = False
             while not self._runner.run(_take(connection)):
                 if not waited:
-                    told("another process migrates this database: waiting for it")
+                    report("another process migrates this database: waiting for it")
                 waited = True
                 if stop.wait(_PAUSE_SECONDS):
                     raise MigrationStopped("stopped before anything was changed: another process was migrating")
@@ -134,21 +134,21 @@ class PostgresTarget:
         )
 
     async def _inside(self, work: Callable[[sa.Connection], T], *, lock_seconds: int = 0) -> T:
-        with _told(self.shown, "changed" if lock_seconds else "opened"):
+        with _schema_errors(self.shown, "changed" if lock_seconds else "opened"):
             async with self._engine.begin() as connection:
                 if lock_seconds:
                     await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{lock_seconds}s'"))
                 return await connection.run_sync(work)
 
     async def _autocommitted(self, work: Callable[[sa.Connection], T]) -> T:
-        with _told(self.shown, "changed"):
+        with _schema_errors(self.shown, "changed"):
             async with self._engine.connect() as plain:
                 connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
                 await connection.execute(sa.text(f"SET lock_timeout = '{_LONG_LOCK_SECONDS}s'"))
                 return await connection.run_sync(work)
 
     async def _begun(self) -> asyncpg.Connection:
-        with _told(self.shown):
+        with _schema_errors(self.shown):
             connection = await self._connect()
             await connection.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
             return connection
@@ -170,7 +170,7 @@ class _LockTaken(Exception):
 
 
 @contextmanager
-def _told(shown: str, done: str = "opened") -> Iterator[None]:
+def _schema_errors(shown: str, done: str = "opened") -> Iterator[None]:
     """A sentence on a refusal by PostgreSQL."""
     try:
         yield

@@ -111,7 +111,7 @@ class SqlRecords:
                 await self._audit.record(change.event)
 
     async def _sign_out(self, user_id: str) -> None:
-        await self._sign_outs.hold(user_id)
+        await self._sign_outs.lock(user_id)
         await self._sign_outs.end_sessions(user_id)
         await self._sign_outs.end_links(user_id)
 

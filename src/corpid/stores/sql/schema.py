@@ -86,7 +86,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class _SchemaState:
     """The migration state of a database."""
 
     revision: str | None
@@ -107,7 +107,7 @@ def migrate(
     database: Path | str,
     *,
     through: str = FILL,
-    told: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
     stop: threading.Event | None = None,
 ) -> str:
     """Bring a database to this version's schema.
@@ -115,22 +115,22 @@ def migrate(
     A SQLite file is made (mode 0600) if need be. Its name.
 
     `through` says how far: EXPAND what this version cannot run without, FILL also rows, CONTRACT everything, which
-    needs all servers of the version before gone. `told` gets sentences about progress; `stop`, when it is set,
+    needs all servers of the version before gone. `report` gets sentences about progress; `stop`, when it is set,
     ends a fill after its batch. Each step is one transaction, so an interrupted one leaves the schema as it was;
     a fill goes on where it was. Processes that migrate at once wait for one another.
 
     Raises SchemaError. docs/decisions/0009
     """
     every, stop = steps(), stop or threading.Event()
-    with _opened(database, create=True) as place, place.alone(told, stop):
-        standing = place.read(_standing)
-        if _is_later(standing, every, place.shown):
+    with _opened(database, create=True) as place, place.alone(report, stop):
+        state = place.read(_schema_state)
+        if _is_later(state, every, place.shown):
             return place.shown
         walked: set[str] = set()
-        for step in outstanding(every, standing.revision, through=through):
-            if step.phase == CONTRACT and standing.revision is not None:
-                _prepare_contract(place, every, step, walked, told, stop)
-            _carry_out(place, every, step, told, stop)
+        for step in outstanding(every, state.revision, through=through):
+            if step.phase == CONTRACT and state.revision is not None:
+                _prepare_contract(place, every, step, walked, report, stop)
+            _carry_out(place, every, step, report, stop)
             walked.add(step.revision)
         return place.shown
 
@@ -142,8 +142,8 @@ def check(database: Path | str) -> None:
     """
     every = steps()
     with _opened(database, create=False) as place:
-        standing = place.read(_standing)
-        if not _is_later(standing, every, place.shown) and not is_enough(pending(every, standing.revision)):
+        state = place.read(_schema_state)
+        if not _is_later(state, every, place.shown) and not is_enough(pending(every, state.revision)):
             raise SchemaOlder(
                 f"the database {place.shown} has an older schema than this CorpID needs: run `corpid migrate` "
                 "(`corpid migrate --plan` says what that will do)"
@@ -154,13 +154,13 @@ def plan(database: Path | str) -> Plan:
     """The pending steps; nothing is changed. Raises SchemaError. docs/decisions/0009"""
     every = steps()
     with _opened(database, create=False) as place:
-        standing = place.read(_standing)
-        if _is_later(standing, every, place.shown):
-            return Plan(database=place.shown, schema=standing.revision, now=(), later=())
-        lacking = pending(every, standing.revision)
-        now = outstanding(every, standing.revision, through=FILL)
+        state = place.read(_schema_state)
+        if _is_later(state, every, place.shown):
+            return Plan(database=place.shown, schema=state.revision, now=(), later=())
+        lacking = pending(every, state.revision)
+        now = outstanding(every, state.revision, through=FILL)
         planned = tuple(place.read(lambda connection: [_planned(connection, step) for step in lacking]))
-    return Plan(database=place.shown, schema=standing.revision, now=planned[: len(now)], later=planned[len(now) :])
+    return Plan(database=place.shown, schema=state.revision, now=planned[: len(now)], later=planned[len(now) :])
 
 
 def _planned(connection: sa.Connection, step: Step) -> Planned:
@@ -177,15 +177,15 @@ def _planned(connection: sa.Connection, step: Step) -> Planned:
 
 
 def _carry_out(
-    place: MigrationTarget, every: Sequence[Step], step: Step, told: Callable[[str], None], stop: threading.Event
+    place: MigrationTarget, every: Sequence[Step], step: Step, report: Callable[[str], None], stop: threading.Event
 ) -> None:
     """One migration, and the note that it was done."""
     if stop.is_set():
         raise MigrationStopped(f"stopped before the migration {step.revision}: `corpid migrate` goes on with it")
     if step.fill is not None:
-        backfills.run(place, step, told, stop)
+        backfills.run(place, step, report, stop)
     (place.outside if step.concurrently else place.transact)(lambda connection: _upgrade(connection, every, step))
-    told(f"{step.revision}: done ({step.phase}: {step.title})")
+    report(f"{step.revision}: done ({step.phase}: {step.title})")
 
 
 def _upgrade(connection: sa.Connection, every: Sequence[Step], step: Step) -> None:
@@ -204,7 +204,7 @@ def _prepare_contract(
     every: Sequence[Step],
     step: Step,
     walked: set[str],
-    told: Callable[[str], None],
+    report: Callable[[str], None],
     stop: threading.Event,
 ) -> None:
     """Refuse while older servers run, and fill their rows.
@@ -214,27 +214,27 @@ def _prepare_contract(
     place.refuse_served([each.revision for each in every[: every.index(step)]])
     for fill in fills_before(every, step):
         if fill.revision not in walked:
-            backfills.run(place, fill, told, stop)
+            backfills.run(place, fill, report, stop)
             place.transact(partial(backfills.forget, step=fill))
 
 
-def _standing(connection: sa.Connection) -> _Standing:
+def _schema_state(connection: sa.Connection) -> _SchemaState:
     revision = MigrationContext.configure(connection).get_current_revision()
     since = backfills.get(connection, _SERVES_SINCE) if sa.inspect(connection).has_table("deployment") else None
-    return _Standing(revision, since)
+    return _SchemaState(revision, since)
 
 
-def _is_later(standing: _Standing, every: Sequence[Step], shown: str) -> bool:
+def _is_later(state: _SchemaState, every: Sequence[Step], shown: str) -> bool:
     """Return whether a compatible newer version has migrated the database.
 
     Raises SchemaNewer for an incompatible one.
     """
     known = {step.revision for step in every}
-    if standing.revision is None or standing.revision in known:
+    if state.revision is None or state.revision in known:
         return False
-    if standing.serves_since not in known:
+    if state.serves_since not in known:
         raise SchemaNewer(
-            f"the database {shown} was migrated by a newer CorpID (its schema is {standing.revision!r}), and this "
+            f"the database {shown} was migrated by a newer CorpID (its schema is {state.revision!r}), and this "
             "version can use it no longer: run that version, or restore a backup from before the migration"
         )
     return True

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class LockedRows:
     """Sessions and links of a person, locked until this transaction ends."""
 
     sessions: frozenset[str]
@@ -54,7 +54,7 @@ class SignOuts:
 
     async def hold(self, user_id: str) -> Held:
         """Lock a person's sessions and links; credentials, if touched, are locked first."""
-        return Held(
+        return LockedRows(
             sessions=await self._keys(self._sessions, user_id),
             links=await self._keys(self._links, user_id),
         )
@@ -185,7 +185,7 @@ class SqlSessions:
 
     async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
         async with self._database.transaction():
-            await self._sign_outs.hold(user_id)
+            await self._sign_outs.lock(user_id)
             await self._sign_outs.end_sessions(user_id, but_browser=but_browser)
             await self._audit.record(event)
 

@@ -46,7 +46,7 @@ class SqliteTarget:
     outside = transact
 
     @contextmanager
-    def alone(self, _told: Callable[[str], None], _stop: threading.Event) -> Iterator[None]:
+    def alone(self, _report: Callable[[str], None], _stop: threading.Event) -> Iterator[None]:
         """One migration at a time on this machine.
 
         The lock ends with its process.

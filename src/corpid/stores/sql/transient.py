@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.statements import Database, Row
 
 _THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
-_STRETCH: Final = 500
+_CHUNK: Final = 500
 """rows that a sweep looks at in one go"""
 _START: Final = ("", b"")
 _COLUMNS: Final = tuple(column.name for column in transient.c)
@@ -100,7 +100,7 @@ class SqlTransientStore:
         self.count: Final = database.prepare(_count(database.now))
         self.written = 0
         """rows written since the last sweep"""
-        self._stretch: Final = database.prepare(_NEXT)
+        self._chunk: Final = database.prepare(_NEXT)
         self._clear: Final = database.prepare(_clear(database))
         self._time: Final = database.prepare(sa.select(database.now))
         self._swept_up_to: tuple[str, bytes] = _START
@@ -136,10 +136,10 @@ class SqlTransientStore:
 
     async def sweep(self, *, now: float) -> int:
         """Walk the table at twice the pace at which it grows."""
-        stretches = 1 + 2 * self.written // _STRETCH
+        chunks = 1 + 2 * self.written // _CHUNK
         self.written = 0
         removed = 0
-        for _ in range(stretches):
+        for _ in range(chunks):
             removed += await self._sweep(milliseconds(now))
             if self._swept_up_to == _START:
                 break
@@ -149,14 +149,14 @@ class SqlTransientStore:
     async def _sweep(self, now: int) -> int:
         kind, key = self._swept_up_to
         after = {"after_kind": kind, "after_key": key}
-        rows = await self.database.rows(self._stretch, {**after, "limit": _STRETCH})
+        rows = await self.database.rows(self._chunk, {**after, "limit": _CHUNK})
         if not rows:
             self._swept_up_to = _START
             return 0
         last_kind, last_key = rows[-1]
-        self._swept_up_to = (last_kind, bytes(last_key)) if len(rows) == _STRETCH else _START
+        self._swept_up_to = (last_kind, bytes(last_key)) if len(rows) == _CHUNK else _START
         async with self.database.transaction():
-            return await self.database.run(self._clear, {**after, "limit": _STRETCH, "now": now})
+            return await self.database.run(self._clear, {**after, "limit": _CHUNK, "now": now})
 
 
 class SqlTransientEngine(TransientEngine):

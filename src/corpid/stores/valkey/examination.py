@@ -82,16 +82,16 @@ async def _examined(address: Address) -> ExaminedValkey:
         saves = await _saves(link)
     finally:
         await link.close()
-    said = link.engine.said
+    info = link.engine.info
     return ExaminedValkey(
         place=address.place,
-        engine="Valkey" if "valkey_version" in said else "Redis",
-        version=said.get("valkey_version") or said.get("redis_version", ""),
-        used=int(said.get("used_memory", 0)),
-        most=int(said.get("maxmemory", 0)),
-        appends=said.get("aof_enabled") == "1",
+        engine="Valkey" if "valkey_version" in info else "Redis",
+        version=info.get("valkey_version") or info.get("redis_version", ""),
+        used=int(info.get("used_memory", 0)),
+        most=int(info.get("maxmemory", 0)),
+        appends=info.get("aof_enabled") == "1",
         saves=saves,
-        last_save_failed=said.get("rdb_last_bgsave_status", "ok") != "ok",
+        last_save_failed=info.get("rdb_last_bgsave_status", "ok") != "ok",
     )
 
 

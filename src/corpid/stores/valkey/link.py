@@ -44,7 +44,7 @@ class Engine:
     """differs after every start, and after a replica was promoted"""
     clustered: bool
     """it is a node of a cluster, and holds the slots that the cluster gave it"""
-    said: Mapping[str, str]
+    info: Mapping[str, str]
     """everything in its answer to INFO"""
 
 
@@ -54,19 +54,19 @@ def usable(answer: bytes) -> Engine:
     Raises StoreUnavailable with what to change, LookupError and ValueError.
     """
     lines = answer.decode("utf-8", errors="replace").splitlines()
-    said = dict(line.split(":", 1) for line in lines if ":" in line)
-    version = said.get("redis_version", "0")
+    info = dict(line.split(":", 1) for line in lines if ":" in line)
+    version = info.get("redis_version", "0")
     if int(version.partition(".")[0]) < _OLDEST:
         raise StoreUnavailable(f"is version {version}, and CorpID needs {_OLDEST}.0 or later")
-    clustered = said.get("cluster_enabled") == "1"
-    if said.get("role") != "master" and not clustered:
+    clustered = info.get("cluster_enabled") == "1"
+    if info.get("role") != "master" and not clustered:
         raise StoreUnavailable("is a replica: transient_url must name the primary")
-    policy = said.get("maxmemory_policy", _NO_EVICTION)
+    policy = info.get("maxmemory_policy", _NO_EVICTION)
     if policy != _NO_EVICTION:
         raise StoreUnavailable(
             f"may forget what was spent before its time: set maxmemory-policy to {_NO_EVICTION} (it is {policy})"
         )
-    return Engine(run_id=said["run_id"], clustered=clustered, said=said)
+    return Engine(run_id=info["run_id"], clustered=clustered, info=info)
 
 
 Command: TypeAlias = "tuple[str | bytes | int, ...]"

@@ -95,9 +95,9 @@ class Topology:
         """
         known: dict[str, Address] = {}
         moved: dict[int, str | None] = {}
-        for part, told in enumerate(zip(*self._views.values(), strict=True)):
-            names = [address.name for address in told if address is not None]
-            known |= {address.name: address for address in told if address is not None}
+        for part, owners in enumerate(zip(*self._views.values(), strict=True)):
+            names = [address.name for address in owners if address is not None]
+            known |= {address.name: address for address in owners if address is not None}
             owner = max(names, key=names.count) if names else None
             if owner != self._owners[part]:
                 self._owners[part] = moved[part] = owner

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uvicorn.config import Config
     from uvicorn.server import ServerState
 
-    from corpid.web.http.connection_limits import Limits, Room
+    from corpid.web.http.connection_limits import Limits, RequestCount
     from corpid.web.http.connections import ConnectionRegistry
 
     Refused = Callable[[str, list[tuple[bytes, bytes]], int, str, Reason, str], None]
@@ -77,13 +77,13 @@ class Connection(RequestReader):
         app_state: dict[str, Any],
         *,
         limits: Limits,
-        room: Room,
-        crowd: ConnectionRegistry,
+        in_progress: RequestCount,
+        open_connections: ConnectionRegistry,
         refused: Refused,
         bodiless: Collection[str] = (),
     ) -> None:
-        super().__init__(config, server_state, app_state, limits=limits, room=room, bodiless=bodiless)
-        self._crowd = crowd
+        super().__init__(config, server_state, app_state, limits=limits, in_progress=in_progress, bodiless=bodiless)
+        self._open_connections = open_connections
         self._refused = refused
         self.opening: asyncio.Task[None] | None = None
         """what still has to happen before a caller can ask: with TLS, the handshake"""
@@ -97,7 +97,7 @@ class Connection(RequestReader):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.deadline = math.inf
-        self._crowd.leaves(self)
+        self._open_connections.leaves(self)
         super().connection_lost(exc)
 
     @property
@@ -175,7 +175,7 @@ class Connection(RequestReader):
         )
 
     def _dispatch(self) -> None:
-        self._crowd.asks(self)
+        self._open_connections.asks(self)
         super()._dispatch()
         self.cycle.transport = self._out  # type: ignore[assignment]
 
@@ -195,7 +195,7 @@ class Connection(RequestReader):
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
             return
-        self._crowd.rests(self)
+        self._open_connections.rests(self)
         if self._pending is not None:
             self._end_with(self._pending, self.limits.linger_seconds)
         elif self._reading is Reading.NOTHING:

@@ -54,7 +54,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Room:
+class RequestCount:
     """A count of the requests in progress.
 
     Without those refused as too many.

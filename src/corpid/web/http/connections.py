@@ -17,7 +17,7 @@ LEAST: Final = 16
 _TELL_SECONDS: Final = 60.0
 
 
-class Guest(Protocol):
+class OpenConnection(Protocol):
     """A connection, also one whose handshake is not over."""
 
     def drop(self) -> None:
@@ -38,9 +38,9 @@ class ConnectionRegistry:
         """`clock` gives seconds, from anywhere."""
         self.limit: Final = limit
         self._clock = clock
-        self._all: set[Guest] = set()
-        self._silent: dict[Guest, None] = {}
-        self._idle: dict[Guest, None] = {}
+        self._all: set[OpenConnection] = set()
+        self._silent: dict[OpenConnection, None] = {}
+        self._idle: dict[OpenConnection, None] = {}
         self._sent_away = 0
         self._told_at = -math.inf
 
@@ -48,33 +48,33 @@ class ConnectionRegistry:
         """The number of open connections."""
         return len(self._all)
 
-    def admit(self, guest: Guest) -> bool:
+    def admit(self, connection: OpenConnection) -> bool:
         """Admit a connection, evicting another if full.
 
         False if none can be evicted. Source: D47
         """
         if len(self._all) >= self.limit and not self._make_room():
             return False
-        self._all.add(guest)
-        self._silent[guest] = None
+        self._all.add(connection)
+        self._silent[connection] = None
         return True
 
-    def asks(self, guest: Guest) -> None:
+    def asks(self, connection: OpenConnection) -> None:
         """Note a whole request: the connection is no longer evicted."""
-        self._silent.pop(guest, None)
-        self._idle.pop(guest, None)
+        self._silent.pop(connection, None)
+        self._idle.pop(connection, None)
 
-    def rests(self, guest: Guest) -> None:
+    def rests(self, connection: OpenConnection) -> None:
         """It has its answers."""
-        if guest in self._all:
-            self._idle[guest] = None
+        if connection in self._all:
+            self._idle[connection] = None
 
-    def leaves(self, guest: Guest) -> None:
+    def leaves(self, connection: OpenConnection) -> None:
         """It has ended."""
-        self.asks(guest)
-        self._all.discard(guest)
+        self.asks(connection)
+        self._all.discard(connection)
 
-    def all(self) -> tuple[Guest, ...]:
+    def all(self) -> tuple[OpenConnection, ...]:
         """The open connections."""
         return tuple(self._all)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
 
-    from corpid.web.http.connection_limits import Limits, Room
+    from corpid.web.http.connection_limits import Limits, RequestCount
 
 
 def parts(target: bytes) -> tuple[bytes, bytes, bytes]:
@@ -85,13 +85,13 @@ class RequestReader(HttpToolsProtocol):
         app_state: dict[str, Any],
         *,
         limits: Limits,
-        room: Room,
+        in_progress: RequestCount,
         bodiless: Collection[str] = (),
     ) -> None:
         super().__init__(config, server_state, app_state)
         self.limits = limits
         self._bodiless = bodiless
-        self._room = room
+        self._in_progress = in_progress
         self.deadline = math.inf
         self._reading = Reading.NOTHING
         self._deaf = False
@@ -320,8 +320,8 @@ class RequestReader(HttpToolsProtocol):
 
         It may not run for a while.
         """
-        if self._room.taken < self.limits.concurrent_requests:
-            self._room.taken += 1
+        if self._in_progress.taken < self.limits.concurrent_requests:
+            self._in_progress.taken += 1
             super()._start_asgi_task(cycle, self._in_room)  # type: ignore[arg-type]
             return
         cycle.scope["state"][CROWDED] = True
@@ -331,7 +331,7 @@ class RequestReader(HttpToolsProtocol):
         try:
             await self.app(scope, receive, send)
         finally:
-            self._room.taken -= 1
+            self._in_progress.taken -= 1
 
     def _answering(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle

@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.connection import Connection
-from corpid.web.http.connection_limits import Limits, Room
+from corpid.web.http.connection_limits import Limits, RequestCount
 from corpid.web.http.connections import ConnectionRegistry
 from corpid.web.telemetry import access_log
 
@@ -48,14 +48,14 @@ class Listener:
         self,
         listening: socket.socket,
         made: Callable[[], Connection],
-        crowd: ConnectionRegistry,
+        open_connections: ConnectionRegistry,
         *,
         tls: ssl.SSLContext | None,
         handshake_seconds: float,
     ) -> None:
         self._listening = listening
         self._made = made
-        self._crowd = crowd
+        self._open_connections = open_connections
         self._tls = tls
         self._handshake_seconds = handshake_seconds if tls else None
         self._loop = asyncio.get_running_loop()
@@ -88,7 +88,7 @@ class Listener:
 
     def _take_in(self, newcomer: socket.socket) -> None:
         connection = self._made()
-        if not self._crowd.admit(connection):
+        if not self._open_connections.admit(connection):
             newcomer.close()
             return
         newcomer.setblocking(False)
@@ -107,7 +107,7 @@ class Listener:
         connection.opening = None
         if not connection.is_made:
             newcomer.close()
-            self._crowd.leaves(connection)
+            self._open_connections.leaves(connection)
 
 
 SWEEP_SECONDS: Final = 0.5
@@ -145,8 +145,8 @@ class Server:
         self._limits = limits or Limits()
         self._bodiless = bodiless
         self._addresses = addresses or ClientAddresses()
-        self.room: Final = Room()
-        self.crowd: Final = ConnectionRegistry(self._limits.connections, monotonic)
+        self.in_progress: Final = RequestCount()
+        self.open_connections: Final = ConnectionRegistry(self._limits.connections, monotonic)
         self._tls = tls
         self._drain_seconds = drain_seconds
         self._delay_seconds = delay_seconds
@@ -171,7 +171,11 @@ class Server:
         self._housekeeping = asyncio.create_task(self._keep_house())
         for listening in sockets:
             listener = Listener(
-                listening, self._newcomer, self.crowd, tls=self._tls, handshake_seconds=self._limits.head_seconds
+                listening,
+                self._newcomer,
+                self.open_connections,
+                tls=self._tls,
+                handshake_seconds=self._limits.head_seconds,
             )
             self._listeners.append(listener)
 
@@ -193,7 +197,7 @@ class Server:
             task.cancel()
         if self._state.tasks:
             await asyncio.wait(tuple(self._state.tasks), timeout=FORCED_SECONDS)
-        for connection in self.crowd.all():
+        for connection in self.open_connections.all():
             connection.drop()
         await asyncio.sleep(0)
         if self._housekeeping is not None:
@@ -210,8 +214,8 @@ class Server:
             self._state,
             self._lifespan.state,
             limits=self._limits,
-            room=self.room,
-            crowd=self.crowd,
+            in_progress=self.in_progress,
+            open_connections=self.open_connections,
             refused=self._refused,
             bodiless=self._bodiless,
         )
@@ -238,7 +242,7 @@ class Server:
     async def _drained(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        for connection in self.crowd.all():
+        for connection in self.open_connections.all():
             connection.shutdown()
         while self._state.connections and not self._forced.is_set() and loop.time() < end:  # noqa: ASYNC110 - two things end it
             await asyncio.sleep(0.02)

@@ -88,7 +88,7 @@ class Metrics:
     def __init__(self, shared: str | None = None) -> None:
         self.watched: Watched | None = None
         self.hosts = OwnHosts()
-        self.crowd: ConnectionRegistry | None = None
+        self.open_connections: ConnectionRegistry | None = None
         """the connections of the provider's own address"""
         self.shared: Final = shared
         self.registry: Final = CollectorRegistry()
@@ -161,9 +161,9 @@ class Metrics:
     def _child(self, endpoint: str, status: int, reason: str) -> tuple[Counter, Histogram]:
         if len(self._reasons) < _REASONS:
             self._reasons.add(reason)
-        told = reason if reason in self._reasons else NO_ENDPOINT
-        child = (self._requests.labels(endpoint, f"{status // 100}xx", told), self._latency.labels(endpoint))
-        if told == reason:
+        code = reason if reason in self._reasons else NO_ENDPOINT
+        child = (self._requests.labels(endpoint, f"{status // 100}xx", code), self._latency.labels(endpoint))
+        if code == reason:
             self._children[endpoint, status, reason] = child
         return child
 
@@ -191,9 +191,9 @@ class Metrics:
 
         A source that fails leaves its gauge as it was.
         """
-        if self.crowd is not None:
-            self._connections.set(len(self.crowd))
-            self._connections_limit.set(self.crowd.limit)
+        if self.open_connections is not None:
+            self._connections.set(len(self.open_connections))
+            self._connections_limit.set(self.open_connections.limit)
         if self.watched is None:
             return
         self._hashing.set(self.watched.hashing())

@@ -156,19 +156,21 @@ class _Traced:
         return traced
 
     def _around(self, call: Callable[..., Awaitable[Any]], name: str) -> Callable[..., Awaitable[Any]]:
-        told = {**self._attributes, "db.operation.name": name} if self._kind is SpanKind.CLIENT else self._attributes
+        attributes = (
+            {**self._attributes, "db.operation.name": name} if self._kind is SpanKind.CLIENT else self._attributes
+        )
 
         @wraps(call)
         async def traced(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401
             if not get_current_span().is_recording():
                 return await call(*arguments, **named)
-            with self._spans.child(name, self._with(told, arguments), self._kind):
+            with self._spans.child(name, self._with(attributes, arguments), self._kind):
                 return await call(*arguments, **named)
 
         return traced
 
-    def _with(self, told: Attributes, _arguments: tuple[Any, ...]) -> Attributes:
-        return told
+    def _with(self, attributes: Attributes, _arguments: tuple[Any, ...]) -> Attributes:
+        return attributes
 
 
 class _TracedUnit(_Traced):
@@ -177,8 +179,8 @@ class _TracedUnit(_Traced):
     Each begins with the name of its kind.
     """
 
-    def _with(self, told: Attributes, arguments: tuple[Any, ...]) -> Attributes:
-        return {**told, "corpid.kind": str(arguments[0])}
+    def _with(self, attributes: Attributes, arguments: tuple[Any, ...]) -> Attributes:
+        return {**attributes, "corpid.kind": str(arguments[0])}
 
 
 class _TracedTransient(_Traced):
@@ -188,8 +190,8 @@ class _TracedTransient(_Traced):
 
     @asynccontextmanager
     async def _unit(self, unit: AbstractAsyncContextManager[TransientUnit]) -> AsyncIterator[TransientUnit]:
-        told = {**self._attributes, "db.operation.name": "transient.unit"}
-        with self._spans.child("transient.unit", told):
+        attributes = {**self._attributes, "db.operation.name": "transient.unit"}
+        with self._spans.child("transient.unit", attributes):
             async with unit as verbs:
                 yield cast("TransientUnit", _TracedUnit(self._spans, verbs, "transient", self._attributes))
 
