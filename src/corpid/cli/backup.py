@@ -50,7 +50,7 @@ def backup(file: File) -> None:
 def restore(file: File) -> None:
     """Replace the database by a backup, while nothing runs.
 
-    The present database is kept beside it.
+    The present database stays next to it, under another name.
 
     Everybody has to sign in again, and what was issued before is refused. Changes since the backup are gone: what
     was disabled or revoked after it is as it was then.

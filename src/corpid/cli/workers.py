@@ -74,7 +74,7 @@ def _is_left(folder: Path) -> bool:
 REFUSED: Final = 1
 """what a worker ends with that cannot start"""
 BROKEN: Final = 70
-"""what a worker ends with after an error that nobody foresaw"""
+"""a worker's exit code after an unforeseen error"""
 _YOUNG_SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 1.0
 """before another worker takes the place of one that died young"""
@@ -124,7 +124,7 @@ class _Supervisor:
     def _hand_on(self, number: int, _: object) -> None:
         self._stopping = True
         for process in tuple(self._workers):
-            # a terminal that closes tells every process; workers hear of it from here alone, and once
+            # a closing terminal signals every process; workers get the signal from here alone, and once
             _tell(process, signal.SIGTERM if number == signal.SIGHUP else number)
 
     def _start(self) -> None:

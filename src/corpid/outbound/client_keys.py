@@ -1,7 +1,7 @@
 """Key sets of clients, inline or fetched from jwks_uri, cached (D27).
 
-What a request meets, in this order: the set in memory, looked at no longer than five seconds ago; the
-one that the registry holds, which tells of other processes and of an operator who dropped it; the
+What a request meets, in this order: the set in memory, looked at no longer than five seconds ago;
+the one in the registry, which shows fetches of other processes and an operator's removal; the
 relying party itself. Each of these happens once at a time per client, for all that wait.
 """
 

@@ -31,7 +31,7 @@ class FairQueue(Generic[E]):
         self._places: Final = places
         self._numbers: Final = count()
         self._networks: Final[OrderedDict[str, OrderedDict[str, dict[E, int]]]] = OrderedDict()
-        """network to account to entries and their numbers, the oldest first; whose turn it is stands first"""
+        """network to account to entries and their numbers, the oldest first; the next one to be served comes first"""
         self._sizes: Final[Counter[str]] = Counter()
         self._sources: Final[dict[E, HashingSource]] = {}
 
@@ -49,7 +49,7 @@ class FairQueue(Generic[E]):
         Returns the one that has to go for it, perhaps itself, or None if there was room.
 
         That is the newest of the busiest account of the busiest network, and among equals the newest of all, so that a
-        network that fills the queue displaces nobody else. Source: D47
+        network that fills the queue displaces no other one's. Source: D47
         """
         self._sources[entry] = source
         self._sizes[source.network] += 1

@@ -3,7 +3,7 @@
 HTTP clients bound the body at best. Here everything counts that arrives: interim answers, status lines, headers,
 chunk framing and trailers, and below them, the records of TLS.
 
-Whoever registers a URL chooses where this process connects to. So a name is looked up once, every
+The person who registers a URL chooses the target of this process's connections. So a name is looked up once, every
 address of it is judged, and the connection goes to an address that was judged. Nothing of the
 environment (proxies), of earlier answers (cookies, open connections) or of the answer itself
 (redirects, compression) has a say.
@@ -108,7 +108,7 @@ async def _connected(
 
 
 async def _secured(stream: ByteStream, server_name: str, tls: ssl.SSLContext) -> ByteStream:
-    # Whether a body is whole is told by its framing: many servers end without a close_notify.
+    # Only its framing shows whether a body is whole: many servers end without a close_notify.
     return await TLSStream.wrap(stream, hostname=server_name, ssl_context=tls, standard_compatible=False)
 
 
@@ -300,7 +300,7 @@ class _LookUps:
                 answer.set_result(found)
             else:
                 answer.set_exception(failure)
-                answer.exception()  # nobody may be waiting any more
+                answer.exception()  # there may be no waiter any more
 
         with suppress(RuntimeError):  # the loop was closed while the look-up hung
             answer.get_loop().call_soon_threadsafe(settle)

@@ -1,4 +1,4 @@
-"""argon2id in threads of its own, and the blocklist of common passwords.
+"""argon2id in separate threads, and the blocklist of common passwords.
 
 Source: D44
 """
@@ -118,7 +118,7 @@ class Argon2Passwords:
     """The port Passwords: argon2id with the parameters of `profile`.
 
     `profile` is RFC 9106's second one. `threads` hashes run at a time; `waiting` more (16 per thread) wait in turn, by
-    where they come from. Beyond them PasswordsBusy is raised. Source: D44, D47
+    their source. Beyond them PasswordsBusy is raised. Source: D44, D47
     """
 
     def __init__(self, *, threads: int, waiting: int | None = None, profile: Parameters = RFC_9106_LOW_MEMORY) -> None:

@@ -92,7 +92,7 @@ def key_id(key: bytes) -> str:
 def key_from_text(text: str, source: str) -> bytes:
     """A key-encryption key from base64 text (either alphabet) of 32 bytes.
 
-    `source` says in errors where the text came from. Raises EncryptionError. D43.
+    `source` names the origin of the text in errors. Raises EncryptionError. D43.
     """
     standard = "".join(text.split()).rstrip("=").translate(str.maketrans("-_", "+/"))
     if not standard:

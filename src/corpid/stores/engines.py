@@ -30,7 +30,7 @@ class EngineType:
     url: str
     """an example, for messages"""
     tls_prefix: str = ""
-    """how a URL begins that asks for TLS, where that is another than the example's; for messages"""
+    """the scheme of a URL with TLS, if it differs from the example's; for messages"""
     is_database: bool = False
     """it holds what lasts, and what lives for minutes unless another engine is named for that"""
     has_pool: bool = False

@@ -22,7 +22,7 @@ _COLOURS: Final = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check.
 
-    `about` names it and is unique in a report. `change` is empty if all is well, and where `seen` says what to do.
+    `about` names it and is unique in a report. `change` is empty if all is well, or if `seen` names the remedy.
     """
 
     about: str

@@ -1,6 +1,6 @@
 """Checks of a node's own settings, engines and connections.
 
-Nothing that a stranger can ask tells that, so only a node can be asked, and only one of Linux.
+No public response shows that, so only a node can be asked, and only one of Linux.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _address(text: str) -> Address:
 
 _DAY: Final = 86_400
 OLD_KEY_DAYS: Final = 400
-"""a key is rotated once a year; this is when somebody is told that it was not (alert CorpidSigningKeyOld)"""
+"""a key is rotated once a year; the age at which an alert is due (CorpidSigningKeyOld)"""
 _OLDEST_RUN: Final = 15
 """of PostgreSQL"""
 

@@ -128,7 +128,7 @@ def endpoints(reached: Deployment) -> Finding:
 def _is_answered(origin: Origin, path: str) -> bool:
     """Return whether CorpID itself answers a plain GET.
 
-    By an error of its own, its challenge, its page, or its keys.
+    By its error, its challenge, its page, or its keys.
     """
     answer = origin.ask("GET", path)
     own = answer.is_corpid or "keys" in answer.json or answer.header("www-authenticate")

@@ -1,7 +1,7 @@
 """Checks of requests that pass a proxy: paths, headers, sizes.
 
-No request here can succeed: none is authenticated, none is signed. What CorpID says is wrong with it tells what
-of it arrived (D28); its own limits tell what else did (D47).
+No request here can succeed: none is authenticated, none is signed. CorpID's error shows which parts
+of it arrived (D28); its limits show the rest (D47).
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _distance(description: str, date: str, before: float, after: float) -> Findi
         at, clock_owner = parsedate_to_datetime(date).timestamp(), "The clock of whoever answers"
     else:
         return warning("clock", "Nothing tells the time of the nodes.", "Change: let the proxy leave Date in answers.")
-    # whole seconds are told, and the request itself took a while
+    # the clock has whole seconds, and the request itself took a while
     apart = max(0.0, before - at - 1, at - after - 1)
     seen = f"{clock_owner} and this machine's are {apart:.0f} s apart."
     if apart <= CLOCKS_APART_SECONDS:

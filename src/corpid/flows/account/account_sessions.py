@@ -2,8 +2,8 @@
 
 This session is none of single sign-on's: no client is answered with it, and single sign-on does not open the account.
 
-So nobody who sets something up there is cut short by a limit that their page does not show. How long it stands open
-is kept beside the session, and ends with it.
+An opened page for changes has its own time limit, which the page shows, so that no limit unknown to the person ends it. The
+limit is stored with the session, and ends with it.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ async def close(context: RequestContext, visit: AccountVisit) -> None:
     D45
     """
     if visit.opening is not None:
-        # An entry of its own, since another request may write the opening that it read before this.
+        # A separate entry, since another request may write the opening that it read before this.
         async with context.provider.transient.unit(context.now) as unit:
             await _closed(context, visit.opening).add(unit)
 

@@ -32,7 +32,7 @@ class SignedInBrowser:
     """
 
     name: str
-    """stands for it in an address and in a form; nothing can be done with it elsewhere"""
+    """identifies it in an address and in a form, and is useless elsewhere"""
     device: str
     since: int
     seen_at: int

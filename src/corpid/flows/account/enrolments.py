@@ -66,7 +66,7 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     passkey: Passkey | None = None
     """the new one"""
     passkey_first: bool = False
-    """whether it stands for both factors"""
+    """whether it replaces both factors"""
     stopped: bool = False
     finished: bool = False
     extensions: int = 0
@@ -77,7 +77,7 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     mailed_at: int = 0
     """when the last of them was sent"""
     browser_key: str = ""
-    """what its browser is known by to whoever has signed in there (D47)"""
+    """the browser key of its browser (D47)"""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -155,7 +155,7 @@ async def begin(context: RequestContext, link: Link, browser: Browser) -> Enrolm
         whose, _, enrolment_id = (await claim.get(unit) or "").partition(" ")
         if whose != browser.browser_id:
             raise OpenElsewhere
-        # Whatever process claimed it may have ended before it wrote more: on Valkey, one verb stands without the next.
+        # Whatever process claimed it may have ended before it wrote more: on Valkey, one verb may be written without the next.
         await _open(context, unit, msgspec.structs.replace(enrolment, enrolment_id=enrolment_id))
     return (await sit(context, enrolment_id, browser.browser_id)).enrolment
 

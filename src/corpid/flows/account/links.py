@@ -1,6 +1,6 @@
 """Links for setting factors: invitation, new password, new second factor.
 
-The code of a link stands in the fragment of its address, which no request holds, and is kept by its hash. Looking at
+The code of a link is in the fragment of its address, which no request contains, and is stored as its hash. Looking at
 a link spends nothing, since mail programs look too; it is spent when what it leads to is written.
 """
 
@@ -54,7 +54,7 @@ class Purpose:
     heading: Phrase
     """of the page that it opens, and the subject of its letter"""
     lead: Phrase
-    """stands before the address in its letter"""
+    """comes before the address in its letter"""
     told: Callable[[str, str], Phrase]
     """on the page that it opens, by the names of the person and of the provider"""
     done: Phrase

@@ -1,9 +1,9 @@
 """A person's own factors: passkeys, password, app and recovery codes.
 
-Each change is one conditional write, on a page that a fresh sign-in has opened; the person is told by letter, and
-where a factor was removed or replaced every other session of theirs ends with it.
+Each change is one conditional write, on a page that a fresh sign-in has opened; the person is notified by letter, and
+if a factor was removed or replaced, every other session of theirs ends with it.
 
-What is offered stays the same in one browser until it is used, also after a new sign-in: whoever has scanned a
+What is offered stays the same in one browser until it is used, also after a new sign-in: a person who has scanned a
 picture or printed codes does not find other ones on the page when they come back. A change of the password or the
 app ends what was offered before, since somebody else may have seen it.
 Source: D44, D45, D46

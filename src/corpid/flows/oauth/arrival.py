@@ -87,7 +87,7 @@ class SsoResult(msgspec.Struct, frozen=True, kw_only=True):
     interaction: Interaction
     required_prompt: OAuthError | None
     session: Session | None = None
-    """of single sign-on, where it signs the interaction in"""
+    """of single sign-on, if it signs the interaction in"""
     cookie: str | None = None
     """a new value for a browser that is new"""
 

@@ -48,7 +48,7 @@ async def arrive(
 
     A request_uri of ours leads to the pushed request, whatever else the query holds. Without one, a client that
     is registered for it is answered on what the query holds. Raises InvalidRequest and InvalidRequestURI, which
-    become pages that name the client once it is known: also where another browser has claimed the request.
+    become pages that name the client once it is known, also if another browser has claimed the request.
     Source: Spec 4.2, D15, D16
     """
     sent = parameters.parse(query, AUTHORIZATION_PARAMETERS)

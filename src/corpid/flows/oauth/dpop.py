@@ -34,9 +34,9 @@ async def verify_proof(
 ) -> Proof | None:
     """Verify the request's DPoP header.
 
-    None where it has none. Nothing is spent yet.
+    None if it has none. Nothing is spent yet.
 
-    Raises InvalidDPoPProof, or UseDPoPNonce where server nonces are on. Of a generation whose tokens are bound to
+    Raises InvalidDPoPProof, or UseDPoPNonce if server nonces are on. Of a generation whose tokens are bound to
     no key, the header is not looked at. Source: RFC 9449 §4.3, §8
     """
     text = dpop.header(headers) if generation.sender_constrained else None

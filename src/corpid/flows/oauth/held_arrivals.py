@@ -103,7 +103,7 @@ async def store(context: RequestContext, browser: Browser, arrival: HeldArrival)
 
     A second time changes nothing.
 
-    A browser in which nobody has signed in is counted with its network, and with all of them. Raises TooManyRequests,
+    A browser without an earlier sign-in is counted with its network, and with all of them. Raises TooManyRequests,
     TemporarilyUnavailable. Source: D15, D34, D47
     """
     interaction = arrival.interaction

@@ -1,6 +1,6 @@
 """Rate limits: requests per minute of a client, address or network.
 
-A process counts by itself and tells the store once in a while: of a limit's twentieth part a time. So a
+A process counts by itself and adds to the store at intervals, a twentieth of a limit at a time. So a
 request hardly ever touches the store for this, and several processes together pass a limit by at most a
 twentieth part each.
 Source: D47
@@ -28,11 +28,11 @@ SIGN_IN: Final = "sign_in"
 ACCOUNT: Final = "account"
 """the account, and a forgotten password: anybody can begin there without a client, and it is kept for hours"""
 ARRIVALS: Final = "arrivals"
-"""sign-ins that are stored for a browser in which nobody has signed in, and which no client has pushed"""
+"""sign-ins that are stored for a browser without an earlier sign-in, and which no client has pushed"""
 WINDOW_SECONDS: Final = 60
 _PARTS: Final = 20
 _ENTRIES: Final = 20_000
-"""counters of one kind held at most: then those that are held are forgotten, and counting begins anew"""
+"""the most counters of one kind: beyond it all are forgotten, and counting begins again"""
 _LATE: Final = 2
 """minutes by which a request that took long may lag; beyond them it is the clock that was set back"""
 

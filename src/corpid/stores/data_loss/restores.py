@@ -82,7 +82,7 @@ async def after_restore(
     """End everything after pg_restore, and write the event.
 
     Nodes write their own time into what they issue, so the moment lies as far ahead as they may be. Numbers of
-    the audit table go on after a gap: whoever reads on from a number of the database before misses nothing.
+    the audit table go on after a gap: a reader who continues from a number of the previous database misses nothing.
     Raises RestoreRefused while servers run, and StoreUnavailable. docs/decisions/0008
     """
     if not database.has_clock:

@@ -1,7 +1,7 @@
 """A promoted PostgreSQL standby, which may lack the last writes.
 
 A standby that is promoted begins a timeline of a higher number. The deployment table, which it copied, still
-names the timeline before; so whoever connects first finds that they differ, and does as after a restore: sessions
+names the previous one; so the first process that connects finds that they differ, and does as after a restore: sessions
 and what lives for minutes end, and what was issued before is refused (DESIGN "What each engine promises").
 A server that only restarts stays on its timeline.
 """

@@ -55,7 +55,7 @@ class Restored:
     """The result of a restore."""
 
     kept: Path | None
-    """where the database lies that was in this place; None if there was none"""
+    """the path of the replaced database; None if there was none"""
 
 
 @contextmanager

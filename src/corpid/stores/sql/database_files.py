@@ -21,7 +21,7 @@ def name_also(file: Path, name: Path) -> None:
 
     A copy if hard links are unsupported.
 
-    Raises OSError, also where the name is taken; then no file has been left there.
+    Raises OSError, also if the name is taken; then no file has been left there.
     """
     try:
         os.link(file, name)

@@ -91,7 +91,7 @@ SEALED: Final = (
 async def check_cipher(database: Database, cipher: SecretCipher) -> None:
     """Raise EncryptionError unless the cipher has the key of this database's secrets.
 
-    The first time, it writes the text by which later starts tell.
+    The first time, it writes the text by which later starts verify the key.
     """
     values = NamedValues(database)
     async with database.transaction():

@@ -135,7 +135,7 @@ class _FormerClient(msgspec.Struct, frozen=True):
 def _client_text(client: Client) -> str:
     """A client's record.
 
-    What has a new name stands there under both, for nodes of the version before.
+    A renamed value is written under both names, for nodes of the previous version.
     """
     former = {"token_endpoint_audience_until": client.endpoint_audience_until}
     return msgspec.json.encode({**msgspec.to_builtins(client), **former}).decode()

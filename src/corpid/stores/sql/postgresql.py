@@ -1,10 +1,10 @@
 """PostgreSQL through a pool of connections, and its errors in words.
 
 Rules of this module: a read takes a connection for one statement, without a transaction. A transaction
-belongs to the task that began it and to nobody else, also not to tasks that it starts. Who gets no
+belongs to the task that began it alone, not to tasks that it starts. Who gets no
 connection, or no answer, within seconds is refused. A connection that did its work is kept here for the
 next one who asks, since the pool's own giving back and taking costs more than a read; one that failed, or
-that somebody waits for, goes through the pool, which makes sure that it is sound.
+that a caller waits for, goes through the pool, which makes sure that it is sound.
 """
 
 from __future__ import annotations

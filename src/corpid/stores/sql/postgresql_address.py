@@ -2,7 +2,7 @@
 
 Behind pgbouncer in transaction mode either let it prepare statements (`max_prepared_statements`, from
 1.21 on) or end the address with `?statement_cache_size=0`, which costs a round trip per statement. It must
-also be told to let `statement_timeout` pass (`ignore_startup_parameters`), and then the role should have one.
+also be configured to let `statement_timeout` pass (`ignore_startup_parameters`), and then the role should have one.
 """
 
 from __future__ import annotations

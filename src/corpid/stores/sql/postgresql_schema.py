@@ -1,6 +1,6 @@
 """The schema of PostgreSQL, read or changed while servers use it.
 
-What changes a table waits for whoever uses it, and everybody else waits behind. So no statement waits
+A change of a table waits for its users, and all others wait behind it. So no statement waits
 for long: it gives way, lets the others through and tries again.
 """
 
@@ -32,11 +32,11 @@ _LOCK: Final = 0x436F72704944
 """the number under which migrations of one database wait for one another: "CorpID" """
 _CONNECT_SECONDS: Final = 10
 _DURABLE: Final = {"fsync": "for this server", "synchronous_commit": "for this database or role"}
-"""what has to be on, and where it is set"""
+"""the settings that must be on, and how to set them"""
 _LOCK_SECONDS: Final = 1
 """how long a statement keeps others waiting behind it; servers give their requests five"""
 _LONG_LOCK_SECONDS: Final = 60
-"""the same where nobody waits behind it"""
+"""the same if no one waits behind it"""
 _ATTEMPTS: Final = 20
 _PAUSE_SECONDS: Final = 0.5
 _IN_THE_WAY: Final = frozenset({"55P03", "40P01"})
@@ -52,7 +52,7 @@ _SERVED: Final = sa.text(
 
 
 class _Loop:
-    """An event loop in a thread of its own.
+    """An event loop in a separate thread.
 
     The driver needs one, and the caller may be running in another.
     """

@@ -67,7 +67,7 @@ class Planned:
     phase: str
     locks: str
     concurrently: bool
-    """servers go on while it works, also where that takes long"""
+    """servers go on while it works, also if that takes long"""
     rows: int | None
     """how many rows a fill has to walk"""
     seconds: int | None
@@ -117,7 +117,7 @@ def migrate(
     `through` says how far: EXPAND what this version cannot run without, FILL also rows, CONTRACT everything, which
     needs all servers of the version before gone. `report` gets sentences about progress; `stop`, when it is set,
     ends a fill after its batch. Each step is one transaction, so an interrupted one leaves the schema as it was;
-    a fill goes on where it was. Processes that migrate at once wait for one another.
+    a backfill continues at its last position. Processes that migrate at once wait for one another.
 
     Raises SchemaError. docs/decisions/0009
     """

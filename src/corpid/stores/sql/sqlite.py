@@ -1,6 +1,6 @@
 """SQLite in the event loop, on one connection, with checkpoints.
 
-A passive checkpoint disturbs nobody, but under steady writing it never quite catches up, and the log
+A passive checkpoint blocks no one, but under steady writing it never quite catches up, and the log
 grows; past a size one checkpoint therefore asks writers to wait for a moment, which they do without
 stopping the loop.
 
@@ -68,7 +68,7 @@ def _conflict(error: sqlite3.IntegrityError) -> Conflict:
 _PAGES: Final = 4000  # 16 MB
 _MOST_PAGES: Final = 16_000  # 64 MB
 _SECONDS: Final = 5.0
-"""how often to look when nobody nudges"""
+"""the interval of checks without a signal"""
 _BUSY_MILLISECONDS: Final = 200
 _FRAME_BYTES: Final = 4096
 
@@ -278,7 +278,7 @@ class SqliteDatabase:
     def check(self) -> None:
         """Raise StoreUnavailable if a checkpoint or a recent write failed.
 
-        A disk may be full or broken. A small write may still fit where a request's does not, so a failure is remembered
+        A disk may be full or broken. A small write may still fit although a request's does not, so a failure is remembered
         for seconds.
         """
         self._checkpoints.check()

@@ -1,7 +1,7 @@
 """The transient store in one table; each verb is one statement.
 
 Expiry is part of every statement: a row is live while now < expires_at, and `now` is the database's own
-where it has a clock (D49). A row past that may still be there; `put`, `add` and `count` write over it, `get`
+if it has a clock (D49). A row past that may still be there; `put`, `add` and `count` write over it, `get`
 and `take` do not see it.
 """
 
@@ -78,7 +78,7 @@ _NEXT: Final = sa.select(*_PLACES).where(_AFTER).order_by(*_PLACES).limit(sa.bin
 def _clear(database: Database) -> sa.Executable:
     """Remove expired rows of the next range.
 
-    Rows that another process holds are left to the next round, so that nobody waits for a sweep, nor a sweep for
+    Rows that another process holds are left to the next round, so that no request waits for a sweep, nor a sweep for
     anybody.
     """
     expired = sa.select(transient).where(database.among(transient, _NEXT), transient.c.expires_at <= database.now)

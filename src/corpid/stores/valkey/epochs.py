@@ -4,8 +4,8 @@ What was written in one is not found in another.
 
 Its name says since when, epoch seconds by the engine's clock, everything that was written in it is remembered,
 and has a random part. Names are put in order by that time. Epochs that follow each other while processes look
-on are a lineage, and carry its name; whoever finds no epoch at all begins a lineage. A marker in each part says which
-epoch the part is in, and which run of an engine held it then. What data loss means for all engines stands in stores.data_loss.
+on are a lineage, and carry its name; a process that finds no epoch at all begins a lineage. A marker in each part
+names the epoch of the part, and the run of the engine that had it then. `stores.data_loss` has the theory for all engines.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Epoch:
     async def ask(self, part: int, *commands: Command) -> list[Answer]:
         """The answers, valid in this epoch.
 
-        A node of a cluster is asked afterwards, in the same breath, what epoch the part is in. Names of epochs
+        The last command in the same pipeline asks a cluster's node for the part's epoch. Names of epochs
         never come back, so that it is still this one means that it was this one all along.
         """
         link = self._link(part)
@@ -107,7 +107,7 @@ def begun(since: float, *, after: bytes) -> bytes:
 def lineage(name: bytes) -> bytes:
     """The lineage that an epoch is in.
 
-    Its first one has no name beside it.
+    Its first one has no other name in it.
     """
     return name.rpartition(b"-")[2]
 

@@ -35,7 +35,7 @@ class ExaminedValkey(msgspec.Struct, frozen=True, kw_only=True):
     appends: bool
     """appendonly is on"""
     saves: str
-    """the setting save; empty: no snapshots, or not told to this user"""
+    """the setting save; empty: no snapshots, or hidden from this user"""
     last_save_failed: bool
 
 

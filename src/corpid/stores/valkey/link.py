@@ -7,7 +7,7 @@ Commands of many requests are written as they come, and answers come back in the
 waits for a free connection, a request that is given up leaves no answer behind for another, and when the
 engine hangs one question that stays without an answer shows it for all.
 
-A link never connects again. When it ends, every command without an answer fails, and nobody knows
+A link never connects again. When it ends, every command without an answer fails, and it is unknown
 whether it was executed: it is never sent a second time.
 """
 
@@ -100,7 +100,7 @@ class Link:
         answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in commands]
         self._waiting.extend(answers)
         try:
-            # up to its first wait, which comes after writing, nobody else runs: the order is that of `_waiting`
+            # up to its first wait, which comes after writing, no other task runs: the order is that of `_waiting`
             await self._connection.send_packed_command(self._connection.pack_commands(commands), check_health=False)
         except (RedisError, OSError) as error:
             self.end(str(error))

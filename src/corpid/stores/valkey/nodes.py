@@ -77,7 +77,7 @@ class Watcher(Protocol):
 class Node:
     """A node, whose link is kept open.
 
-    A task of its own notices when it ends and opens the next.
+    A background task notices when it ends and opens the next.
     """
 
     def __init__(self, address: Address, watcher: Watcher) -> None:
@@ -175,4 +175,4 @@ def _failed(error: StoreUnavailable) -> asyncio.Future[None]:
 
 def _fail(future: asyncio.Future[None], error: StoreUnavailable) -> None:
     future.set_exception(error)
-    future.exception()  # it is no mistake if nobody asks
+    future.exception()  # an exception that no caller retrieves is no mistake

@@ -1,8 +1,7 @@
 """Endpoints of the account: one path per page and its forms.
 
 Without a sign-in to the account that is fresh enough for the page, the person is sent to sign in, and back. Source:
-D34, D35 Who is not signed in for the account, or not lately enough to open a page on which factors are changed, is led
-to a sign-in and back. Source: D34, D35
+D34, D35
 """
 
 from __future__ import annotations

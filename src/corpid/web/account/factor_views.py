@@ -54,11 +54,11 @@ class SetUpApp(FormView):
     """in groups, to be typed"""
     passkey: AskPasskey | None = None
     by_email: str = ""
-    """where the button for codes by e-mail posts to; empty: there are none"""
+    """the target of the button for codes by e-mail; empty: there are none"""
     notes: tuple[Phrase, ...] = ()
     """what the account says of it first"""
     remove: Link | None = None
-    """where the account takes away the one before"""
+    """if the account removes the previous one"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,4 +74,4 @@ class KeepCodes(FormView):
     notes: tuple[Phrase, ...] = ()
     """what the account says of it first"""
     remove: Link | None = None
-    """where the account takes away the one before"""
+    """if the account removes the previous one"""

@@ -41,7 +41,7 @@ class Page:
     fresh: bool = False
     """whether a sign-in of these minutes opens it (`account.openings`)"""
     part_of: str | None = None
-    """the page that it stands in, which is opened in its place"""
+    """the page that contains it, which is opened in its place"""
 
 
 async def _add_passkey(account: AccountContext) -> None:

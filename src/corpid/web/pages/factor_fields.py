@@ -27,7 +27,7 @@ class AskPasskey:
 
     action: str
     options: str
-    """JSON for `navigator.credentials.get`, or for `create` where one is made"""
+    """JSON for `navigator.credentials.get`, or for `create` if one is made"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

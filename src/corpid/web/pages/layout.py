@@ -42,7 +42,7 @@ class TimeLimit:
     extend: Form | None = None
     """gives more time; None when none is left"""
     last_time: Phrase | None = None
-    """says so where there is no more time after that"""
+    """the note if there is no more time after that"""
     of_session: bool = False
     """whether it is when the person is signed out, of a page on which nothing has to be finished"""
 

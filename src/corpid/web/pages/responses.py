@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 LANGUAGE_COOKIES: Final = ("__Host-corpid_language", "corpid_language")
-"""on https, and on plain http, where browsers refuse that prefix"""
+"""on https; and on plain http, since browsers refuse that prefix there"""
 _WHERE: Final = re.compile(r"[A-Za-z0-9_-]{0,8}")
-"""it stands in a cookie, and its path may be anybody's words (RFC 6265 §4.1.1)"""
+"""it is in a cookie, and its path may be any caller's text (RFC 6265 §4.1.1)"""
 
 
 def where_of(path: str) -> str:

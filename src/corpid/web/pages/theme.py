@@ -33,7 +33,7 @@ TEXTS: Final = (
     ("text", "error-quiet"),
     ("on-notice", "notice"),
 )
-"""the variable of a text, and that of what it stands on"""
+"""the variable of a text, and that of its background"""
 EDGES: Final = (
     *(("edge", ground) for ground in ("page", "surface", "quiet")),
     ("accent", "surface"),

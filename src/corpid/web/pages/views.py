@@ -54,7 +54,7 @@ class SignIn(FormView):
     """what was typed, kept after an error"""
     passkey: AskPasskey | None = None
     recover: str = ""
-    """where a forgotten password is asked for; empty: only an administrator can help"""
+    """the address for a forgotten password; empty: only an administrator can help"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ class Explain(FormView):
     total: int = 0
     """how many there are"""
     other_account: str = ""
-    """where decision=other_account is posted to; empty: there is no such button"""
+    """the target of decision=other_account; empty: there is no such button"""
 
     @property
     def shown(self) -> tuple[Choice, ...]:
@@ -248,7 +248,7 @@ class SignOut(FormView):
     people: tuple[str, ...]
     """the names of those who are signed in in this browser"""
     stay: str
-    """where a person goes on who stays signed in"""
+    """the address for a person who stays signed in"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
