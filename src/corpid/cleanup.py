@@ -1,6 +1,6 @@
 """Periodic tasks of a process: removing expired entries, writing usage counts.
 
-A part that fails is told to the log and tried again in the next round; the others go on.
+A part that fails is logged and tried again in the next round; the others go on.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Sweeping:
     def __init__(self, provider: Provider) -> None:
         self._provider: Final = provider
         self._failing: Final[dict[str, str]] = {}
-        """what the log was told of each part that fails, so that it is told once"""
+        """the logged error of each part that fails, so that it is logged once"""
 
     async def rounds(self) -> None:
         while True:

@@ -54,7 +54,7 @@ class Engines:
     registry: Registry
     transient: TransientStore
     connections_in_use: Callable[[], int]
-    """connections to the database that are busy; 0 where it has none"""
+    """connections to the database that are busy; 0 if it has none"""
     rewrap: Callable[[AuditEvent], Awaitable[int]]
     """seals every secret at rest with the current key-encryption key; how many that were (D43)"""
     prune: Callable[..., Awaitable[int]]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Phrase(str):
     """A text for a person.
 
-    `message` is the literal, `values` what stands in its braces.
+    `message` is the literal, `values` are those of its braces.
 
     With `many`, the literal for every number but one, `values["count"]` chooses between them.
     """
@@ -48,7 +48,7 @@ def _in_english(value: object) -> object:
 def phrase(message: str, /, **values: object) -> Phrase:
     """A text for a person, e.g. `phrase("Return to {name}", name=client.name)`.
 
-    A value is a name that stands as it is, a tuple of names, a whole number, or another phrase.
+    A value is a name, rendered as it is, a tuple of names, a whole number, or another phrase.
     """
     return Phrase(message, "", values)
 

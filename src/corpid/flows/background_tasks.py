@@ -33,7 +33,7 @@ class BackgroundTasks:
         self._tell: Final = tell
         self._under_way: Final[set[asyncio.Task[None]]] = set()
         self._waiting: Final[dict[asyncio.Task[None], str]] = {}
-        """those of them that have not begun, and where each comes from"""
+        """the waiting ones, each with its source"""
         self._hurry = asyncio.Event()
 
     def later(self, work: Callable[[], Awaitable[None]], *, place: str) -> None:
@@ -41,8 +41,8 @@ class BackgroundTasks:
 
         `place` is its source. Never waits, never raises.
 
-        A full bag drops the newest of the place that has most in it, which the log says: who fills it keeps nobody
-        out who comes from elsewhere. Source: D47
+        When full, it drops the newest task of the busiest source, and logs that, so no source keeps the
+        others out. Source: D47
         """
         if len(self._under_way) >= WAITING:
             self._tell("errand_dropped", f"{WAITING} errands are waiting already")

@@ -1,6 +1,6 @@
 """Namespaces of the transient store: lifetime, key and codec of each.
 
-Keys are SHA-256 over a length-prefixed tuple, so no value of one kind or client can stand for another's,
+Keys are SHA-256 over a length-prefixed tuple, so no value of one kind or client can be taken for another's,
 and a leaked table spends nothing.
 """
 
@@ -98,7 +98,7 @@ class Entry(Generic[T]):
     async def add(self, unit: TransientUnit, value: T | None = None, *, seconds: float | None = None) -> bool:
         """True for the first only, until it expires.
 
-        `seconds` where the entry decides. Raises StoreUnavailable.
+        `seconds` if the entry decides. Raises StoreUnavailable.
         """
         stored = b"" if value is None else self.namespace.encoded(value)
         lifetime = self.namespace.seconds if seconds is None else seconds
@@ -120,7 +120,7 @@ ARRIVAL: Final = Namespace("arrival", limits.COMPLETION_KEPT_SECONDS, str)
 INTERACTION_COUNT: Final = Namespace("interaction_count", limits.PUSHED_REQUEST_KEPT_SECONDS, bytes)
 INTERACTION: Final = Namespace("interaction", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 UNTOUCHED_SECONDS: Final = limits.PUSHED_REQUEST_KEPT_SECONDS
-"""how long an interaction is kept in which nobody has shown anything: no longer than a request that was pushed"""
+"""the lifetime of an interaction without a verified factor: that of a pushed request"""
 UNFINISHED: Final = Namespace("unfinished", UNTOUCHED_SECONDS, str)
 """the sign-ins that a browser has begun without a pushed request"""
 CLAIM: Final = Namespace("claim", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
@@ -134,7 +134,7 @@ PROOF: Final = Namespace("proof", 0, bytes)
 ASSERTION: Final = Namespace("assertion", 0, bytes)
 BROWSER: Final = Namespace("browser", 90 * DAY, bytes)
 NEW_BROWSER_SECONDS: Final = DAY
-"""how long a browser is known in which nobody has signed in yet; nothing is stored of it"""
+"""how long a browser is known before its first sign-in; nothing is stored of it"""
 RETIRED_BROWSER: Final = Namespace("retired_browser", NEW_BROWSER_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 """outlives the cookie value that a sign-in has ended"""
 REPEATED_FORM: Final = Namespace("repeated_form", 60, bytes)
@@ -150,7 +150,7 @@ UNLOCKS: Final = Namespace("unlocks", 1800, bytes)
 ATTEMPT_SLOT: Final = Namespace("attempt_slot", 0, bytes)
 SECOND_FACTOR_MISSES: Final = Namespace("second_factor_misses", limits.COMPLETION_KEPT_SECONDS, bytes)
 MISSES_OF_OWNER: Final = Namespace("misses_of_owner", DAY, bytes)
-"""wrong codes after the right password, of which a person is told once in that time"""
+"""wrong codes after the right password, reported to the person once in that time"""
 CHALLENGE: Final = Namespace("challenge", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 """outlives whatever a challenge can be for"""
 MAILED_CODES: Final = Namespace("mailed_codes", 3600, bytes)
@@ -159,10 +159,10 @@ NEWCOMER: Final = Namespace("newcomer", 90 * DAY, bytes)
 RECOVERIES: Final = Namespace("recoveries", 3600, bytes)
 """requests for a new password from one address"""
 RECOVERY_LETTERS: Final = Namespace("recovery_letters", limits.PASSWORD_LINK_SECONDS, bytes)
-"""no longer than a link lasts: whoever gets no further letter has one that works"""
+"""no longer than a link lasts: a person who gets no further letter has one that works"""
 ENROLMENT: Final = Namespace("enrolment", limits.ENROLMENT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 OPENED_LINK: Final = Namespace("opened_link", DAY, str)
-"""as long as a browser is known in which nobody has signed in"""
+"""as long as a browser is known before its first sign-in"""
 LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS, str)
 ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS, bytes)
 CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SESSION_SECONDS, bytes)

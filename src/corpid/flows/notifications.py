@@ -1,6 +1,6 @@
 """E-mails to people: account events, codes and links.
 
-A notice is sent after the change it tells of was written. Where a person has no address, nothing is sent.
+A notice is sent after its change was written. If a person has no address, nothing is sent.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def signing_request(private: ec.EllipticCurvePrivateKey, *, subject_name: str) -
 def parse_chain(text: str) -> tuple[x509.Certificate, ...]:
     """The certificates of a PEM text, in their order.
 
-    What stands between the blocks is ignored.
+    Text between the blocks is ignored.
 
     Raises CertificateRefused for a text without a certificate, with something else in it, with more than 8
     certificates or 64 KiB, or with a certificate that cannot be read. Source: RFC 7468 §5

@@ -41,7 +41,7 @@ _OAEP: Final = MappingProxyType(
 )
 NO_CLAIMS: Final[Mapping[str, str]] = MappingProxyType({})
 _random = AESGCM.generate_key
-"""so many random bits, from where the ephemeral key comes from too"""
+"""so many random bits, from the source of the ephemeral key"""
 
 
 def encrypt(token: str, key: EncryptionKey, enc: str, *, claims: Mapping[str, str] = NO_CLAIMS) -> str:

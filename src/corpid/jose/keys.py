@@ -109,7 +109,7 @@ class ClientKeySet:
     encryption: EncryptionKey | None
     """the one to use if nothing else was registered; its alg is one of WRAPS"""
     by_wrap: Mapping[str, EncryptionKey]
-    """JWE alg → the strongest key that may be used with it; a key without alg stands under each"""
+    """JWE alg → the strongest key that may be used with it; a key without alg is under each"""
     problems: tuple[str, ...]
     faults: tuple[str, ...] = ()
     """those of `problems` for which a set that is written out in a registration is refused"""

@@ -1,6 +1,6 @@
 """Interfaces that the flows need of stores and other systems.
 
-Registry holds what lasts, TransientStore what lives for minutes. A port exists only where the
+Registry stores lasting records, TransientStore entries that live for minutes. A port exists only where the
 world can differ. Times are epoch seconds, lifetimes seconds.
 """
 

@@ -71,11 +71,11 @@ class HashingSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 COMMAND_LINE: Final = HashingSource(network="", account="")
-"""a command, whose hashes wait in a queue of its own process"""
+"""a command, whose hashes wait in its process's own queue"""
 
 
 class Passwords(Protocol):
-    """argon2id in threads of its own (D44)."""
+    """argon2id in separate threads (D44)."""
 
     async def verify(self, password_hash: str | None, password: str, *, source: HashingSource) -> bool:
         """With None the same work is done, and the answer is False.

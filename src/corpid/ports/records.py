@@ -151,22 +151,22 @@ class FactorChange(msgspec.Struct, frozen=True, kw_only=True):
     """A person's change of their own factors, written atomically; omitted members stay."""
 
     before: Credentials
-    """as they were looked at: where they have changed meanwhile, nothing is written"""
+    """as they were read: if they have changed since, nothing is written"""
     after: Credentials
     session_id: str = ""
-    """the session in which the person acts: where it has ended, nothing is written; empty for a link or an operator"""
+    """the session in which the person acts: if it has ended, nothing is written; empty for a link or an operator"""
     add_passkey: Passkey | None = None
     remove_passkey: str = ""
     """a credential id"""
     remove_passkeys: bool = False
     """whether every one goes"""
     passkey_remains: bool = False
-    """where no passkey would be left after it, nothing is written: it would be the last way in"""
+    """if no passkey would be left after it, nothing is written: it would be the last way in"""
     passkeys_at_most: int = 0
-    """where there would be more passkeys than these after it, nothing is written; 0: no limit"""
+    """if there would be more passkeys than these after it, nothing is written; 0: no limit"""
     recovery_codes: tuple[str, ...] | None = None
     """hashes that replace those there are"""
     spend_link: str = ""
-    """the hash of the link that led here: where it is gone, nothing is written"""
+    """the hash of the link that led here: if it is gone, nothing is written"""
     end_sessions_but: str | None = None
     """ends every other session of the person; empty: every one"""

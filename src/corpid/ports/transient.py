@@ -69,7 +69,7 @@ class EngineCondition:
     seen: str
     """a sentence"""
     change: str = ""
-    """what to do; empty where all is well, and where `seen` says it"""
+    """what to do; empty if all is well, or if `seen` names it"""
 
 
 class TransientEngine(Protocol):
@@ -98,7 +98,7 @@ class TransientEngine(Protocol):
     async def describe(self) -> Sequence[EngineCondition]:
         """Look at every node without opening it, and change nothing.
 
-        Empty where the database's own checks say it.
+        Empty if the database's own checks report it.
         """
 
     async def close(self) -> None:

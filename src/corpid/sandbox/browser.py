@@ -233,7 +233,7 @@ class Browser:
     page: Page = field(default_factory=Page)
     response: httpx.Response | None = None
     left: Callback | None = None
-    """where the last redirect or form led, if it left the origins"""
+    """the target of the last redirect or form, if it left the origins"""
 
     async def open(self, url: str, *, site: str = "cross-site") -> Page:
         """Go to a URL as if by a link.

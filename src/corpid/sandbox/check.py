@@ -1,6 +1,6 @@
 """`corpid demo --check`: scripted sign-ins through real pages and sockets.
 
-Each scenario is a sign-in of its own, and runs whether or not one before it failed.
+Each scenario is a separate sign-in, and runs whether or not one before it failed.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class Expected:
     client_id: str
     now: float
     packed_subject: bool = False
-    """`sub` packs the person; userInfo and entityInfo tell the rest (R-12.2)"""
+    """`sub` packs the person; userInfo and entityInfo have the rest (R-12.2)"""
 
 
 def id_token(

@@ -79,7 +79,7 @@ async def running(
     Both stop when the context is left.
 
     `first_port` is the first port that is tried, 0 means any free one; `theme` is a directory. Raises DemoError, and what the
-    provider raises where it cannot start.
+    provider raises if it cannot start.
     """
     port, provider_sockets = next_free(PROVIDER_HOST, first_port)
     own_port, own_sockets = next_free(RELYING_PARTY_HOST, first_port and port + 1)

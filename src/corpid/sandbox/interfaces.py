@@ -62,7 +62,7 @@ class Interface:
     id_token_enc: str | None
     """content encryption of the ID token; None: signed only, unless this client registered an encryption"""
     packed_subject: bool = False
-    """`sub` packs the person, userInfo and entityInfo tell the rest (R-12.2)"""
+    """`sub` packs the person, userInfo and entityInfo have the rest (R-12.2)"""
     userinfo: Reading
     entity_info: Reading | None = None
     certificates: bool = False

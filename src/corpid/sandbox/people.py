@@ -64,7 +64,7 @@ async def sign_in(
 
     The callback, as URL or posted form.
 
-    Without `agree` the person cancels where consent is asked. Raises StrandedError where the pages lead nowhere.
+    Without `agree` the person cancels if consent is asked. Raises StrandedError if the pages lead nowhere.
     """
     await browser.open(authorization_url)
     return await finish(browser, person, entity, agree=agree, now=now)

@@ -176,7 +176,7 @@ def mail_address(value: str) -> str:
 
 
 def metrics_address(value: str) -> str:
-    """An address of its own for metrics."""
+    """A separate address for metrics."""
     host, _, number = value.rpartition(":")
     if value and not (host and number.isdecimal() and 0 < int(number) < 1 << 16):
         raise ValueError(f"{value} is no HOST:PORT: write for example 127.0.0.1:9464")

@@ -27,7 +27,7 @@ class Preset:
     """one sentence for docs/settings.md"""
     settings: Mapping[str, object]
     new_client: Mapping[str, object]
-    """member of a client's record → what a new client gets where nothing was said"""
+    """member of a client's record → the defaults of a new client"""
 
 
 PUBLIC_SERVICE: Final = Preset(

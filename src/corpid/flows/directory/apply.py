@@ -62,7 +62,7 @@ async def prepare(
     """Plan a document against the directory; nothing is written.
 
     `new_user_id` gives a UUID for each user that is new. Plain passwords are hashed, unless the stored
-    hash is theirs already. A new client gets what `rules` say of new ones where the document says nothing.
+    hash is theirs already. A new client gets the defaults of `rules` for members that the document omits.
     Raises DirectoryError, StoreUnavailable, PasswordsBusy. D44, D51.
     """
     needed = references(document)

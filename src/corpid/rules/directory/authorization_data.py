@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Row: TypeAlias = Assignment | ThirdPartyAssignment
 
 MISSING: Final = "ERROR_MISSING_VALUE"
-"""stands for a mandatory value that nobody set (R-14.1)"""
+"""replaces a mandatory value that is not set (R-14.1)"""
 
 
 def auth_info(assignments: Iterable[Assignment], services: Iterable[Service], today: date) -> dict[str, object]:
@@ -47,7 +47,7 @@ def auth_info(assignments: Iterable[Assignment], services: Iterable[Service], to
 def tp_auth_info(rows: Iterable[ThirdPartyRow], services: Iterable[Service], today: date) -> dict[str, object] | None:
     """The TPAuthInfo of a person acting for a third party.
 
-    None stands for "no block": no row is left.
+    None means "no block": no row is left.
 
     `rows` are those of the person and the entity they act for. A row counts if its service allows third
     parties, its client entity is enabled and a grant of that entity covers it today; its dates are cut to

@@ -92,7 +92,7 @@ def user_ids(
     """User name → identifier, for every known user.
 
     Known to the directory or to the file. `fresh` holds identifiers for the newcomers. An `id` in the file that belongs
-    to a user of another name renames that user. Raises DirectoryError where name and identifier contradict each other.
+    to a user of another name renames that user. Raises DirectoryError if name and identifier contradict each other.
     R-12.4, D51.
     """
     problems: list[Problem] = []

@@ -25,7 +25,7 @@ _TOP: Final = frozenset(name.split(".")[0] for name in SECTIONS)
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """A file's entry for one record: only the members it names.
 
-    Users stand in keys by user name.
+    Users are in keys by user name.
     """
 
     kind: Kind

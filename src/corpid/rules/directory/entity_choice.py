@@ -100,7 +100,7 @@ def search_words(query: str) -> tuple[str, ...]:
     """The words of a query, folded as in `search_text`.
 
     An entity matches if it contains each of them. Folded alike are capital and small letters of every script,
-    full-width and composed forms. What cannot be printed, and so stands in no name (D51), becomes a replacement
+    full-width and composed forms. An unprintable character, which no name contains (D51), becomes a replacement
     character. Unicode 3.13 (toNFKC_Casefold), Spec 3.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", query).casefold())

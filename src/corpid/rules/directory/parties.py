@@ -56,7 +56,7 @@ _UNPACKED: Final = "!#$&'()*+/:;?@[]"
 """characters not escaped in a packed subject, in addition to letters, digits and - . _ ~"""
 
 IDENTITY_SCOPES: Final[tuple[str, ...]] = (*_ENTITY_MEMBERS, *_USER_MEMBERS)
-"""the scopes that tell something of a person or an entity; consent concerns these (D29)"""
+"""the scopes of facts about a person or an entity; consent concerns these (D29)"""
 
 
 def entity_attributes(entity: Entity, scopes: Collection[str]) -> dict[str, str]:
@@ -64,7 +64,7 @@ def entity_attributes(entity: Entity, scopes: Collection[str]) -> dict[str, str]
 
     What the directory does not know is left out.
 
-    The registration status is told of UEN entities only. R-12.4.
+    Only UEN entities have a registration status. R-12.4.
     """
     granted = _attributes(entity, _ENTITY_MEMBERS, scopes)
     if entity.type != "UEN":

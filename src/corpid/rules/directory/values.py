@@ -231,7 +231,7 @@ def password(node: Node) -> str:
 def password_hash(node: Node) -> str:
     """An encoded argon2id hash of acceptable strength and cost.
 
-    At least RFC 9106's second profile, and at a cost that one sign-in can bear. A weaker one would also tell by its
+    At least RFC 9106's second profile, and at a cost that one sign-in can bear. A weaker one would also show by its
     speed that the user exists. Source: D44
     """
     encoded = text_of(node)

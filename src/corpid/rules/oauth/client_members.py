@@ -1,6 +1,6 @@
 """Declarations of the members of a client's record.
 
-The members themselves stand in `records.Client`.
+The members themselves are in `records.Client`.
 
 From a declaration follow the keys of a directory file, the options of `corpid client add` and `corpid client update`,
 the values that can be registered, and the table in docs/directory.md.
@@ -52,7 +52,7 @@ class Member:
     in_file: bool = True
     """whether a directory file may set it"""
     example: object
-    """a value for tests, where there is one another than the default; all examples can be registered together"""
+    """a value for tests, if one differs from the default; all examples can be registered together"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ class Rules:
     own_url: str = ""
     """the provider's own, which no client may register to redirect to; empty: any may"""
     new_client: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    """what a new client gets where nothing was said: member of the record → value"""
+    """the defaults of a new client: member of the record → value"""
 
 
 PLAIN_RULES: Final = Rules()
@@ -146,7 +146,7 @@ def register(client: Client, rules: Rules) -> tuple[str, ...]:
 def serves(client: Client, generation: Generation, today: str) -> bool:
     """Return whether a client may use a generation.
 
-    Naming none stands for the pushed one.
+    A client that names none may use the pushed one.
 
     `today` is YYYY-MM-DD in the deployment's time zone, and an end date the last day. Source: decisions.md, "Generations"
     """

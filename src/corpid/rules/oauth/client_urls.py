@@ -66,7 +66,7 @@ def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> 
 
     `developer_mode` allows http on localhost and loopback.
 
-    `own_url` is where the provider itself is: a page that posts an answer (form_post) must not post to it, since
+    `own_url` is the provider's own URL: a page that posts an answer (form_post) must not post to it, since
     a browser would take that for a form of our own. Raises UnfitUrl. Source: D35, D38
     """
     parts = _split(uri)

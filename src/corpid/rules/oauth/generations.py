@@ -88,7 +88,7 @@ class Generation:
     """a client may be registered to send no code_challenge (RFC 7636)"""
     bad_verifier_code: str
     statuses: Mapping[str, int]
-    """error code → status where it differs from the usual one, at PAR and token"""
+    """error code → status if it differs from the usual one, at PAR and token"""
     unknown_acr_refused: bool
     assertion_algorithms: tuple[str, ...]
     proof_algorithms: tuple[str, ...]
@@ -105,11 +105,11 @@ class Generation:
     session_told: bool
     """the ID token has `sid` if the person stays signed in"""
     packed_subject: bool
-    """`sub` packs the person into one text, and userInfo and entityInfo tell the rest (R-12.2)"""
+    """`sub` packs the person into one text, and userInfo and entityInfo have the rest (R-12.2)"""
     id_token_encrypted: bool
-    """always; else only where the client registered an encryption algorithm"""
+    """always; else only if the client registered an encryption algorithm"""
     userinfo_signed: bool
-    """always; else only where the client registered a signing algorithm"""
+    """always; else only if the client registered a signing algorithm"""
     certificates: bool
     """published keys carry x5c, x5t and x5t#S256"""
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))

@@ -185,7 +185,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
             form="algorithm", limit=32, clearable=True, example="RSA-OAEP",
         ),
     ] = None  # fmt: skip
-    """how its content keys are wrapped; None: as the encryption key says, where that is enough (D22)"""
+    """how its content keys are wrapped; None: as the encryption key names, if that is enough (D22)"""
     userinfo_encryption_enc: Annotated[
         str | None,
         Member(
@@ -221,7 +221,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
             example="optional",
         ),
     ] = "required"  # fmt: skip
-    """whether its requests must, may or must not name one of them, where the generation requires it (D63)"""
+    """whether its requests must, may or must not name one of them, if the generation requires it (D63)"""
     assurance_level: Annotated[
         int,
         Member(help="The level of assurance where it asks for none: 2.", doc="`2`", example=2),

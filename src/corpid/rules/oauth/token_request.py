@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 METHOD: Final = "S256"
 NO_CHALLENGE: Final = ""
-"""what stands for the S256 of a request that had none"""
+"""the replacement for the S256 of a request that had none"""
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
 _CHALLENGE_CHARACTERS: Final = 43
 
@@ -139,7 +139,7 @@ _MISMATCHES: Final[Mapping[str, tuple[type[InvalidGrant | InvalidDPoPProof], str
     InvalidGrant.code: (InvalidGrant, FAILED),
     InvalidDPoPProof.code: (InvalidDPoPProof, _OTHER_KEY),
 }
-"""error of another key → its class, and what its caller is told: of an invalid_grant no more than of any other (D19)"""
+"""error of another key → its class, and its description: an invalid_grant says no more than others (D19)"""
 
 
 def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None, mismatch_code: str) -> Grant:

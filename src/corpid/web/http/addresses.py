@@ -48,7 +48,7 @@ class ClientAddresses:
         `peer` is the connection's other end, empty if it has none.
 
         Only a trusted peer's header counts, and there the right-most address that is not itself a trusted proxy:
-        what stands left of it was written by the caller. D47.
+        anything left of it was written by the caller. D47.
         """
         if not self.trusts(peer):
             return peer

@@ -46,9 +46,9 @@ PAGE_HEADERS: Final = (
 HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
 SECURITY_HEADERS: Final = frozenset(name for name, _ in (*PAGE_HEADERS, HSTS))
 NO_ENDPOINT: Final = "other"
-"""what is told of a request that met no route"""
+"""the name of a request without a route"""
 CANCELLED: Final = 499
-"""logged where no answer was sent: the process stopped, or the caller was gone"""
+"""logged if no response was sent: the process stopped, or the caller was gone"""
 
 
 def named_hosts(fields: Mapping[bytes, list[bytes]]) -> list[bytes]:

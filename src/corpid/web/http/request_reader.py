@@ -75,7 +75,7 @@ class RequestReader(HttpToolsProtocol):
     `deadline` is when what it reads must be complete, in the loop's time.
 
     A request at one of the paths `bodiless` is complete with its head: a body is left unread, and the connection
-    ends with the answer, since nobody can tell where a next request would begin (RFC 9112 §9.6).
+    ends with the answer, since the start of a next request is unknown (RFC 9112 §9.6).
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class RequestReader(HttpToolsProtocol):
         self._body = bytearray()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._reading is Reading.BODY:  # a trailer is nobody's header
+        if self._reading is Reading.BODY:  # a trailer is no header
             return
         name = name.lower()
         if name in WATCHED:

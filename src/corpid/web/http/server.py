@@ -295,7 +295,7 @@ def bind(host: str, port: int) -> list[socket.socket]:
             bound.append(_bind_one(family, kind, protocol, address))
         except OSError as error:
             if error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT} and len(found) > 1:
-                continue  # a name may have an IPv6 address where IPv6 is off
+                continue  # a name may have an IPv6 address although IPv6 is off
             for listening in bound:
                 listening.close()
             raise ListenError(_why_not(host, port, error)) from error

@@ -167,7 +167,7 @@ class _OneWritePerTurn:
     def _leave(self) -> None:
         lines = bytes(self._lines)
         self._lines.clear()
-        # Where the log cannot be written nobody can be told; an error here would be logged, and so on for ever.
+        # If the log cannot be written there is no one to report to; an error here would be logged, and so on for ever.
         with suppress(OSError, ValueError):
             self._output.write(lines)
             self._output.flush()

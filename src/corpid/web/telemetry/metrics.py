@@ -1,7 +1,7 @@
 """Metrics for Prometheus, on a separate address.
 
 Labels are names that this program gives: the route, the class of the status, the code of the error. None holds
-a client, a person or an entity, so their number is bounded and a scrape tells of nobody.
+a client, a person or an entity, so their number is bounded and a scrape reveals no one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TURN: Final = "turn"
 _CONNECTIONS: Final = 32
 """of metrics readers, at most"""
 _REASONS: Final = 64
-"""reasons that are told apart; what a mistake of ours adds beyond them counts as one"""
+"""reasons with separate counts; any beyond them, by a mistake of ours, count as one"""
 _FOUND: Final = 200
 _REFUSALS: Final = {
     400: b"A request must have exactly one Host header\n",

@@ -2,7 +2,7 @@
 
 Names and values are ours: a route, a method of a port, the code of an error. Nothing that a caller wrote stands in
 a span, no path, no query, no address and no client; the request id leads to the line in the log (D48). Loaded only
-where traces are asked for (`tracing`).
+if traces are enabled (`tracing`).
 """
 
 from __future__ import annotations
