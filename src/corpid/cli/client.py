@@ -140,7 +140,7 @@ def _interface(client: Client, generation: Generation, chosen: Settings) -> Iter
     with_what = f", encrypted with {f'{wrap}, ' if wrap else ''}{client.id_token_encryption_enc}"
     yield f"ID tokens are signed{with_what if is_encrypted else ''}"
     yield f"sub names {_subject(client, generation)}"
-    if generation.acr_told:
+    if generation.acr_in_id_token:
         yield f"acr is {acr.urn(chosen.acr_prefix, client.assurance_level)}"
     for resource in generation.resources:
         nesting = resource.nesting(client.userinfo_encryption_alg, client.userinfo_encryption_enc)

@@ -134,7 +134,7 @@ class Settings(BaseSettings):
     generations: Annotated[List[str], AfterValidator(checks.generations)] = Field(
         default=("current",),
         description="Generations of the interface that are served, separated by commas: legacy, intermediate, current, "
-        "fapi2. At most one with pushed requests, and legacy beside it or alone; fapi2 is served alone.",
+        "fapi2. At most one with pushed requests, and legacy with it or alone; fapi2 is served alone.",
     )
     return_iss: bool | None = Field(
         default=None,
@@ -155,7 +155,7 @@ class Settings(BaseSettings):
     mail_url: Annotated[str, AfterValidator(checks.mail_url)] = Field(
         default="",
         repr=False,
-        description="smtp://USER:PASSWORD@HOST:587 (with STARTTLS, but for a server on this machine) or "
+        description="smtp://USER:PASSWORD@HOST:587 (with STARTTLS, except for a server on this machine) or "
         "smtps://USER:PASSWORD@HOST:465. Empty: CorpID sends no mail.",
     )
     mail_from: Annotated[str, AfterValidator(checks.mail_address)] = Field(
@@ -179,7 +179,7 @@ class Settings(BaseSettings):
     )
     context_message_punctuation: bool = Field(
         default=True,
-        description="Whether authentication_context_message may hold . , - @ ' ! ( ) beside ASCII letters, digits and spaces.",
+        description="Whether authentication_context_message may hold . , - @ ' ! ( ) in addition to ASCII letters, digits and spaces.",
     )
     jwe_header_claims: bool = Field(
         default=False,
@@ -216,7 +216,7 @@ class Settings(BaseSettings):
     old_key_encryption_key_files: List[Path] = Field(
         default=(),
         description="Files with earlier key-encryption keys, separated by commas: they only open what "
-        "`corpid key rewrap` has not sealed anew yet.",
+        "`corpid key rewrap` has not encrypted again yet.",
     )
     developer_mode: bool = Field(
         default=False, description="Lifts, visibly, rules that make no sense on one's own machine. Only on localhost."
@@ -238,7 +238,7 @@ class Settings(BaseSettings):
     concurrent_requests: int = Field(
         default=1000,
         ge=1,
-        description="Requests that one process answers at the same time; more are told to retry at once.",
+        description="Requests that one process answers at the same time; more get a 503 at once.",
     )
     workers: int = Field(
         default=1, ge=1, le=64, description="Processes of `corpid serve` on this machine, all on the same port."
@@ -261,15 +261,15 @@ class Settings(BaseSettings):
     arrivals_per_network: int = Field(
         default=1200,
         ge=0,
-        description="Sign-ins that browsers of one network (IPv4 /24, IPv6 /48) begin without a pushed request, where nobody "
-        f"has signed in before{_MINUTE}",
+        description="Sign-ins that browsers without an earlier one begin in one network (IPv4 /24, IPv6 /48), without a "
+        f"pushed request{_MINUTE}",
     )
     arrivals_in_all: int = Field(default=12_000, ge=0, description=f"The same from all networks together{_MINUTE}")
     drain_delay_seconds: float = Field(
         default=0,
         ge=0,
         le=600,
-        description="How long CorpID goes on as before when it is told to stop, while /readyz already says no: longer than "
+        description="How long CorpID goes on as before after a signal to stop, while /readyz already says no: longer than "
         "the load balancer takes to notice.",
     )
     drain_seconds: float = Field(

@@ -156,7 +156,7 @@ def _sid(context: RequestContext, interaction: Interaction) -> str:
     Empty if there is none that outlives the sign-in. Source: OpenID Connect Front-Channel Logout §3, Spec 2.8
     """
     request, session = interaction.request, interaction.session_id or interaction.made_session_id
-    if not (GENERATIONS[request.generation].session_told and context.provider.policy.session_seconds and session):
+    if not (GENERATIONS[request.generation].sid_in_id_token and context.provider.policy.session_seconds and session):
         return ""
     return context.keys.mac("sid", request.client_id, session)
 

@@ -100,9 +100,9 @@ class Generation:
     """a client may be allowed, until a date, to name in its assertion the endpoint that it is sent to (D8, D64)"""
     response_modes: tuple[str, ...]
     """the first is the default"""
-    acr_told: bool
+    acr_in_id_token: bool
     """the ID token has `acr`"""
-    session_told: bool
+    sid_in_id_token: bool
     """the ID token has `sid` if the person stays signed in"""
     packed_subject: bool
     """`sub` packs the person into one text, and userInfo and entityInfo have the rest (R-12.2)"""
@@ -182,8 +182,8 @@ CURRENT: Final = Generation(
     assertion_jti_required=True,
     endpoint_audience=True,
     response_modes=("query",),
-    acr_told=True,
-    session_told=False,
+    acr_in_id_token=True,
+    sid_in_id_token=False,
     packed_subject=False,
     id_token_encrypted=True,
     userinfo_signed=True,
@@ -266,8 +266,8 @@ LEGACY: Final = replace(
     assertion_seconds=600,
     assertion_jti_required=False,
     response_modes=("query", "fragment", "form_post"),
-    acr_told=False,
-    session_told=True,
+    acr_in_id_token=False,
+    sid_in_id_token=True,
     packed_subject=True,
     certificates=True,
     metadata=MappingProxyType(

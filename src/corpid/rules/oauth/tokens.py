@@ -286,7 +286,7 @@ def id_token_claims(
         "amr": list(grant.amr),
         **party_claims(subject, mode, attributes=True),
     }
-    if generation.acr_told:
+    if generation.acr_in_id_token:
         token["acr"] = grant.acr
     if grant.nonce is not None:
         token["nonce"] = grant.nonce
