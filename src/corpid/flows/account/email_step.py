@@ -70,7 +70,7 @@ async def _send(context: RequestContext, visit: EnrolmentVisit, step: Step) -> E
         raise Rejected(phrase("No more codes can be sent here. Use the newest one, or set up an authenticator app."))
     await second_factors.count(context, user, enrolment.browser_key)
     changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
-    moved = await enrolments.turn(context, enrolment, step, **changes)
+    moved = await enrolments.claim_step(context, enrolment, step, **changes)
     await context.provider.registry.audit.write(
         reauthenticate.event(context, user, AuditAction.ENROLMENT_MAIL_CODE, "ok"), now=context.now
     )

@@ -11,7 +11,7 @@ from corpid.flows import namespaces
 from corpid.flows.authentication import account_client, interactions
 from corpid.flows.authentication.interactions import Interaction, Outcome
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import whoever
+from corpid.rules.directory.access import person_or_anonymous
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
 from corpid.rules.oauth.errors import AccessDenied, InvalidRequest, InvalidRequestURI, reason_of

@@ -121,7 +121,9 @@ async def _with_reference(
     requesting_client = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
     address = authorization_response.of_request(pushed.request, iss=context.provider.policy.iss_of_callback)
     in_time = context.now < pushed.pushed_at + REQUEST_URI_SECONDS
-    return await arrival.answered(context, asker, address, _enter_pushed(context, arriving, in_time=in_time))
+    return await arrival.answered(
+        context, requesting_client, address, _enter_pushed(context, arriving, in_time=in_time)
+    )
 
 
 async def _enter_pushed(context: RequestContext, arriving: Arrival, *, in_time: bool) -> Entered | Answered:
@@ -139,15 +141,15 @@ async def _enter(context: RequestContext, arriving: Arrival, *, in_time: bool) -
     completed = namespaces.COMPLETED.entry(context.provider.policy.base_url, client_id, arriving.reference)
     if await completed.look(context.provider.transient, now=now) is not None:
         raise InvalidRequestURI(Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: push a new one")
-    before = await arrival.before(context, client_id, arriving.mark, arriving.browser)
+    before = await arrival.before(context, client_id, arriving.fingerprint, arriving.browser)
     if before is not None and now < before.expires_at:
         return Entered(interaction_id=before.interaction_id, cookie=None)
     if not in_time:
         raise InvalidRequestURI(
             Reason.REQUEST_URI_EXPIRED, f"request_uri has expired: it is valid for {REQUEST_URI_SECONDS} seconds"
         )
-    arrival.refuse_silence(arriving.request, prospect.required_prompt)
-    return await _open(context, arriving, prospect)
+    arrival.refuse_silence(arriving.request, result.required_prompt)
+    return await _open(context, arriving, result)
 
 
 async def _open(context: RequestContext, arriving: Arrival, result: SsoResult) -> Entered:

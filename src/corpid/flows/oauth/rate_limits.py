@@ -143,7 +143,7 @@ class RateLimits:
         if over and window == counters.window:  # another minute may have begun while the store was asked
             counters.exceeded.add(caller)
         if over:
-            reason, sentence = _TOO_MANY[who[0]]
+            reason, sentence = _TOO_MANY[caller[0]]
             raise TooManyRequests(
                 reason,
                 sentence.format(limit=limit),

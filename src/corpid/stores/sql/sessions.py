@@ -52,7 +52,7 @@ class SignOuts:
         )
         self._end_links: Final = database.prepare(sa.delete(links).where(_of_person(links)))
 
-    async def hold(self, user_id: str) -> Held:
+    async def lock(self, user_id: str) -> LockedRows:
         """Lock a person's sessions and links; credentials, if touched, are locked first."""
         return LockedRows(
             sessions=await self._keys(self._sessions, user_id),

@@ -138,7 +138,7 @@ async def _post(request: Request, account: AccountContext, page: Page) -> Respon
     web = account.web
     if page.submit is None:
         raise InvalidRequest(Reason.STEP_UNKNOWN, "this page has no form")
-    sent = await _sent(request, turn, page)
+    sent = await _sent(request, account, page)
     if sent is None:
         return _to(web, account.page)
     try:

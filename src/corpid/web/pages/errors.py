@@ -92,7 +92,7 @@ def record(request: Request, error: OAuthError) -> str:
     if error.client_id:
         log["client_id"] = error.client_id
     elif "client_id" not in log:
-        claimed = error.asker.client.client_id if error.asker else _claimed_client_id(request)
+        claimed = error.requesting_client.client.client_id if error.requesting_client else _claimed_client_id(request)
         if claimed:
             log["claimed_client_id"] = claimed
     reference: str = state["request_id"]
