@@ -1,0 +1,34 @@
+"""Tests that share a database one after the other find nothing of one another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.sign_in.world import run, walk_to
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+
+def test_nothing_of_a_test_is_left_for_the_next_one() -> None:
+    """Neither people, sessions and audit, nor time; and what a provider keeps in memory is another provider's."""
+    seen: list[World] = []
+
+    async def story(made: World) -> None:
+        assert await made.provider.registry.directory.user("id-bob") is None
+        assert await made.audit("sign_in.complete") == []
+        assert await made.provider.registry.sessions.of("id-alice", now=made.clock()) == []
+        began = made.clock()
+        await made.person("bob")
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ["password", "code", "entity"])
+        assert len(await made.audit("sign_in.complete")) == 1
+        made.clock.pass_(3600)
+        seen.append(made)
+        assert began == seen[0].clock() - 3600
+
+    run(story, session_seconds=3600)
+    run(story, session_seconds=3600)
+    first, second = seen
+    assert first.directory == second.directory
+    assert first.provider is not second.provider
