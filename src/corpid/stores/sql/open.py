@@ -1,7 +1,7 @@
 """The entry points of this package: one database for both ports.
 
-The embedded default: `await open_sqlite(path, Sealer(embedded_key(directory)), clock, migrate=True)`; for
-several processes and hosts: `await open_postgresql(url, sealer, clock)`. `await stores.close()` at the end.
+The embedded default: `await open_sqlite(path, SecretCipher(embedded_key(directory)), clock, migrate=True)`; for
+several processes and hosts: `await open_postgresql(url, cipher, clock)`. `await stores.close()` at the end.
 """
 
 from __future__ import annotations
