@@ -85,6 +85,8 @@ def test_an_account_is_everything_that_a_person_signs_in_with_in_one_look(place:
         )  # fmt: skip
         elsewhere = await factors.account_by_name(TAN.user_name.upper())
         assert elsewhere == replace(found, guesses=CodeGuesses(user_id=TAN.user_id))
+        assert await factors.account_by_passkey(later.credential_id) == elsewhere
+        assert await factors.account_by_passkey("another") is None
         assert (await factors.account(LIM.user_id)) == Account(
             user=LIM, held=HeldFactors(credentials=Credentials(user_id=LIM.user_id), passkeys=(), codes=0),
             guesses=CodeGuesses(user_id=LIM.user_id), signed_in_before=False,

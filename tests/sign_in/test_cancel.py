@@ -183,8 +183,7 @@ def test_of_a_strangers_cancel_and_the_persons_completion_both_come_true(
                 )
 
         async def complete() -> None:
-            moved = await sign_in.submit_entity(await context(made.provider), chosen, **entity)
-            await sign_in.finish(await context(made.provider), moved)
+            await sign_in.submit_entity(await context(made.provider), chosen, **entity)
 
         for each in (give_up, complete) if quicker == "cancel" else (complete, give_up):
             await each()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,14 +11,17 @@ from msgspec.structs import replace
 from corpid.flows.authentication import browsers, second_factors, session_start, visits
 from corpid.flows.authentication.interactions import StaleStep
 from corpid.jose.encoding import base64url
+from corpid.rules.oauth import acr
+from tests import engines
 from tests.account.scene import account, at_account, sessions
 from tests.contexts import context
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, change, passkey, recovery, use
-from tests.sign_in.world import cookies_of, form_of, post, query_of, run, walk_to, wear
+from tests.sign_in.world import cookies_of, form_of, post, query_of, run, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from contextlib import AbstractContextManager
 
     from corpid.sandbox.browser import Browser
     from tests.authenticator import Authenticator
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 
 HOUR = 3600
 SIGN_IN = "Sign in"
+STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
 EITHER_WAY = pytest.mark.parametrize("session_seconds", [0, HOUR], ids=["every sign-in anew", "single sign-on"])
 
 
@@ -231,14 +236,24 @@ async def disabled(made: World) -> None:
     await made.disable("alice")
 
 
+async def without_this_passkey(made: World) -> None:
+    await change(made, remove_passkey=base64url(b"this"), end_sessions_but="")
+
+
+@STORES
 @EITHER_WAY
 @pytest.mark.parametrize("event", [another_password, disabled], ids=lambda each: each.__name__)
-def test_a_session_that_begins_while_its_person_is_signed_out_everywhere_ends_at_once(
-    event: Callable[[World], Awaitable[None]], session_seconds: int
+@pytest.mark.parametrize("entities", [1, 2])
+def test_no_session_begins_for_somebody_who_is_signed_out_everywhere_at_that_moment(
+    entities: int,
+    event: Callable[[World], Awaitable[None]],
+    session_seconds: int,
+    memory: Callable[[], AbstractContextManager[str]] | None,
 ) -> None:
-    """D50: there was no session to end yet; the browser keeps a cookie that is known, and signs in anew."""
+    """D50: there was none to end yet, and no code is written; the browser keeps its cookie, and signs in anew."""
 
     async def story(made: World) -> None:
+        made.clock.pass_(60)
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password",))
         interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
@@ -246,12 +261,53 @@ def test_a_session_that_begins_while_its_person_is_signed_out_everywhere_ends_at
         visit = await visits.visit(request, interaction_id, cookie)
         await event(made)
         code = made.people["alice"].fresh_code(made.clock())
-        after = await second_factors.submit_code(request, visit, code=code)
-        after = await session_start.as_the_person_is(request, after)
-        assert not after.interaction.user_id
+        with pytest.raises(StaleStep):
+            await second_factors.submit_code(request, visit, code=code)
         assert await sessions(made) == []
-        wear(browser, {"corpid": after.cookie})
+        assert await made.audit("sign_in.complete") == []
         await browser.reload()
-        assert browser.page.heading == SIGN_IN
+        if event is disabled:
+            made.clock.pass_(60)
+            await made.code(browser, made.people["alice"])
+            assert "This account can no longer sign in." in browser.page.text
+        else:
+            assert browser.page.heading == SIGN_IN
+        assert cookies_of(browser)["corpid"] == cookie
 
-    run(story, session_seconds=session_seconds)
+    with nullcontext() if memory is None else memory() as url:
+        at = {"transient_url": url} if url else {}
+        run(story, session_seconds=session_seconds, entities=entities, **at)
+
+
+@STORES
+@pytest.mark.parametrize("known", [False, True], ids=["a new browser", "a known one"])
+def test_what_a_last_factor_took_in_vain_is_there_for_the_next_one(
+    known: bool, memory: Callable[[], AbstractContextManager[str]] | None
+) -> None:
+    """D15, D34, D50: step, cookie and request, also on an engine that undoes nothing by itself."""
+
+    async def story(made: World) -> None:
+        made.clock.pass_(60)
+        await passkey(made, credential_id=b"this")
+        browser = await made.browser()
+        if known:
+            await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+            made.clock.pass_(60)
+        await walk_to(made, browser, await made.relying_party(), ("password",))
+        interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
+        request = await context(made.provider)
+        visit = await visits.visit(request, interaction_id, cookie)
+        assert visit.standing is not None
+        stale = session_start.Authentication(
+            account=visit.standing.account, amr=acr.PASSWORD_AND_PASSKEY, passkey=base64url(b"this")
+        )
+        await without_this_passkey(made)
+        completed = await made.audit("sign_in.complete")
+        with pytest.raises(StaleStep):
+            await session_start.complete(request, visit, stale)
+        assert await made.audit("sign_in.complete") == completed
+        await made.code(browser, made.people["alice"])
+        assert "code" in query_of(browser.left)
+
+    with nullcontext() if memory is None else memory() as url:
+        run(story, entities=1, **({"transient_url": url} if url else {}))

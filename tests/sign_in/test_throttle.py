@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+import pytest
+
+from corpid.flows.authentication import throttle
+from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.people import unlock_user
 from corpid.rules.directory.access import OPERATOR
+from tests import engines
+from tests.contexts import context
 from tests.sign_in.world import PASSWORD, form_of, post, run, walk_to
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     import httpx
 
     from corpid.sandbox.browser import Browser
@@ -238,3 +249,26 @@ def test_a_forwarding_header_counts_only_from_a_trusted_proxy() -> None:
         assert await spray(made, "10.0.0.1") == 422
 
     run(story, trusted_proxies=("10.0.0.1",))
+
+
+@pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
+def test_of_attempts_that_come_at_once_past_the_free_ones_one_is_tried(
+    memory: Callable[[], AbstractContextManager[str]] | None,
+) -> None:
+    """D47: whoever finds another delay than the one that they began takes back what they added."""
+
+    async def tried(made: World) -> bool:
+        try:
+            await throttle.attempt(await context(made.provider), "alice", "b", known=False)
+        except Throttled as slowed:
+            return not 1 <= slowed.seconds <= LONGEST
+        return True
+
+    async def story(made: World) -> None:
+        assert [await tried(made) for _ in range(5)] == [True] * 5
+        assert sum(await asyncio.gather(*(tried(made) for _ in range(8)))) == 1
+        made.clock.pass_(LONGEST)
+        assert sum(await asyncio.gather(*(tried(made) for _ in range(8)))) == 1
+
+    with nullcontext() if memory is None else memory() as url:
+        run(story, **({"transient_url": url} if url else {}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,9 +12,12 @@ from tests.sign_in.factors import at_sign_in
 from tests.sign_in.world import PASSWORD, cookies_of, entity, form_of, post, query_of, run, walk_to
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from corpid.ports import Session
     from corpid.rules.authentication.records import Credentials
     from corpid.sandbox.browser import Browser
+    from corpid.stores.sql.statements import Prepared
     from tests.sign_in.world import World
 
 HOUR = 3600
@@ -103,31 +106,60 @@ def test_without_single_sign_on_a_session_ends_with_its_sign_in_and_with_no_othe
 
 
 def test_a_store_that_fails_right_after_the_last_factor_loses_no_sign_in() -> None:
-    """D34: the old cookie value is dead by then, so that the new one goes out with the error."""
+    """D34: the old cookie value is dead by then; the answer with the new one needs no store any more."""
 
     async def story(made: World) -> None:
         browser = await at_sign_in(made)
         await browser.fill_and_submit(user_name="alice", password=PASSWORD)
         registry, before = made.provider.registry, cookies_of(browser)
-        put, read = registry.sessions.put, registry.factors.credentials
+        put, read = registry.sessions.put_if_unchanged, registry.directory._database.row
         written: list[Session] = []
 
-        async def put_and_go_away(session: Session) -> None:
-            await put(session)
+        async def put_and_go_away(session: Session, seen: Credentials, *, passkey: str) -> bool:
+            await put(session, seen, passkey=passkey)
             written.append(session)
+            return True
 
-        async def away(user_id: str) -> Credentials:
-            if written:
+        async def away(prepared: Prepared, values: Mapping[str, Any]) -> Any:
+            if written and prepared.text.startswith("SELECT"):
                 raise StoreUnavailable("the database is away")
-            return await read(user_id)  # type: ignore[no-any-return]
+            return await read(prepared, values)
 
-        registry.sessions.put, registry.factors.credentials = put_and_go_away, away
+        registry.sessions.put_if_unchanged, registry.directory._database.row = put_and_go_away, away
         code = made.people["alice"].fresh_code(made.clock())
         answer = await post(browser, "code", form_of(browser, "code") | {"code": code})
-        registry.sessions.put, registry.factors.credentials = put, read
-        assert (answer.status_code, len(written)) == (503, 1)
+        registry.sessions.put_if_unchanged, registry.directory._database.row = put, read
+        assert (answer.status_code, len(written)) == (303, 1)
         assert cookies_of(browser) != before
         await browser.reload()
+        assert browser.page.heading == CHOICE
+
+    run(story)
+
+
+def test_a_store_that_fails_while_the_last_factor_is_written_leaves_the_sign_in_as_it_was() -> None:
+    """D34: all of it is one transaction; the next code of the app goes on."""
+
+    async def story(made: World) -> None:
+        browser = await at_sign_in(made)
+        await browser.fill_and_submit(user_name="alice", password=PASSWORD)
+        registry, before = made.provider.registry, cookies_of(browser)
+        put = registry.sessions.put_if_unchanged
+
+        async def put_and_fail(session: Session, seen: Credentials, *, passkey: str) -> bool:
+            await put(session, seen, passkey=passkey)
+            raise StoreUnavailable("the database is away")
+
+        registry.sessions.put_if_unchanged = put_and_fail
+        code = made.people["alice"].fresh_code(made.clock())
+        answer = await post(browser, "code", form_of(browser, "code") | {"code": code})
+        registry.sessions.put_if_unchanged = put
+        assert answer.status_code == 503
+        assert cookies_of(browser) == before
+        assert await sessions(made) == []
+        await browser.reload()
+        made.clock.pass_(60)
+        await made.code(browser, made.people["alice"])
         assert browser.page.heading == CHOICE
 
     run(story)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
-from corpid.jose.encoding import tuple_bytes
 from corpid.rules import limits
 from corpid.rules.oauth.records import Grant, PushedRequest
 
@@ -142,12 +141,10 @@ REPEAT_MISSES: Final = Namespace("repeat_misses", 60, bytes)
 """other forms that came with a cookie value which a form has replaced; as long as that is remembered"""
 KNOWN_BROWSER: Final = Namespace("known_browser", 90 * DAY, bytes)
 ATTEMPTS: Final = Namespace("attempts", 900, bytes)
-ATTEMPTS_GIVEN_BACK: Final = Namespace("attempts_given_back", 900, bytes)
-"""attempts of the same window that were counted and never tried"""
-SIGN_INS: Final = Namespace("sign_ins", 900, bytes)
+ATTEMPT_BUCKET: Final = Namespace("attempt_bucket", 900, bytes)
+"""attempts, and until when the next one waits (`rules.authentication.throttling`)"""
 UNLOCKS: Final = Namespace("unlocks", 1800, bytes)
 """outlives the attempts that an unlocking makes forgotten"""
-ATTEMPT_SLOT: Final = Namespace("attempt_slot", 0, bytes)
 SECOND_FACTOR_MISSES: Final = Namespace("second_factor_misses", limits.COMPLETION_KEPT_SECONDS, bytes)
 MISSES_OF_OWNER: Final = Namespace("misses_of_owner", DAY, bytes)
 """wrong codes after the right password, reported to the person once in that time"""
@@ -186,4 +183,4 @@ def key(kind: Namespace[Any], issuer: str, *parts: str) -> bytes:
 
     Over kind, issuer and what names the entry. Source: DESIGN, Security
     """
-    return hashlib.sha256(tuple_bytes(kind.name, issuer, *parts)).digest()
+    return hashlib.sha256(msgspec.msgpack.encode((kind.name, issuer, *parts))).digest()

@@ -157,6 +157,9 @@ class Factors(Protocol):
     async def account_by_name(self, user_name: str) -> Account | None:
         """The same by user name, compared after PRECIS mapping (D51); the guesses are those of unknown browsers."""
 
+    async def account_by_passkey(self, credential_id: str) -> Account | None:
+        """The same by a passkey that is theirs."""
+
     async def credentials(self, user_id: str) -> Credentials:
         """A person's password and app.
 

@@ -27,7 +27,9 @@ async def delay(
 ) -> int:
     """Seconds to wait; 0 where the attempt is admitted."""
     try:
-        await throttle.attempt(await context(provider, now=now, address=address), user_name, browser)
+        request = await context(provider, now=now, address=address)
+        known = await throttle.is_known(request, user_name, browser)
+        await throttle.attempt(request, user_name, browser, known=known)
     except Throttled as refused:
         return refused.seconds
     return 0
@@ -142,7 +144,9 @@ def test_a_browser_that_signed_in_before_is_not_slowed_by_strangers(tmp_path: Pa
 
     async def story(provider: Provider) -> None:
         async with provider.transient.unit(NOW) as unit:
-            await throttle.succeeded(await context(provider, now=NOW, address="192.0.2.1"), unit, "rina", "known")
+            await throttle.succeeded(
+                await context(provider, now=NOW, address="192.0.2.1"), unit, "rina", "known", known=False, of_address=2
+            )
             await throttle.remember(await context(provider, now=NOW), unit, "rina", "known", None)
         for _ in range(7):
             await delay(provider, browser="stranger")
@@ -154,6 +158,28 @@ def test_a_browser_that_signed_in_before_is_not_slowed_by_strangers(tmp_path: Pa
     with_provider(tmp_path, story)
 
 
+def test_a_known_browser_is_slowed_by_nobody_at_its_address_and_forgives_nobody_there(tmp_path: Path) -> None:
+    """D47: what strangers try at an office's address is theirs, also after somebody there has signed in."""
+
+    async def story(provider: Provider) -> None:
+        request = await context(provider, now=NOW, address="192.0.2.1")
+        async with provider.transient.unit(NOW) as unit:
+            await throttle.remember(request, unit, "rina", "known", None)
+        for number in range(60):
+            await delay(provider, user_name=f"victim{number}", browser="stranger")
+        for _ in range(7):
+            await delay(provider, browser="stranger", address="198.51.100.1")
+        assert await delay(provider, user_name="another", browser="stranger") > 0
+        assert [await delay(provider, browser="known") for _ in range(5)] == [0] * 5
+        async with provider.transient.unit(NOW) as unit:
+            await throttle.succeeded(request, unit, "rina", "known", known=True, of_address=0)
+        assert [await delay(provider, browser="known") for _ in range(5)] == [0] * 5
+        assert await delay(provider, user_name="another", browser="stranger") > 0
+        assert await delay(provider, browser="stranger", address="198.51.100.1") > 0
+
+    with_provider(tmp_path, story)
+
+
 def test_an_account_of_ones_own_is_no_licence_to_try_others(tmp_path: Path) -> None:
     """D47: a sign-in gives its address back what it cost, not what was tried on others meanwhile."""
 
@@ -161,7 +187,14 @@ def test_an_account_of_ones_own_is_no_licence_to_try_others(tmp_path: Path) -> N
         for _ in range(2):
             assert await delay(provider, user_name=f"own{number}", browser="b") == 0
         async with provider.transient.unit(NOW) as unit:
-            await throttle.succeeded(await context(provider, now=NOW, address="192.0.2.1"), unit, f"own{number}", "b")
+            await throttle.succeeded(
+                await context(provider, now=NOW, address="192.0.2.1"),
+                unit,
+                f"own{number}",
+                "b",
+                known=False,
+                of_address=2,
+            )
 
     async def story(provider: Provider) -> None:
         for number in range(48):
@@ -181,7 +214,12 @@ def test_an_office_behind_one_address_is_not_slowed_by_its_own_sign_ins(tmp_path
                 assert await delay(provider, user_name=f"person{number}", browser=f"b{number}") == 0
             async with provider.transient.unit(NOW) as unit:
                 await throttle.succeeded(
-                    await context(provider, now=NOW, address="192.0.2.1"), unit, f"person{number}", f"b{number}"
+                    await context(provider, now=NOW, address="192.0.2.1"),
+                    unit,
+                    f"person{number}",
+                    f"b{number}",
+                    known=False,
+                    of_address=2,
                 )
 
     with_provider(tmp_path, story)
@@ -222,7 +260,9 @@ def test_success_and_an_operator_end_the_delay(tmp_path: Path) -> None:
         assert [await delay(provider) for _ in range(6)] == [0] * 6
         assert await delay(provider) > 0
         async with provider.transient.unit(NOW) as unit:
-            await throttle.succeeded(await context(provider, now=NOW, address="192.0.2.1"), unit, "rina", "b1")
+            await throttle.succeeded(
+                await context(provider, now=NOW, address="192.0.2.1"), unit, "rina", "b1", known=False, of_address=2
+            )
         assert [await delay(provider, browser="b2") for _ in range(6)] == [0] * 6
 
     with_provider(tmp_path, story)

@@ -14,6 +14,7 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import Way
 from corpid.rules.authentication.totp import WrongCode
+from corpid.rules.directory import names
 from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
 from corpid.texts import phrase
 
@@ -68,7 +69,8 @@ async def _send(context: RequestContext, visit: EnrolmentVisit, step: Step) -> E
     enrolment, user = visit.enrolment, visit.user
     if not _more(enrolment):
         raise Rejected(phrase("No more codes can be sent here. Use the newest one, or set up an authenticator app."))
-    await second_factors.count(context, user, enrolment.browser_key)
+    known = await throttle.is_known(context, names.user_name(user.user_name), enrolment.browser_key)
+    await second_factors.count(context, user, enrolment.browser_key, known=known)
     changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
     moved = await enrolments.claim_step(context, enrolment, step, **changes)
     await context.provider.registry.audit.write(

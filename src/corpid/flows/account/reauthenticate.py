@@ -127,7 +127,8 @@ async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, pass
     Raises Rejected, Throttled and StaleStep (WebAuthn §7.2, D46).
     """
     enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
-    await throttle.attempt_unguessable(context)
+    async with context.provider.transient.unit(context.now) as unit:
+        await throttle.attempt_unguessable(context, unit)
     try:
         await passkeys.proved(
             context,

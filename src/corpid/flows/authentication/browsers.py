@@ -7,17 +7,18 @@ as they like, so only the end of such a value is stored, which takes a sign-in.
 from __future__ import annotations
 
 import hmac
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.namespaces import NEW_BROWSER_SECONDS
 from corpid.jose.encoding import base64url, from_base64url
 from corpid.jose.errors import MalformedToken
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import ANONYMOUS
 from corpid.rules.limits import ACCOUNT_IDLE_SECONDS, CLOCKS_APART_SECONDS, REPEAT_MISSES
 
@@ -154,23 +155,73 @@ async def retire(context: RequestContext, unit: TransientUnit, cookie: str) -> b
     return await unit.take(namespaces.BROWSER.name, _key(context, cookie)) is not None
 
 
+async def revive(context: RequestContext, unit: TransientUnit, cookie: str, browser: Browser) -> None:
+    """Undo `retire` where nothing came of it, also where a unit is not undone (D34)."""
+    if is_genuine(context, cookie):
+        await unit.take(namespaces.RETIRED_BROWSER.name, _retired_key(context, cookie))
+        return
+    mapped = msgspec.msgpack.encode(browser)
+    await unit.put(namespaces.BROWSER.name, _key(context, cookie), mapped, namespaces.BROWSER.seconds)
+
+
 def _successor(context: RequestContext, old_cookie: str, form: bytes) -> str:
     """The value after an old one: 32 bytes that nobody else can derive, the same for whoever sends the same again."""
     return context.keys.mac("browser", old_cookie, form.hex())
 
 
-async def replace_by_form(
-    context: RequestContext, unit: TransientUnit, old_cookie: str, form: bytes, browser: Browser
-) -> str:
-    """Give a browser the value after one that was retired, and keep for a minute which form (its SHA-256) did so.
+@dataclass(slots=True)
+class SubmittedForm:
+    """A form that proves a factor, as it came."""
 
-    Source: D15, D34
+    digest: bytes = b""
+    """SHA-256 of it"""
+    noted: bool = False
+    """whether this request has noted that it is being handled"""
+    waited: bool = False
+    """whether it has waited for another request with the same form in vain, and is tried now"""
+
+
+class FormHandled(Exception):
+    """Another request with the very same form is being handled, or was (D15, D34)."""
+
+
+async def note_form(context: RequestContext, unit: TransientUnit, cookie: str, form: SubmittedForm) -> None:
+    """Note that a form is being handled, by the cookie value that it came with. Raises FormHandled.
+
+    Another form of this browser that is being handled is left alone: both are tried. Source: D15, D34
     """
-    cookie = _successor(context, old_cookie, form)
+    if not form.digest or form.waited:
+        return
+    kind, key = namespaces.REPEATED_FORM, _repeated_key(context, cookie)
+    form.noted = await unit.add(kind.name, key, kind.seconds, form.digest)
+    if not form.noted and await unit.get(kind.name, key) == form.digest:
+        raise FormHandled
+
+
+async def is_handled(context: RequestContext, cookie: str, form: bytes) -> bool:
+    """Whether a request with this form is being handled, or was and replaced the cookie value (D15, D34)."""
+    key = _repeated_key(context, cookie)
+    return await context.provider.transient.get(namespaces.REPEATED_FORM.name, key, now=context.now) == form
+
+
+async def handled_in_vain(context: RequestContext, cookie: str, form: SubmittedForm) -> None:
+    """Note that a form was handled and the cookie value stays: nobody need wait for it (D15, D34)."""
+    if not form.noted or not await is_handled(context, cookie, form.digest):
+        return
+    async with context.provider.transient.unit(context.now) as unit:
+        await unit.take(namespaces.REPEATED_FORM.name, _repeated_key(context, cookie))
+
+
+async def replace_by_form(
+    context: RequestContext, unit: TransientUnit, old_cookie: str, form: SubmittedForm, browser: Browser
+) -> str:
+    """Give a browser the value after one that was retired, and keep for a minute which form did so. Source: D15, D34"""
+    cookie = _successor(context, old_cookie, form.digest)
     mapped = msgspec.msgpack.encode(browser)
     await unit.put(namespaces.BROWSER.name, _key(context, cookie), mapped, namespaces.BROWSER.seconds)
-    key = _repeated_key(context, old_cookie)
-    await unit.put(namespaces.REPEATED_FORM.name, key, form, namespaces.REPEATED_FORM.seconds)
+    if not form.noted:
+        key = _repeated_key(context, old_cookie)
+        await unit.put(namespaces.REPEATED_FORM.name, key, form.digest, namespaces.REPEATED_FORM.seconds)
     return cookie
 
 
@@ -191,12 +242,12 @@ async def replace_again(context: RequestContext, old_cookie: str | None, form: b
     cookie = _successor(context, old_cookie, sent)
     browser = await recognise(context, cookie)
     if not hmac.compare_digest(sent, form):
-        await _count_other_form(context, old_cookie, sent, browser)
+        await _count_other_form(context, old_cookie, browser)
         raise OtherForm
     return cookie if browser else None
 
 
-async def _count_other_form(context: RequestContext, old_cookie: str, sent: bytes, browser: Browser | None) -> None:
+async def _count_other_form(context: RequestContext, old_cookie: str, browser: Browser | None) -> None:
     """Count and audit a form that is not the one which was sent; `browser` is who the old cookie value was."""
     key = namespaces.key(namespaces.REPEAT_MISSES, context.provider.policy.base_url, old_cookie)
     entry = context.event(
@@ -206,8 +257,6 @@ async def _count_other_form(context: RequestContext, old_cookie: str, sent: byte
         misses = await unit.count(namespaces.REPEAT_MISSES.name, key, namespaces.REPEAT_MISSES.seconds)
         if misses >= REPEAT_MISSES:
             await unit.take(namespaces.REPEATED_FORM.name, _repeated_key(context, old_cookie))
-            # Nobody need wait for an answer to it any more.
-            await unit.take(namespaces.REPEATED_FORM.name, _handled_key(context, old_cookie, sent))
         if misses <= REPEAT_MISSES:
             await context.provider.registry.audit.write(entry, now=context.now)
 
@@ -216,36 +265,17 @@ def _repeated_key(context: RequestContext, old_cookie: str) -> bytes:
     return namespaces.key(namespaces.REPEATED_FORM, context.provider.policy.base_url, old_cookie)
 
 
-def _handled_key(context: RequestContext, cookie: str, form: bytes) -> bytes:
-    return namespaces.key(namespaces.REPEATED_FORM, context.provider.policy.base_url, cookie, form.hex())
-
-
-async def handle(context: RequestContext, cookie: str, form: bytes) -> bool:
-    """Note that a form (its SHA-256) is being handled; False where another request with it is, too (D15, D34)."""
-    key = _handled_key(context, cookie, form)
-    async with context.provider.transient.unit(context.now) as unit:
-        return await unit.add(namespaces.REPEATED_FORM.name, key, namespaces.REPEATED_FORM.seconds)
-
-
-async def is_handled(context: RequestContext, cookie: str, form: bytes) -> bool:
-    """Whether a request with this form is being handled, or was and replaced the cookie value (D15, D34)."""
-    key = _handled_key(context, cookie, form)
-    return await context.provider.transient.get(namespaces.REPEATED_FORM.name, key, now=context.now) is not None
-
-
-async def handled_in_vain(context: RequestContext, cookie: str, form: bytes) -> None:
-    """Note that a form was handled and the cookie value stays: nobody need wait for it (D15, D34)."""
-    key = _handled_key(context, cookie, form)
-    async with context.provider.transient.unit(context.now) as unit:
-        await unit.take(namespaces.REPEATED_FORM.name, key)
-
-
 async def session_of(context: RequestContext, browser: Browser | None) -> Session | None:
     """The live session of a browser, None without one or with single sign-on off (D30)."""
     if browser is None or not browser.session_id or not context.provider.policy.session_seconds:
         return None
     session = await context.provider.registry.sessions.get(browser.session_id, now=context.now)
-    if session is None or session.browser_id != browser.browser_id or session.purpose != "sign_in":
+    return None if session is None else of_browser(context, browser, session)
+
+
+def of_browser(context: RequestContext, browser: Browser, session: Session) -> Session | None:
+    """The session, None if it is not this browser's for single sign-on, or has ended (D30)."""
+    if session.browser_id != browser.browser_id or session.purpose != "sign_in":
         return None
     return session if context.now < ends_at(context, session) else None
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.authentication import interactions, throttle
+from corpid.flows.authentication import throttle
 from corpid.flows.authentication.throttle import Throttled
 from corpid.rules.authentication.code_guesses import CodesPaused, one_more, pause_after
-from corpid.rules.directory import names
+from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.limits import CODE_GUESSES
 from corpid.texts import counted, phrase
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from corpid.ports import AuditEvent
     from corpid.rules.authentication.code_guesses import CodeGuesses
     from corpid.rules.authentication.records import Credentials
-    from corpid.rules.directory.records import User
     from corpid.texts import Phrase
 
 UNKNOWN: Final = ""
@@ -74,34 +73,17 @@ def known_browser(context: RequestContext, user_id: str, browser_key: str) -> st
     return namespaces.key(namespaces.KNOWN_BROWSER, context.provider.policy.base_url, user_id, browser_key).hex()
 
 
-async def attempt(context: RequestContext, user: User, credentials: Credentials, browser_key: str) -> CodeGuesses:
-    """Count a guess after the right password; returns the count with it. Raises Paused and Throttled (D45, D47)."""
-    name = names.user_name(user.user_name)
-    known = await throttle.is_known(context, name, browser_key)
-    browser = known_browser(context, user.user_id, browser_key) if known else UNKNOWN
-    await refuse_paused(context, credentials, browser)
-    await throttle.attempt_second_factor(context, name, browser_key)
-    return await _count(context, credentials, browser)
+def group(context: RequestContext, user_id: str, browser_key: str, *, known: bool) -> str:
+    """The browser, or group of browsers, that the guesses at a person's codes are counted by (D45)."""
+    return known_browser(context, user_id, browser_key) if known else UNKNOWN
 
 
 async def attempt_with_link(context: RequestContext, credentials: Credentials, link_hash: str) -> CodeGuesses:
     """Count a guess by whoever has a link; returns the count with it. Raises Paused and Throttled (D45, D47)."""
-    await refuse_paused(context, credentials, LINK)
+    seen = await context.provider.registry.code_guesses.get(credentials.user_id, LINK)
+    after = one_more_guess(context, seen, credentials)
     await throttle.attempt_with_link(context, link_hash)
-    return await _count(context, credentials, LINK)
-
-
-async def refuse_mail(context: RequestContext, user: User, credentials: Credentials, browser_key: str) -> None:
-    """Return if a code by e-mail could be typed in this browser. Raises Paused (D45)."""
-    known = await throttle.is_known(context, names.user_name(user.user_name), browser_key)
-    browser = known_browser(context, user.user_id, browser_key) if known else UNKNOWN
-    await refuse_paused(context, credentials, browser)
-
-
-async def refuse_paused(context: RequestContext, credentials: Credentials, browser: str) -> None:
-    """Return if a guess may be tried, which counts nothing. Raises Paused (D45)."""
-    seen = await context.provider.registry.code_guesses.get(credentials.user_id, browser)
-    _one_more(seen, credentials, context.now)
+    return await count(context, seen, after, credentials)
 
 
 def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:
@@ -112,18 +94,25 @@ def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:
     return msgspec.structs.replace(entry, detail={**entry.detail, **detail})
 
 
-async def _count(context: RequestContext, credentials: Credentials, browser: str) -> CodeGuesses:
-    """Each time that somebody else was quicker is a guess of theirs, so the pause comes before the last round."""
+async def count(
+    context: RequestContext, seen: CodeGuesses, after: CodeGuesses, credentials: Credentials
+) -> CodeGuesses:
+    """Count a guess that is about to be tried: `after` instead of `seen`. Returns the count. Raises Paused and Throttled.
+
+    Each time that somebody else was quicker is a guess of theirs, so the pause comes before the last round. Source: D45
+    """
+    guesses = context.provider.registry.code_guesses
     for _ in range(2 * CODE_GUESSES):
-        seen = await context.provider.registry.code_guesses.get(credentials.user_id, browser)
-        after = _one_more(seen, credentials, context.now)
-        if await context.provider.registry.code_guesses.replace(seen, after):
+        if await guesses.replace(seen, after):
             return after
+        seen = await guesses.get(seen.user_id, seen.browser)
+        after = one_more_guess(context, seen, credentials)
     raise Throttled(1)
 
 
-def _one_more(seen: CodeGuesses, credentials: Credentials, now: float) -> CodeGuesses:
+def one_more_guess(context: RequestContext, seen: CodeGuesses, credentials: Credentials) -> CodeGuesses:
+    """The count with another guess, of which nothing is written yet. Raises Paused if none may be tried. Source: D45"""
     try:
-        return one_more(seen, interactions.fingerprint(credentials).hex(), now)
+        return one_more(seen, fingerprint(credentials).hex(), context.now)
     except CodesPaused as paused:
-        raise Paused(max(1, ceil(paused.until - now)), elsewhere=seen.browser == UNKNOWN) from None
+        raise Paused(max(1, ceil(paused.until - context.now)), elsewhere=seen.browser == UNKNOWN) from None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from corpid.flows import namespaces
 from corpid.flows.authentication import account_client, interactions
-from corpid.flows.authentication.interactions import Interaction, Outcome
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.authentication import sign_in as machine
+from corpid.rules.authentication.sign_in import Interaction, Outcome
 from corpid.rules.directory.access import person_or_anonymous
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
@@ -92,7 +91,7 @@ async def claimed_elsewhere(context: RequestContext, interaction: Interaction) -
 
 async def completed(context: RequestContext, interaction: Interaction) -> Completed | None:
     """What has answered the request of an interaction, None while nothing has (D15)."""
-    key = interactions.request_key(context, namespaces.COMPLETED, interaction.request.client_id, interaction.reference)
+    key = _completed_key(context, interaction)
     value = await context.provider.transient.get(namespaces.COMPLETED.name, key, now=context.now)
     if value is None:
         return None
@@ -107,14 +106,23 @@ def code_of(context: RequestContext, interaction: Interaction) -> str:
     return prefix + context.keys.mac("code", interaction.interaction_id)
 
 
-async def _win(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
-    request = interaction.request
+async def win(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
+    """Complete the request of an interaction, which only one can. Raises OtherBrowser and AlreadyCompleted. Source: D15"""
     if not await interactions.claim_request(context, unit, interaction):
         raise OtherBrowser
-    key = interactions.request_key(context, namespaces.COMPLETED, request.client_id, interaction.reference)
     winner = f"{interaction.interaction_id} {int(context.now)}".encode()
+    key = _completed_key(context, interaction)
     if not await unit.add(namespaces.COMPLETED.name, key, namespaces.COMPLETED.seconds, winner):
         raise AlreadyCompleted
+
+
+async def reopen(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
+    """Undo `win` where nothing came of it, also where a unit is not undone. Source: D15"""
+    await unit.take(namespaces.COMPLETED.name, _completed_key(context, interaction))
+
+
+def _completed_key(context: RequestContext, interaction: Interaction) -> bytes:
+    return interactions.request_key(context, namespaces.COMPLETED, interaction.request.client_id, interaction.reference)
 
 
 async def write_code(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> str:
@@ -122,7 +130,12 @@ async def write_code(context: RequestContext, unit: TransientUnit, interaction: 
 
     Raises OtherBrowser and AlreadyCompleted. Source: D15, D18
     """
-    await _win(context, unit, interaction)
+    await win(context, unit, interaction)
+    return await write_grant(context, unit, interaction)
+
+
+async def write_grant(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> str:
+    """Write the code of a request that was won; returns the code. Source: D15, D18"""
     request = interaction.request
     code = code_of(context, interaction)
     grant = Grant(
@@ -190,25 +203,41 @@ def _way(interaction: Interaction) -> str:
     return interaction.way.value if interaction.way is not None else ""
 
 
-async def complete(context: RequestContext, interaction: Interaction) -> Interaction:
-    """Finish an interaction in which every factor and choice was made; returns it as it is now.
+async def concluded(context: RequestContext, client: Client, before: Interaction, after: Interaction) -> Interaction:
+    """The end of a sign-in in which nothing remains to be asked: a code, or a refusal if it is no longer allowed.
 
-    Raises StaleStep, OtherBrowser, AlreadyCompleted, and InvalidRequest where client or redirect URI are gone.
-    Source: decisions "completion", D15, D50
+    `before` is how the sign-in was loaded, `after` what this step has decided so far. Source: decisions "completion", D50
     """
-    client = await registered(context, interaction.request)
     try:
-        await still_allowed(context, client, interaction)
+        await still_allowed(context, client, after)
     except AccessDenied as error:
-        return await refuse(context, interaction, error)
-    finished = msgspec.structs.replace(
-        interaction, serial=interaction.serial + 1, outcome=Outcome.CODE, finished_at=context.now
+        return _refused(context, before, after, error)
+    return machine.ended(before, after, Outcome.CODE, now=context.now)
+
+
+def _refused(context: RequestContext, before: Interaction, after: Interaction, error: OAuthError) -> Interaction:
+    return machine.ended(
+        before,
+        after,
+        Outcome.REFUSED,
+        now=context.now,
+        description=error.description,
+        reason=error.reason.code,
     )
-    async with context.provider.transient.unit(context.now) as unit:
-        await interactions.claim_step(context, unit, interaction)
-        await write_code(context, unit, interaction)
-        await interactions.save(context, unit, finished)
-    return finished
+
+
+async def write_outcome(context: RequestContext, unit: TransientUnit, finished: Interaction) -> None:
+    """Write the code, or what the audit is told, of an interaction whose request was won; the interaction itself comes after.
+
+    Source: D15, D18, DESIGN, Security
+    """
+    if finished.outcome is Outcome.CODE:
+        await write_grant(context, unit, finished)
+        return
+    refused = finished.error_description if finished.outcome is Outcome.REFUSED else ""
+    action = AuditAction.SIGN_IN_REFUSE if refused else AuditAction.SIGN_IN_COMPLETE
+    entry = event(context, finished, action, refused=refused)
+    await context.provider.registry.audit.write(entry, now=context.now)
 
 
 async def refuse(context: RequestContext, interaction: Interaction, error: OAuthError) -> Interaction:
@@ -217,21 +246,13 @@ async def refuse(context: RequestContext, interaction: Interaction, error: OAuth
     Before the first factor the request stays open for other browsers: anybody may have its URL. Raises StaleStep,
     OtherBrowser, AlreadyCompleted. Source: D15, D17
     """
-    finished = msgspec.structs.replace(
-        interaction,
-        serial=interaction.serial + 1,
-        outcome=Outcome.REFUSED,
-        finished_at=context.now,
-        error_description=error.description,
-        error_reason=error.reason.code,
-    )
+    finished = _refused(context, interaction, interaction, error)
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, interaction)
         if interaction.user_id or await interactions.is_claimed(context, unit, interaction):
-            await _win(context, unit, interaction)
+            await win(context, unit, interaction)
         await interactions.save(context, unit, finished)
-        refusal = event(context, interaction, AuditAction.SIGN_IN_REFUSE, refused=error.description)
-        await context.provider.registry.audit.write(refusal, now=context.now)
+        await write_outcome(context, unit, finished)
     return finished
 
 

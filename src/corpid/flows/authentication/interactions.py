@@ -17,7 +17,7 @@ from corpid.rules.authentication.sign_in import Interaction, Outcome, StaleStep,
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
-    from corpid.rules.authentication.records import Credentials
+    from corpid.rules.authentication.person_factors import HeldFactors
 
 __all__ = ["Interaction", "Outcome", "StaleStep", "fingerprint", "fresh_expiry"]
 
@@ -29,13 +29,11 @@ class HasSerial(Protocol):
     def serial(self) -> int: ...
 
 
-async def same_factors(context: RequestContext, interaction: Interaction, credentials: Credentials) -> bool:
-    """Whether the factors that a sign-in was checked against are still its owner's, whose `credentials` are these (D50)."""
-    if interaction.passkey:
-        passkey = await context.provider.registry.factors.passkey(interaction.passkey)
-        if passkey is None or passkey.user_id != interaction.user_id:
-            return False
-    return fingerprint(credentials) == interaction.factors
+def same_factors(interaction: Interaction, held: HeldFactors) -> bool:
+    """Whether the factors that a sign-in was checked against are still its owner's, who holds these (D50)."""
+    if interaction.passkey and all(each.credential_id != interaction.passkey for each in held.passkeys):
+        return False
+    return fingerprint(held.credentials) == interaction.factors
 
 
 def key(context: RequestContext, interaction_id: str) -> bytes:
@@ -97,22 +95,24 @@ async def claim_step_of(
 ) -> None:
     """Claim the next step of what is kept as `kind` under `name`, once: it must still be as it was looked at.
 
+    A claim lasts a minute, so that a step whose request died can be taken then. Who has looked within half of that
+    time, with this context, need not look again: whoever moved it on since has a claim that is still there.
     Raises StaleStep for everybody but the first (D15).
     """
     if not await unit.add(namespaces.STEP.name, _step_key(context, name, looked_at), namespaces.STEP.seconds):
         raise StaleStep
+    if 0 <= context.provider.clock() - context.now < namespaces.STEP.seconds / 2:
+        return
     stored = await unit.get(kind.name, namespaces.key(kind, context.provider.policy.base_url, name))
     if stored is None or msgspec.msgpack.decode(stored, type=type(looked_at)).serial != looked_at.serial:
         raise StaleStep
 
 
-async def move(context: RequestContext, interaction: Interaction, **changes: object) -> Interaction:
-    """Claim the next step and write what it changes; returns the interaction as it is now. Raises StaleStep (D15)."""
-    moved = msgspec.structs.replace(interaction, serial=interaction.serial + 1, **changes)
+async def move(context: RequestContext, before: Interaction, after: Interaction) -> None:
+    """Claim the next step and write where it leads. Raises StaleStep (D15)."""
     async with context.provider.transient.unit(context.now) as unit:
-        await claim_step(context, unit, interaction)
-        await save(context, unit, moved)
-    return moved
+        await claim_step(context, unit, before)
+        await save(context, unit, after)
 
 
 def claim_key(context: RequestContext, interaction: Interaction) -> bytes:
@@ -126,7 +126,12 @@ async def is_claimed(context: RequestContext, unit: TransientUnit, interaction: 
 
 
 async def claim_request(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
-    """Claim the pushed request for this browser; whether it is this browser's now (D15)."""
+    """Claim the pushed request for this browser; whether it is this browser's now (D15).
+
+    The first factor has claimed it, for longer than a sign-in can last; single sign-on has not.
+    """
+    if interaction.user_id and not interaction.session_id:
+        return True
     claim = claim_key(context, interaction)
     owner = interaction.browser_id.encode()
     if await unit.add(namespaces.CLAIM.name, claim, namespaces.CLAIM.seconds, owner):

@@ -6,19 +6,18 @@ A challenge is `nonce.mac`, where the mac covers what it was made for; so a page
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.authentication import second_factors, session_start, throttle
-from corpid.flows.authentication.interactions import StaleStep
+from corpid.flows.authentication import browsers, second_factors, session_start, throttle
 from corpid.flows.authentication.sign_in import Rejected, event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import passkeys as law
 from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused
-from corpid.rules.authentication.sign_in import Way
+from corpid.rules.authentication.sign_in import Event, StaleStep, Way
 from corpid.rules.directory import names
 from corpid.rules.oauth import acr
 from corpid.texts import phrase
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Literal
 
-    from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.authentication.sign_in import Visit
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent
+    from corpid.ports import Account, AuditEvent, TransientUnit
     from corpid.rules.authentication.passkeys import NewPasskey, RelyingParty
     from corpid.rules.authentication.records import Passkey
+    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
 
@@ -55,14 +54,24 @@ async def redeem(context: RequestContext, challenge: bytes, purpose: str, subjec
 
     Raises ForeignChallenge, which spends nothing, and StaleStep for everybody but the first. Source: WebAuthn §7.2, D46
     """
-    text = challenge.decode("ascii", "replace")
-    nonce, _, mac = text.partition(".")
+    require_own(context, challenge, purpose, subject)
+    async with context.provider.transient.unit(context.now) as unit:
+        if not await spend(context, unit, challenge):
+            raise StaleStep
+
+
+def require_own(context: RequestContext, challenge: bytes, purpose: str, subject: str) -> None:
+    """Return for a challenge that was made for this purpose and subject. Raises ForeignChallenge. Source: WebAuthn §7.2, D46"""
+    nonce, _, mac = challenge.decode("ascii", "replace").partition(".")
     if not hmac.compare_digest(mac.encode(), _mac(context, purpose, subject, nonce).encode()):
         raise ForeignChallenge
+
+
+async def spend(context: RequestContext, unit: TransientUnit, challenge: bytes) -> bool:
+    """Spend a challenge; True for the first only. Source: WebAuthn §7.2, D46"""
+    text = challenge.decode("ascii", "replace")
     key = namespaces.key(namespaces.CHALLENGE, context.provider.policy.base_url, text)
-    async with context.provider.transient.unit(context.now) as unit:
-        if not await unit.add(namespaces.CHALLENGE.name, key, namespaces.CHALLENGE.seconds):
-            raise StaleStep
+    return await unit.add(namespaces.CHALLENGE.name, key, namespaces.CHALLENGE.seconds)
 
 
 def _mac(context: RequestContext, purpose: str, subject: str, nonce: str) -> str:
@@ -158,6 +167,13 @@ async def proved(
     Source: WebAuthn §7.2, D46
     """
     await _redeem(context, claim.challenge, purpose, subject)
+    return await _verified(context, claim, entry_of=entry_of, only=only)
+
+
+async def _verified(
+    context: RequestContext, claim: Claim, *, entry_of: Callable[[User], AuditEvent], only: str
+) -> tuple[User, Passkey]:
+    """The same of an answer whose challenge is spent."""
     passkey, user = claim.passkey, claim.user
     if passkey is None:
         raise PasskeyRefused("no such passkey is known here")
@@ -250,40 +266,61 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
     """A browser's answer, as JSON; returns the visit as it is now, with a new cookie value.
 
     After the password it has to be a passkey of the same person. Whatever is wrong, they read one sentence.
-    Raises Rejected, Throttled, StaleStep, OtherBrowser. Source: WebAuthn §7.2, D15, D45, D46
+    Raises Rejected, Throttled, StaleStep, OtherBrowser, FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46
     """
     interaction = visit.interaction
-    if interaction.signed_in:
-        raise StaleStep
-    await throttle.attempt_unguessable(context)
-    known = (await second_factors.person(context, visit)).user if interaction.user_id else None
-    user = known
+    visit.require(context, Event.PASSKEY)
+    refusal, spent = _refusal(context, interaction, answer), False
+    async with context.provider.transient.unit(context.now) as unit:
+        await browsers.note_form(context, unit, visit.cookie, visit.form)
+        await throttle.attempt_unguessable(context, unit)
+        if refusal is None:
+            spent = await spend(context, unit, law.challenge_of(law.parse_answer(answer)))
+    standing = await second_factors.person(context, visit, Event.PASSKEY) if interaction.user_id else None
+    account = standing.account if standing else None
     try:
-        claim = await claimed(context, answer)
-        user = known or claim.user
-        owner, used = await proved(
-            context,
-            claim,
-            purpose=_purpose(interaction),
-            subject=interaction.interaction_id,
-            entry_of=lambda owner: _event(context, visit, owner, "ok"),
-            only=interaction.user_id,
+        account, claim = await _claimed(context, account, answer)
+        if refusal is not None:
+            raise refusal
+        if not spent or account is None:
+            raise StaleStep if not spent else PasskeyRefused("no such passkey is known here")
+        _, used = await _verified(
+            context, claim, entry_of=lambda owner: _event(context, visit, owner, "ok"), only=interaction.user_id
         )
-    except PasskeyRefused as refusal:
-        await _refused(context, visit, user, refusal)
+    except PasskeyRefused as refused:
+        await _refused(context, visit, account.user if account else None, refused)
         raise Rejected(_sentence(interaction)) from None
-    shown = await _shown(context, visit, owner, used)
+    amr = acr.PASSWORD_AND_PASSKEY if standing else acr.PASSKEY
+    if standing is None and visit.knows():
+        name, browser_key = names.user_name(account.user.user_name), visit.browser.browser_key
+        visit = replace(visit, last_entity=await throttle.last_entity(context, name, browser_key))
+    shown = session_start.Authentication(account=account, amr=amr, passkey=used.credential_id)
     return await session_start.complete(context, visit, shown)
 
 
-async def _shown(context: RequestContext, visit: Visit, owner: User, used: Passkey) -> session_start.Authentication:
-    if visit.standing is not None:
-        credentials, amr = visit.standing.credentials, acr.PASSWORD_AND_PASSKEY
-        return session_start.Authentication(user=owner, credentials=credentials, amr=amr, passkey=used.credential_id)
-    credentials = await context.provider.registry.factors.credentials(owner.user_id)
-    return session_start.Authentication(
-        user=owner, credentials=credentials, amr=acr.PASSKEY, passkey=used.credential_id
-    )
+def _refusal(context: RequestContext, interaction: Interaction, answer: str) -> PasskeyRefused | None:
+    """Why an answer is refused before anything is looked up; None if its challenge may be spent."""
+    try:
+        challenge = law.challenge_of(law.parse_answer(answer))
+        require_own(context, challenge, _purpose(interaction), interaction.interaction_id)
+    except ForeignChallenge:
+        return PasskeyRefused("the challenge was not made for this page")
+    except PasskeyRefused as refusal:
+        return refusal
+    return None
+
+
+async def _claimed(context: RequestContext, standing: Account | None, answer: str) -> tuple[Account | None, Claim]:
+    """Whose account the answer is about, of whom nothing is proved yet, and what it says of itself. Raises PasskeyRefused."""
+    parsed = law.parse_answer(answer)
+    credential_id = law.credential_id(parsed)
+    account = standing or await context.provider.registry.factors.account_by_passkey(credential_id)
+    own = account.held.passkeys if account else ()
+    passkey = next((each for each in own if each.credential_id == credential_id), None)
+    if passkey is None and standing is not None:
+        passkey = await context.provider.registry.factors.passkey(credential_id)
+    user = account.user if account else None
+    return account, Claim(answer=parsed, challenge=law.challenge_of(parsed), passkey=passkey, user=user)
 
 
 def _sentence(interaction: Interaction) -> Phrase:

@@ -7,28 +7,21 @@ from typing import TYPE_CHECKING, Protocol
 
 from corpid.rules.authentication import passkeys
 from corpid.rules.authentication.person_factors import HeldFactors
+from corpid.rules.authentication.records import Credentials
 from corpid.rules.authentication.sign_in import Way
 from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Registry
-    from corpid.rules.authentication.records import Credentials, Passkey
+    from corpid.ports import Account, Registry
+    from corpid.rules.authentication.records import Passkey
     from corpid.rules.directory.records import User
 
 
 async def held_factors(registry: Registry, user_id: str) -> HeldFactors:
     """The factors of a person; none of somebody who does not exist. Raises StoreUnavailable (D45, D46)."""
-    return await beside(registry, await registry.factors.credentials(user_id))
-
-
-async def beside(registry: Registry, credentials: Credentials) -> HeldFactors:
-    """The same where the credentials have just been read. Raises StoreUnavailable (D45, D46)."""
-    return HeldFactors(
-        credentials=credentials,
-        passkeys=tuple(await registry.factors.passkeys(credentials.user_id)),
-        codes=await registry.factors.recovery_codes_left(credentials.user_id),
-    )
+    found = await registry.factors.account(user_id)
+    return HeldFactors(credentials=Credentials(user_id=user_id), passkeys=(), codes=0) if found is None else found.held
 
 
 class Mailed(Protocol):
@@ -71,20 +64,29 @@ class AskSecondFactor:
 class PendingSecondFactor:
     """Somebody whose password was right, as one look at the registry found them, and the ways that they have."""
 
-    user: User
-    credentials: Credentials
+    account: Account
     ways: tuple[Way, ...]
-    passkeys: tuple[Passkey, ...]
-    """none where passkeys do not work"""
+    shows_passkeys: bool
+    """whether passkeys work here"""
+
+    @property
+    def user(self) -> User:
+        return self.account.user
+
+    @property
+    def credentials(self) -> Credentials:
+        return self.account.held.credentials
+
+    @property
+    def passkeys(self) -> tuple[Passkey, ...]:
+        """None where passkeys do not work."""
+        return self.account.held.passkeys if self.shows_passkeys else ()
 
 
-async def pending_second_factor(context: RequestContext, user: User, credentials: Credentials) -> PendingSecondFactor:
+def pending_second_factor(context: RequestContext, account: Account) -> PendingSecondFactor:
     """A person with the ways that they have; no way where nothing goes with the password (D45, D46)."""
-    held = await beside(context.provider.registry, credentials)
-    found = available(context, user, held)
-    return PendingSecondFactor(
-        user=user, credentials=credentials, ways=found, passkeys=held.passkeys if Way.PASSKEY in found else ()
-    )
+    found = available(context, account.user, account.held)
+    return PendingSecondFactor(account=account, ways=found, shows_passkeys=Way.PASSKEY in found)
 
 
 def available(context: RequestContext, user: User, held: HeldFactors) -> tuple[Way, ...]:

@@ -12,6 +12,7 @@ import msgspec
 from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import (
     account_client,
+    browsers,
     code_guesses,
     completion,
     interactions,
@@ -19,12 +20,12 @@ from corpid.flows.authentication import (
     session_start,
     throttle,
 )
-from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.sign_in import Rejected, event, without_second_factor
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import person_factors, totp
+from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.code_guesses import pause_after
-from corpid.rules.authentication.sign_in import Way
+from corpid.rules.authentication.sign_in import Event, StaleStep, Way
 from corpid.rules.authentication.totp import DIGITS, WrongCode
 from corpid.rules.directory import names
 from corpid.rules.limits import MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN, TOTP_MISSES
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from typing import Literal
 
-    from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.authentication.second_factor_methods import Mailed, PendingSecondFactor
     from corpid.flows.authentication.sign_in import Visit
     from corpid.flows.notifications import Notice
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from corpid.ports import AuditEvent, TransientUnit
     from corpid.rules.authentication.code_guesses import CodeGuesses
     from corpid.rules.authentication.records import Credentials
+    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
 
@@ -61,7 +62,7 @@ async def accept_app(context: RequestContext, credentials: Credentials, code: st
 
 
 async def accept_recovery(context: RequestContext, user: User, code: str, entry: AuditEvent) -> None:
-    """Spend one of the person's recovery codes, and tell them; `entry` tells the audit. Raises WrongCode (D45)."""
+    """Spend one of the person's recovery codes, and notify them; `entry` is for the audit. Raises WrongCode (D45)."""
     code_hash = person_factors.hashed(user.user_id, code)
     if not await context.provider.registry.factors.take_recovery_code(user.user_id, code_hash, entry):
         raise WrongCode("this is none of the recovery codes that are left")
@@ -86,14 +87,8 @@ async def send(context: RequestContext, visit: Visit, user: User) -> Interaction
         raise Rejected(
             phrase("No more codes can be sent in this sign-in. Use the newest one, or cancel and start again.")
         )
-    await count(context, user, visit.browser.browser_key)
-    moved = msgspec.structs.replace(
-        interaction,
-        serial=interaction.serial + 1,
-        way=Way.EMAIL,
-        mails=interaction.mails + 1,
-        mailed_at=int(context.now),
-    )
+    await count(context, user, visit.browser.browser_key, known=visit.last_entity is not None)
+    moved = machine.mailed(interaction, now=context.now)
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, interaction)
         await interactions.save(context, unit, moved)
@@ -110,12 +105,11 @@ async def send(context: RequestContext, visit: Visit, user: User) -> Interaction
     return moved
 
 
-async def count(context: RequestContext, user: User, browser_key: str) -> None:
+async def count(context: RequestContext, user: User, browser_key: str, *, known: bool) -> None:
     """Count a code that is to be sent. Raises Rejected where too many were, in an hour.
 
     A known browser has an allowance of its own, which nobody can use up who has only the password. D45, D47
     """
-    known = await throttle.is_known(context, names.user_name(user.user_name), browser_key)
     key = namespaces.key(
         namespaces.MAILED_CODES, context.provider.policy.base_url, user.user_id, browser_key if known else ""
     )
@@ -155,9 +149,9 @@ async def submit_code(context: RequestContext, visit: Visit, *, code: str) -> Vi
     """The second factor, in the way that is asked for; returns the visit as it is now, with a new cookie value.
 
     Five misses, in whichever ways, end the interaction with access_denied. Raises Rejected, Stopped, Throttled (also
-    as Paused), StaleStep. Source: D34, D45
+    as Paused), StaleStep, FormHandled, AlreadyCompleted. Source: D34, D45
     """
-    standing = await person(context, visit)
+    standing = await person(context, visit, Event.CODE)
     user, way = standing.user, second_factor_methods.chosen(visit.interaction, standing)
     if way not in _ACCEPT:
         raise StaleStep
@@ -167,9 +161,7 @@ async def submit_code(context: RequestContext, visit: Visit, *, code: str) -> Vi
     except WrongCode:
         await _miss(context, visit, user, way, guesses)
         raise Rejected(_WRONG[way]) from None
-    shown = session_start.Authentication(
-        user=user, credentials=standing.credentials, amr=acr.PASSWORD_AND_CODE, way=way
-    )
+    shown = session_start.Authentication(account=standing.account, amr=acr.PASSWORD_AND_CODE, way=way)
     return await session_start.complete(context, visit, shown)
 
 
@@ -179,31 +171,32 @@ async def choose_way(context: RequestContext, visit: Visit, *, way: str) -> Visi
     Returns the visit as it is now. Raises Rejected, Paused, StaleStep. Source: D45
     """
     interaction = visit.interaction
-    standing = await person(context, visit)
+    standing = await person(context, visit, Event.WAY)
     named = next((each for each in standing.ways if each.value == way), None)
     if named is None:
         raise Rejected(phrase("Choose one of the ways that are shown."))
     back = interaction.way is not Way.EMAIL and second_factor_methods.under_way(interaction, now=context.now)
     if named is Way.EMAIL and not back:
-        browser_key = visit.browser.browser_key
-        await code_guesses.refuse_mail(context, standing.user, standing.credentials, browser_key)
+        code_guesses.one_more_guess(context, standing.account.guesses, standing.credentials)
         moved = await send(context, visit, standing.user)
     else:
-        moved = await interactions.move(context, interaction, way=named)
+        moved = machine.other_way(interaction, named)
+        await interactions.move(context, interaction, moved)
     return replace(visit, interaction=moved)
 
 
-async def person(context: RequestContext, visit: Visit) -> PendingSecondFactor:
+async def person(context: RequestContext, visit: Visit, event: Event) -> PendingSecondFactor:
     """Who has shown their password and nothing else yet. Raises Rejected for an account that was switched off.
 
     Raises StaleStep where nobody stands there: also where no second factor is left, which the audit is told; and
     Throttled, so that nobody fills the audit with that. Source: D45, D47, D50
     """
-    if visit.lacks_second_factor:
-        user = await context.provider.registry.directory.user(visit.lacks_second_factor)
-        if user is not None:
-            await throttle.attempt_second_factor(context, names.user_name(user.user_name), visit.browser.browser_key)
+    if visit.lacks_second_factor is not None:
+        user = visit.lacks_second_factor
+        async with context.provider.transient.unit(context.now) as unit:
+            await _throttle(context, unit, visit, user)
         await context.provider.registry.audit.write(without_second_factor(context, visit, user), now=context.now)
+    visit.require(context, event)
     if visit.standing is None:
         raise StaleStep
     if not visit.standing.user.enabled:
@@ -211,12 +204,22 @@ async def person(context: RequestContext, visit: Visit) -> PendingSecondFactor:
     return visit.standing
 
 
+async def _throttle(context: RequestContext, unit: TransientUnit, visit: Visit, user: User) -> None:
+    name, known = names.user_name(user.user_name), visit.last_entity is not None
+    await throttle.attempt_second_factor(context, unit, name, visit.browser.browser_key, known=known)
+
+
 async def _admit(context: RequestContext, visit: Visit, standing: PendingSecondFactor, way: Way) -> CodeGuesses | None:
     """Count an attempt before it is tried; returns the count of guesses, None for a recovery code, which nobody guesses."""
-    if way is Way.RECOVERY:
-        await throttle.attempt_unguessable(context)
-        return None
-    return await code_guesses.attempt(context, standing.user, standing.credentials, visit.browser.browser_key)
+    guessed, seen, credentials = way is not Way.RECOVERY, standing.account.guesses, standing.credentials
+    after = code_guesses.one_more_guess(context, seen, credentials) if guessed else None
+    async with context.provider.transient.unit(context.now) as unit:
+        await browsers.note_form(context, unit, visit.cookie, visit.form)
+        if after is None:
+            await throttle.attempt_unguessable(context, unit)
+            return None
+        await _throttle(context, unit, visit, standing.user)
+        return await code_guesses.count(context, seen, after, credentials)
 
 
 async def _accept_app(context: RequestContext, visit: Visit, user: User, credentials: Credentials, code: str) -> None:

@@ -18,21 +18,18 @@ from corpid.flows.authentication import (
     sessions,
     throttle,
 )
-from corpid.flows.authentication.interactions import Outcome, StaleStep
 from corpid.ports import Session
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.authentication import sign_in as machine
+from corpid.rules.authentication.sign_in import Outcome, StaleStep, State, Way
 from corpid.rules.directory import names
 from corpid.rules.limits import ACCOUNT_SESSION_SECONDS, INTERACTION_EXTENSIONS, INTERACTION_SECONDS
 from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.authentication.sign_in import Visit
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientUnit
-    from corpid.rules.authentication.records import Credentials
-    from corpid.rules.authentication.sign_in import Way
-    from corpid.rules.directory.records import User
+    from corpid.ports import Account, SessionPurpose, TransientUnit
+    from corpid.rules.authentication.sign_in import Interaction
 
 
 async def expect_first_sign_in(context: RequestContext, unit: TransientUnit, user_id: str) -> None:
@@ -40,25 +37,19 @@ async def expect_first_sign_in(context: RequestContext, unit: TransientUnit, use
     await unit.put(namespaces.NEWCOMER.name, _key(context, user_id), b"", namespaces.NEWCOMER.seconds)
 
 
-async def clear_first_sign_in(context: RequestContext, unit: TransientUnit, user_id: str) -> None:
-    """They have signed in, and are expected no more (D47)."""
-    await unit.take(namespaces.NEWCOMER.name, _key(context, user_id))
+async def _was_expected(context: RequestContext, unit: TransientUnit, user_id: str) -> bool:
+    """Whether the person had set up their sign-in and not used it yet; from here on they are expected no more (D47)."""
+    return await unit.take(namespaces.NEWCOMER.name, _key(context, user_id)) is not None
 
 
-async def is_first_sign_in(context: RequestContext, credentials: Credentials) -> bool:
-    """Whether nobody has signed in yet as the person whose credentials these are.
+def _new_here(account: Account, *, expected: bool) -> bool:
+    """Whether a sign-in in a browser that is not known is one to tell the person of.
 
-    Who has set their own factors was expected; of others, who were given theirs, the audit says it. Source: D47
+    Not their first: who has set their own factors was expected then; of others, who were given theirs, the audit says
+    whether they have signed in before. Source: D47
     """
-    user_id = credentials.user_id
-    if (
-        await context.provider.transient.get(namespaces.NEWCOMER.name, _key(context, user_id), now=context.now)
-        is not None
-    ):
-        return True
-    if credentials.password_set_by == "user" or await context.provider.registry.factors.passkeys(user_id):
-        return False
-    return not await context.provider.registry.audit.sign_ins_of(user_id, limit=1)
+    set_by_themselves = account.held.credentials.password_set_by == "user" or bool(account.held.passkeys)
+    return not expected and (set_by_themselves or account.signed_in_before)
 
 
 def _key(context: RequestContext, user_id: str) -> bytes:
@@ -72,9 +63,8 @@ _LONGEST_SIGN_IN_SECONDS: Final = INTERACTION_SECONDS * (1 + INTERACTION_EXTENSI
 class Authentication:
     """The person who has shown every factor, and with what (RFC 8176)."""
 
-    user: User
-    credentials: Credentials
-    """those that they were checked against"""
+    account: Account
+    """as it was when they were checked"""
     amr: tuple[str, ...]
     passkey: str = ""
     """the credential id of the passkey that was shown"""
@@ -83,61 +73,88 @@ class Authentication:
 
 
 async def complete(context: RequestContext, visit: Visit, shown: Authentication) -> Visit:
-    """Move a sign-in on after its last factor; returns the visit as it is now, with the browser's new cookie value.
+    """Move a sign-in on after its last factor, and finish it if nothing remains to be asked.
 
-    Whatever happens next, the browser has to get that value, since its old one is dead; `as_the_person_is` comes then.
-    One for the account's own pages ends here. Who was signed in at this browser before, if it was somebody else,
-    is signed out. Raises StaleStep, also where another tab has signed in or out meanwhile, and OtherBrowser where this
-    is the first factor too and another browser was quicker. Source: D15, D30, D34, D47
+    Returns the visit as it is now, with the browser's new cookie value. One for the account's own pages ends here. Who
+    was signed in at this browser before, if it was somebody else, is signed out. The person is looked at again where the
+    session is written: whoever changes factors or disables their owner before sees no session to end, so none begins;
+    whoever does so later sees it. Raises StaleStep, then and where another tab has signed in or out meanwhile;
+    AlreadyCompleted; and OtherBrowser where this is the first factor too and another browser was quicker.
+    Source: D15, D30, D34, D47, D50
     """
-    interaction, browser_key = visit.interaction, visit.browser.browser_key
-    user_id, name = shown.user.user_id, names.user_name(shown.user.user_name)
-    last = await throttle.last_entity(context, name, browser_key)
-    new_here = last is None and not await is_first_sign_in(context, shown.credentials)
-    session = _new_session(context, visit, shown)
-    moved = await _moved(context, visit, shown, session)
-    others = await sessions.held(context, visit.browser, but_of=user_id)
-    browser = sessions.kept_in(sessions.gone_from(visit.browser, others), session)
+    before, name = visit.interaction, names.user_name(shown.account.user.user_name)
+    finished, session = await _decided(context, visit, shown, name)
+    others = await sessions.held(context, visit.browser, but_of=finished.user_id)
+    browser = sessions.kept_in(sessions.gone_from(visit.browser, others), finished.user_id, session)
+    known, over = visit.last_entity is not None, finished.outcome in (Outcome.CODE, Outcome.REFUSED)
+    new_here = False
     async with context.provider.transient.unit(context.now) as unit:
-        await interactions.claim_step(context, unit, interaction)
-        if not interaction.user_id:
-            await _claim_request(context, unit, interaction)
+        await interactions.claim_step(context, unit, before)
+        if not before.user_id and not await interactions.claim_request(context, unit, before):
+            raise completion.OtherBrowser
         await _retire_cookie(context, unit, visit)
-        await interactions.save(context, unit, moved)
-        if moved.outcome is Outcome.ACCOUNT:
-            entry = completion.event(context, moved, AuditAction.SIGN_IN_COMPLETE)
-            await context.provider.registry.audit.write(entry, now=context.now)
-        await throttle.succeeded(context, unit, name, browser_key)
-        await throttle.remember(context, unit, name, browser_key, last)
-        if last is None:
-            await clear_first_sign_in(context, unit, user_id)
-        guessed_in = code_guesses.UNKNOWN if last is None else code_guesses.known_browser(context, user_id, browser_key)
-        await context.provider.registry.code_guesses.forget(user_id, guessed_in)
-        await sessions.begin(context, session)
+        if over:
+            await _win(context, unit, visit, finished)
+        await throttle.succeeded(
+            context, unit, name, visit.browser.browser_key, known=known, of_address=_cost(shown, known=known)
+        )
+        if not known:
+            expected = await _was_expected(context, unit, finished.user_id)
+            new_here = _new_here(shown.account, expected=expected)
+        group = code_guesses.group(context, finished.user_id, visit.browser.browser_key, known=known)
+        await context.provider.registry.code_guesses.forget(finished.user_id, group)
+        if not await sessions.begin(context, session, shown.account.held.credentials, passkey=shown.passkey):
+            await _give_up(context, unit, visit, won=over)
         for other in others:
             await sessions.end(context, other)
+        if finished.outcome is not None:
+            await completion.write_outcome(context, unit, finished)
+        await interactions.save(context, unit, finished)
+        last = finished.entity_id if finished.outcome is Outcome.CODE else visit.last_entity
+        await throttle.remember(context, unit, name, visit.browser.browser_key, last)
         cookie = await browsers.replace_by_form(context, unit, visit.cookie, visit.form, browser)
     if new_here:
-        notifications.notify(context, shown.user, notifications.new_device(context.device))
-    return replace(visit, interaction=moved, browser=browser, cookie=cookie, standing=None)
+        notifications.notify(context, shown.account.user, notifications.new_device(context.device))
+    return replace(visit, interaction=finished, browser=browser, cookie=cookie, standing=None)
 
 
-async def as_the_person_is(context: RequestContext, visit: Visit) -> Visit:
-    """A sign-in right after its last factor, with nobody signed in where the person has changed meanwhile.
+async def _decided(
+    context: RequestContext, visit: Visit, shown: Authentication, name: str
+) -> tuple[Interaction, Session | None]:
+    """The interaction as it will be, and the session that begins with it: none if the sign-in ends here and nothing
+    else is served by one."""
+    before, user = visit.interaction, shown.account.user
+    entity_id = await entity_selection.unasked(context, user.user_id, visit.client, before.request)
+    after = machine.authenticated(
+        before,
+        user_id=user.user_id,
+        user_name=name,
+        credentials=shown.account.held.credentials,
+        amr=shown.amr,
+        level=acr.TWO_FACTORS,
+        passkey=shown.passkey,
+        way=shown.way,
+        now=context.now,
+    )
+    after = msgspec.structs.replace(after, entity_id=entity_id)
+    purpose = account_client.purpose(before.request)
+    if purpose == "account":
+        after = machine.ended(before, after, Outcome.ACCOUNT, now=context.now)
+    elif visit.state_of(context, after, usable=bool(entity_id)) is State.CONFIRM:
+        after = await completion.concluded(context, visit.client, before, after)
+        if not context.provider.policy.session_seconds:
+            return after, None
+    session = _new_session(context, visit, shown, purpose)
+    if after.outcome is Outcome.CODE:
+        session = msgspec.structs.replace(session, entity_id=entity_id)
+    return msgspec.structs.replace(after, made_session_id=session.session_id), session
 
-    Whoever changes factors or disables their owner ends every session they see; one they did not see yet ends here.
-    Source: D50
-    """
-    moved = visit.interaction
-    user = await context.provider.registry.directory.user(moved.user_id)
-    credentials = await context.provider.registry.factors.credentials(moved.user_id)
-    enabled = user is not None and user.enabled
-    if enabled and await interactions.same_factors(context, moved, credentials):
-        return visit
-    made = await context.provider.registry.sessions.get(moved.made_session_id, now=context.now)
-    if made is not None:
-        await sessions.end(context, made)
-    return replace(visit, interaction=moved.anonymous)
+
+def _cost(shown: Authentication, *, known: bool) -> int:
+    """How many attempts this sign-in has cost its address: in a known browser what can be guessed is counted there."""
+    guessed = (shown.amr != acr.PASSKEY) + (shown.way not in (None, Way.RECOVERY))
+    unguessable = shown.way in (None, Way.RECOVERY)
+    return unguessable + (0 if known else guessed)
 
 
 async def _retire_cookie(context: RequestContext, unit: TransientUnit, visit: Visit) -> None:
@@ -147,40 +164,30 @@ async def _retire_cookie(context: RequestContext, unit: TransientUnit, visit: Vi
         raise StaleStep
 
 
-async def _claim_request(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
-    if not await interactions.claim_request(context, unit, interaction):
-        raise completion.OtherBrowser
+async def _win(context: RequestContext, unit: TransientUnit, visit: Visit, finished: Interaction) -> None:
+    try:
+        await completion.win(context, unit, finished)
+    except completion.AlreadyCompleted:
+        await browsers.revive(context, unit, visit.cookie, visit.browser)
+        raise
 
 
-async def _moved(context: RequestContext, visit: Visit, shown: Authentication, session: Session) -> Interaction:
-    interaction, user = visit.interaction, shown.user
-    ended = session.purpose == "account"
-    return msgspec.structs.replace(
-        interaction,
-        serial=interaction.serial + 1,
-        user_id=user.user_id,
-        user_name=interaction.user_name or names.user_name(user.user_name),
-        factors=interactions.fingerprint(shown.credentials),
-        passkey=shown.passkey,
-        amr=shown.amr,
-        way=shown.way,
-        auth_time=session.auth_time,
-        level=session.level,
-        made_session_id=session.session_id,
-        entity_id=await entity_selection.unasked(context, user.user_id, visit.client, interaction.request),
-        outcome=Outcome.ACCOUNT if ended else None,
-        finished_at=context.now if ended else 0,
-    )
+async def _give_up(context: RequestContext, unit: TransientUnit, visit: Visit, *, won: bool) -> None:
+    """Undo what only whoever signs in may take, on an engine that undoes nothing by itself. Raises StaleStep."""
+    if won:
+        await completion.reopen(context, unit, visit.interaction)
+    await browsers.revive(context, unit, visit.cookie, visit.browser)
+    await interactions.release_step(context, unit, visit.interaction)
+    raise StaleStep
 
 
-def _new_session(context: RequestContext, visit: Visit, shown: Authentication) -> Session:
+def _new_session(context: RequestContext, visit: Visit, shown: Authentication, purpose: SessionPurpose) -> Session:
     """Without single sign-on, one for this sign-in alone: whoever is signed out everywhere is signed out of it too (D30)."""
-    purpose = account_client.purpose(visit.interaction.request)
     single_sign_on = context.provider.policy.session_seconds or _LONGEST_SIGN_IN_SECONDS
     seconds = {"sign_in": single_sign_on, "account": ACCOUNT_SESSION_SECONDS}[purpose]
     return Session(
         session_id=context.provider.new_id(),
-        user_id=shown.user.user_id,
+        user_id=shown.account.user.user_id,
         browser_id=visit.browser.browser_id,
         auth_time=int(context.now),
         amr=shown.amr,

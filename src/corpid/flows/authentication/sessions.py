@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Session, SessionPurpose
+    from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.access import Action
 
 NOTED_SECONDS: Final = 120
@@ -31,19 +32,23 @@ async def held(context: RequestContext, browser: Browser | None, *, but_of: str 
     """
     if browser is None:
         return []
-    ids = [getattr(browser, place) for place in _PLACES.values()]
-    kept = [await context.provider.registry.sessions.get(each, now=context.now) for each in ids if each]
-    owners = {each.user_id for each in kept if each is not None and each.browser_id == browser.browser_id}
-    owners = (owners | {browser.user_id}) - {"", but_of}
+    owners = {browser.user_id} - {"", but_of}
+    if not browser.user_id:
+        # It was written before it kept who has signed in.
+        ids = [getattr(browser, place) for place in _PLACES.values()]
+        kept = [await context.provider.registry.sessions.get(each, now=context.now) for each in ids if each]
+        mine = {each.user_id for each in kept if each is not None and each.browser_id == browser.browser_id}
+        owners = mine - {but_of}
     every = [
         each for owner in sorted(owners) for each in await context.provider.registry.sessions.of(owner, now=context.now)
     ]
     return [each for each in every if each.browser_id == browser.browser_id]
 
 
-def kept_in(browser: Browser, session: Session) -> Browser:
-    """The browser that keeps this session from here on. Source: D30"""
-    return msgspec.structs.replace(browser, user_id=session.user_id, **{_PLACES[session.purpose]: session.session_id})
+def kept_in(browser: Browser, user_id: str, session: Session | None) -> Browser:
+    """The browser in which this person has signed in, and that keeps this session from here on, if one begins. Source: D30"""
+    kept = {} if session is None else {_PLACES[session.purpose]: session.session_id}
+    return msgspec.structs.replace(browser, user_id=user_id, **kept)
 
 
 def gone_from(browser: Browser, ended: Iterable[Session]) -> Browser:
@@ -53,10 +58,17 @@ def gone_from(browser: Browser, ended: Iterable[Session]) -> Browser:
     return msgspec.structs.replace(browser, **gone)
 
 
-async def begin(context: RequestContext, session: Session) -> None:
-    """Write a session that its person has just signed in for. Source: D30, DESIGN, Security"""
+async def begin(context: RequestContext, session: Session | None, seen: Credentials, *, passkey: str) -> bool:
+    """Write a session that its person has just signed in for; False if they have changed since they were seen.
+
+    `seen` are the credentials that they have shown, `passkey` the id of a passkey, or empty. None for a sign-in that needs
+    no session: the person is looked at all the same. Source: D30, D50, DESIGN, Security
+    """
+    sessions = context.provider.registry.sessions
+    if session is None:
+        return await sessions.unchanged(seen, passkey=passkey)
     _authorise(Person(user_id=session.user_id), "write", session)
-    await context.provider.registry.sessions.put(session)
+    return await sessions.put_if_unchanged(session, seen, passkey=passkey)
 
 
 async def use(context: RequestContext, session: Session, *, entity_id: str | None = None) -> Session:
@@ -79,16 +91,13 @@ async def end(context: RequestContext, session: Session) -> None:
     await context.provider.registry.sessions.end(session.session_id, event)
 
 
-async def end_with_sign_in(context: RequestContext, session_id: str) -> None:
+async def end_with_sign_in(context: RequestContext, made: Session | None) -> None:
     """End the session that a sign-in has made, once that is over, where single sign-on is off: it served nothing else.
 
-    Empty for a sign-in that made none. Source: D30
+    None for a sign-in that made none. Source: D30
     """
-    if context.provider.policy.session_seconds or not session_id:
-        return
-    session = await context.provider.registry.sessions.get(session_id, now=context.now)
-    if session is not None:
-        await end(context, session)
+    if made is not None and not context.provider.policy.session_seconds:
+        await end(context, made)
 
 
 async def sign_out(context: RequestContext, cookie: str, browser: Browser, ending: Iterable[Session]) -> str:

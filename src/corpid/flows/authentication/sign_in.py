@@ -1,13 +1,13 @@
 """The sign-in, step by step: password, code, entity, consent (Spec 3, D15, D29, D34, D45).
 
-Which page is current follows from what is known (`current`); each `submit_…` claims its step, writes
-what it learned and leaves the rest to the next look. Who comes second is shown the current page.
+`visits.visit` loads what a step needs, once; `rules.authentication.sign_in` says what the step may do and where it leads;
+each `submit_…` writes that in one unit, which claims the step. Who comes second is shown the current page.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -22,22 +22,26 @@ from corpid.flows.authentication import (
     sessions,
     throttle,
 )
-from corpid.flows.authentication.interactions import Interaction, StaleStep
+from corpid.flows.authentication.browsers import SubmittedForm
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor, PendingSecondFactor
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.authentication.sign_in import Event, Outcome, State
 from corpid.rules.directory import names
 from corpid.rules.directory.access import person_or_anonymous
 from corpid.rules.directory.entity_choice import Choice
-from corpid.rules.limits import INTERACTION_EXTENSIONS
+from corpid.rules.oauth.errors import AccessDenied
+from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.scopes import needs_consent
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent
-    from corpid.rules.authentication.records import Credentials
+    from corpid.ports import Account, AuditEvent, Session
+    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import Acting, User
     from corpid.rules.oauth.records import Client
 
@@ -52,18 +56,34 @@ class Rejected(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """A browser at its own interaction; `cookie` is the value it sent."""
+    """A browser at its own interaction, with what was loaded of it; `cookie` is the value it sent."""
 
     interaction: Interaction
     browser: Browser
     cookie: str
     client: Client
+    session: Session | None = None
+    """the session that signed it in, or that its factors began"""
     standing: PendingSecondFactor | None = None
     """who has shown their password here, and nothing beside it yet"""
-    form: bytes = b""
-    """SHA-256 of the form that is being submitted"""
-    lacks_second_factor: str = ""
-    """the id of who typed their password here and has no second factor left; nobody stands here for now"""
+    last_entity: str | None = None
+    """what they chose last in this browser, empty for none yet; None: it is not known for them, or nobody stands here"""
+    form: SubmittedForm = field(default_factory=SubmittedForm)
+    """what is being submitted, where it proves a factor"""
+    lacks_second_factor: User | None = None
+    """who typed their password here and has no second factor left; nobody stands here for now"""
+
+    def state_of(self, context: RequestContext, interaction: Interaction, *, usable: bool = False) -> State:
+        """The state of an interaction of this browser; `usable` as in `rules.authentication.sign_in.state`. Source: D15"""
+        return machine.state(interaction, now=context.now, usable=usable, asks_consent=asks_consent(self))
+
+    def require(self, context: RequestContext, event: Event, *, usable: bool = False) -> None:
+        """Return if the sign-in takes this event as it was loaded. Raises StaleStep. Source: D15"""
+        machine.require(self.state_of(context, self.interaction, usable=usable), event)
+
+    def knows(self) -> bool:
+        """Whether somebody has signed in in this browser, so that it may be known for a person (D47)."""
+        return self.browser.known or bool(self.browser.session_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +139,11 @@ async def current(context: RequestContext, visit: Visit, *, query: str = "") -> 
     if visit.standing is not None:
         return second_factor_methods.asked(interaction, visit.standing, now=context.now)
     if not interaction.signed_in:
-        return AskPassword(lacks_second_factor=bool(visit.lacks_second_factor))
+        return AskPassword(lacks_second_factor=visit.lacks_second_factor is not None)
     acting = await _chosen(context, visit)
     if acting is not None:
-        agreeing = AskConsent if _consent_remains(visit) else Confirm
+        state = visit.state_of(context, interaction, usable=True)
+        agreeing = AskConsent if state is State.CONSENT else Confirm
         return agreeing(user=acting.user, choice=Choice(entity=acting.entity))
     user_id, client = interaction.user_id, visit.client
     if not await entity_selection.any_usable(context, user_id, client):
@@ -141,16 +162,13 @@ async def _chosen(context: RequestContext, visit: Visit) -> Acting | None:
     return await entity_selection.usable_here(context, user_id, entity_id, visit.client)
 
 
-def _consent_remains(visit: Visit) -> bool:
-    return asks_consent(visit) and not visit.interaction.consented
-
-
 async def _last_entity(context: RequestContext, visit: Visit) -> str:
     session = await browsers.session_of(context, visit.browser)
     if session is not None and session.entity_id:
         return session.entity_id
-    user_name, browser_key = visit.interaction.user_name, visit.browser.browser_key
-    return await throttle.last_entity(context, user_name, browser_key) or ""
+    if not visit.knows():
+        return ""
+    return await throttle.last_entity(context, visit.interaction.user_name, visit.browser.browser_key) or ""
 
 
 def asks_entity(visit: Visit) -> bool:
@@ -179,32 +197,26 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
 
     Raises Rejected, Throttled, PasswordsBusy, StaleStep and OtherBrowser. Source: D15, D34, D44, D47
     """
-    if visit.interaction.user_id:
-        raise StaleStep
+    visit.require(context, Event.PASSWORD)
     try:
         name = names.user_name(user_name)
     except ValueError:
         name = ""
-    attempt = await throttle.attempt(context, name, visit.browser.browser_key)
+    known = visit.knows() and await throttle.is_known(context, name, visit.browser.browser_key)
+    attempt = await throttle.attempt(context, name, visit.browser.browser_key, known=known)
     # Whoever is named, and whether they exist or not, the same is asked of the database.
-    user = await context.provider.registry.directory.user_by_name(name)
-    credentials = await context.provider.registry.factors.credentials(user.user_id if user else "")
-    stored = credentials.password_hash
+    account = await context.provider.registry.factors.account_by_name(name)
+    credentials = account.held.credentials if account else Credentials(user_id="")
+    stored, user = credentials.password_hash, account.user if account else None
     right = await password_checks.fits(context, attempt, name, password_hash=stored, password=password)
-    if not right or user is None or not user.enabled:
+    if not right or account is None or user is None or not user.enabled:
         await context.provider.registry.audit.write(
             event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
         )
         raise Rejected(phrase("The user name or password is not right. Check both and try again."))
-    await _refuse_without_second_factor(context, visit, user, credentials)
+    await _refuse_without_second_factor(context, visit, account)
     credentials = await password_checks.strengthened(context, attempt, name, credentials=credentials, password=password)
-    moved = msgspec.structs.replace(
-        visit.interaction.anonymous,
-        serial=visit.interaction.serial + 1,
-        user_id=user.user_id,
-        user_name=name,
-        factors=interactions.fingerprint(credentials),
-    )
+    moved = machine.known(visit.interaction, user_id=user.user_id, user_name=name, credentials=credentials)
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, visit.interaction)
         if not await interactions.claim_request(context, unit, visit.interaction):
@@ -216,13 +228,12 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
     return replace(visit, interaction=moved)
 
 
-async def _refuse_without_second_factor(
-    context: RequestContext, visit: Visit, user: User, credentials: Credentials
-) -> None:
+async def _refuse_without_second_factor(context: RequestContext, visit: Visit, account: Account) -> None:
     """Only who typed the right password reads what this account lacks."""
-    if (await second_factor_methods.pending_second_factor(context, user, credentials)).ways:
+    if second_factor_methods.pending_second_factor(context, account).ways:
         return
-    await context.provider.registry.audit.write(without_second_factor(context, visit, user), now=context.now)
+    refused = without_second_factor(context, visit, account.user)
+    await context.provider.registry.audit.write(refused, now=context.now)
     raise Rejected(no_second_factor(context))
 
 
@@ -242,20 +253,66 @@ def no_second_factor(context: RequestContext) -> Phrase:
 
 
 async def submit_entity(context: RequestContext, visit: Visit, *, entity_id: str) -> Visit:
-    """The choice of an entity; returns the visit as it is now. Raises Rejected and StaleStep (D17)."""
+    """The choice of an entity; returns the visit as it is now.
+
+    Raises Rejected and StaleStep, and what `completion.win` does where nothing else remains to be asked. Source: D17, D30
+    """
     interaction = visit.interaction
-    if not interaction.signed_in or await _chosen(context, visit) is not None:
-        raise StaleStep
+    visit.require(context, Event.ENTITY, usable=await _chosen(context, visit) is not None)
     if await entity_selection.usable_here(context, interaction.user_id, entity_id, visit.client) is None:
         raise Rejected(phrase("Choose the organisation that you act for."))
-    return await _move(context, visit, entity_id=entity_id, consented=False)
+    return await _onwards(context, visit, machine.chosen(interaction, entity_id))
 
 
 async def submit_consent(context: RequestContext, visit: Visit) -> Visit:
-    """The person agrees; returns the visit as it is now. Raises StaleStep (D29)."""
-    if not visit.interaction.entity_id or visit.interaction.consented:
-        raise StaleStep
-    return await _move(context, visit, consented=True)
+    """The person agrees; returns the visit as it is now. Raises StaleStep, and as `submit_entity` (D29)."""
+    visit.require(context, Event.CONSENT, usable=await _chosen(context, visit) is not None)
+    return await _onwards(context, visit, machine.consented(visit.interaction))
+
+
+async def confirm(context: RequestContext, visit: Visit) -> Visit:
+    """The person goes on with the session that is there; returns the visit as it is now. Raises as `submit_consent` (D30)."""
+    visit.require(context, Event.CONFIRM, usable=await _chosen(context, visit) is not None)
+    return await _onwards(context, visit, visit.interaction)
+
+
+async def _onwards(context: RequestContext, visit: Visit, after: Interaction) -> Visit:
+    """Write a step, and finish the sign-in with it if nothing remains to be asked.
+
+    Then the entity is remembered for the next time. Where single sign-on is off, the session that the factors made ends;
+    another tab stands on its own. Source: D15, D17, D30
+    """
+    before = visit.interaction
+    if visit.state_of(context, after, usable=True) is not State.CONFIRM:
+        await interactions.move(context, before, after)
+        return replace(visit, interaction=after)
+    finished = await completion.concluded(context, visit.client, before, after)
+    used = await _session_used(context, visit)
+    async with context.provider.transient.unit(context.now) as unit:
+        await interactions.claim_step(context, unit, before)
+        await completion.win(context, unit, before)
+        if used is not None:
+            await sessions.use(context, used, entity_id=finished.entity_id)
+        await sessions.end_with_sign_in(context, _made(visit))
+        await completion.write_outcome(context, unit, finished)
+        await interactions.save(context, unit, finished)
+        if finished.user_name and finished.outcome is Outcome.CODE:
+            await throttle.remember(context, unit, finished.user_name, visit.browser.browser_key, finished.entity_id)
+    return replace(visit, interaction=finished)
+
+
+async def _session_used(context: RequestContext, visit: Visit) -> Session | None:
+    """The browser's session for single sign-on, which was loaded with the visit unless it is another one."""
+    loaded, kept = visit.session, visit.browser.session_id
+    if loaded is not None and kept == loaded.session_id:
+        return browsers.of_browser(context, visit.browser, loaded)
+    return await browsers.session_of(context, visit.browser)
+
+
+def _made(visit: Visit) -> Session | None:
+    """The session that this sign-in has made, if it lives."""
+    made = visit.session
+    return made if made is not None and made.session_id == visit.interaction.made_session_id else None
 
 
 async def start_over(context: RequestContext, visit: Visit) -> Visit:
@@ -263,46 +320,37 @@ async def start_over(context: RequestContext, visit: Visit) -> Visit:
 
     Raises StaleStep. Source: D30
     """
-    forgotten = visit.interaction.anonymous
-    moved = await _move(context, replace(visit, interaction=forgotten))
-    await sessions.end_with_sign_in(context, visit.interaction.made_session_id)
-    return moved
+    visit.require(context, Event.OTHER_ACCOUNT)
+    forgotten = machine.forgotten(visit.interaction)
+    await interactions.move(context, visit.interaction, forgotten)
+    await sessions.end_with_sign_in(context, _made(visit))
+    return replace(visit, interaction=forgotten)
 
 
 async def extend(context: RequestContext, visit: Visit) -> Visit:
     """Give the person another ten minutes, at most ten times; returns the visit as it is now. Raises Rejected and StaleStep (D15)."""
-    if visit.interaction.extensions >= INTERACTION_EXTENSIONS:
+    if not machine.extendable(visit.interaction):
         raise Rejected(phrase("This sign-in cannot be extended any more."))
-    return await _move(
-        context, visit, expires_at=interactions.fresh_expiry(context.now), extensions=visit.interaction.extensions + 1
-    )
+    visit.require(context, Event.EXTEND)
+    extended = machine.extended(visit.interaction, now=context.now)
+    await interactions.move(context, visit.interaction, extended)
+    return replace(visit, interaction=extended)
 
 
-async def _move(context: RequestContext, visit: Visit, **changes: object) -> Visit:
-    moved = await interactions.move(context, visit.interaction, **changes)
-    return replace(visit, interaction=moved)
+async def cancel(context: RequestContext, visit: Visit) -> Visit:
+    """Finish with access_denied, as the person asked for; returns the visit as it is now.
 
-
-async def ready(context: RequestContext, visit: Visit) -> bool:
-    """Whether nothing remains to be asked, so that the POST that was just made may complete (D30)."""
-    interaction = visit.interaction
-    if interaction.outcome is not None or not interaction.signed_in or _consent_remains(visit):
-        return False
-    return await _chosen(context, visit) is not None
-
-
-async def finish(context: RequestContext, visit: Visit) -> Interaction:
-    """Complete, and remember the entity for the next time. Raises as `completion.complete` (D15, D17, D30).
-
-    Where single sign-on is off, the session that the factors made ends here; another tab stands on its own.
+    Raises StaleStep, OtherBrowser, AlreadyCompleted. Source: D15, D17
     """
-    finished = await completion.complete(context, visit.interaction)
-    session = await browsers.session_of(context, visit.browser)
-    async with context.provider.transient.unit(context.now) as unit:
-        if session is not None:
-            await sessions.use(context, session, entity_id=finished.entity_id)
-        if finished.user_name:
-            browser_key = visit.browser.browser_key
-            await throttle.remember(context, unit, finished.user_name, browser_key, finished.entity_id)
-    await sessions.end_with_sign_in(context, finished.made_session_id)
-    return finished
+    interaction = visit.interaction
+    visit.require(context, Event.CANCEL)
+    nothing = interaction.signed_in and not await entity_selection.any_usable(
+        context, interaction.user_id, visit.client
+    )
+    refused = await completion.refuse(context, interaction, AccessDenied(*(_NO_ENTITY if nothing else _CANCELLED)))
+    await sessions.end_with_sign_in(context, _made(visit))
+    return replace(visit, interaction=refused)
+
+
+_NO_ENTITY: Final = Reason.NO_ENTITY, "none of the organisations that the person acts for can be used here"
+_CANCELLED: Final = Reason.CANCELLED, "the person cancelled the sign-in"

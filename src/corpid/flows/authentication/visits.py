@@ -5,14 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from corpid.flows.authentication import browsers, completion, interactions, second_factor_methods
+from corpid.flows.authentication import (
+    browsers,
+    code_guesses,
+    completion,
+    interactions,
+    second_factor_methods,
+    throttle,
+)
 from corpid.flows.authentication.sign_in import Visit
-from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication import sign_in as machine
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.records import Credentials
+    from corpid.ports import Session
+    from corpid.rules.authentication.sign_in import Interaction
 
 
 class NoInteraction(Exception):
@@ -50,24 +57,34 @@ async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:
         return visit
     if interaction.session_id:
         session = await context.provider.registry.sessions.get(interaction.session_id, now=context.now)
-        holds = browsers.suffices(context, session, interaction.request)
-        return visit if holds else replace(visit, interaction=interaction.anonymous)
-    credentials = await context.provider.registry.factors.credentials(interaction.user_id)
-    holds = await interactions.same_factors(context, interaction, credentials)
-    if holds and interaction.signed_in:
-        holds = single_sign_on.still_suffices(interaction.request, auth_time=interaction.auth_time, now=context.now)
-    if holds and interaction.made_session_id:
-        holds = await context.provider.registry.sessions.get(interaction.made_session_id, now=context.now) is not None
-    if not holds:
+        if browsers.suffices(context, session, interaction.request):
+            return replace(visit, session=session)
         return replace(visit, interaction=interaction.anonymous)
-    return visit if interaction.signed_in else await _beside_a_password(context, visit, credentials)
+    last = await _last_entity(context, visit)
+    group = code_guesses.group(context, interaction.user_id, visit.browser.browser_key, known=last is not None)
+    account = await context.provider.registry.factors.account(interaction.user_id, browser=group)
+    made = await _made(context, interaction)
+    same = account is not None and interactions.same_factors(interaction, account.held)
+    if account is None or not machine.holds(
+        interaction, same_factors=same, session_lives=made is not None, now=context.now
+    ):
+        return replace(visit, interaction=interaction.anonymous)
+    if interaction.signed_in:
+        return replace(visit, session=made)
+    standing = second_factor_methods.pending_second_factor(context, account)
+    if not standing.ways:
+        return replace(visit, interaction=interaction.anonymous, lacks_second_factor=account.user, last_entity=last)
+    return replace(visit, standing=standing, last_entity=last)
 
 
-async def _beside_a_password(context: RequestContext, visit: Visit, credentials: Credentials) -> Visit:
-    """With who has typed their password here; nobody where what goes with it was used up, or taken away (D45, D50)."""
-    interaction = visit.interaction
-    user = await context.provider.registry.directory.user(interaction.user_id)
-    standing = await second_factor_methods.pending_second_factor(context, user, credentials) if user else None
-    if standing is None or not standing.ways:
-        return replace(visit, interaction=interaction.anonymous, lacks_second_factor=interaction.user_id)
-    return replace(visit, standing=standing)
+async def _last_entity(context: RequestContext, visit: Visit) -> str | None:
+    """Loaded where a second factor is asked for, whose attempts a known browser counts on its own (D45, D47)."""
+    if visit.interaction.signed_in or not visit.knows():
+        return None
+    return await throttle.last_entity(context, visit.interaction.user_name, visit.browser.browser_key)
+
+
+async def _made(context: RequestContext, interaction: Interaction) -> Session | None:
+    if not interaction.made_session_id:
+        return None
+    return await context.provider.registry.sessions.get(interaction.made_session_id, now=context.now)

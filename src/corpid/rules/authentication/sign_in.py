@@ -338,11 +338,11 @@ def extended(interaction: Interaction, *, now: float) -> Interaction:
 
 
 def ended(
-    before: Interaction, after: Interaction, outcome: Outcome, *, now: float, description: str = ""
+    before: Interaction, after: Interaction, outcome: Outcome, *, now: float, description: str = "", reason: str = ""
 ) -> Interaction:
     """Finished in the move that began at `before`; `after` is what the same move has decided so far, often `before` itself.
 
-    `description` is for the client, of a refusal. Source: D15, D17
+    Of a refusal: `description` is for the client, `reason` the code in the catalogue. Source: D15, D17
     """
     return _replace(
         after,
@@ -350,4 +350,5 @@ def ended(
         outcome=outcome,
         finished_at=now,
         error_description=description,
+        error_reason=reason,
     )

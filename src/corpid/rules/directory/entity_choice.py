@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from itertools import product
+from itertools import chain, product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
@@ -19,6 +19,7 @@ Form: TypeAlias = tuple[EntityType, EntityStatus]
 """what the services of a client judge an entity by"""
 
 FORMS: Final[tuple[Form, ...]] = tuple(product(get_args(EntityType), get_args(EntityStatus)))
+_EVERY_FORM: Final = frozenset(FORMS)
 STATUSES: Final[Mapping[EntityStatus, Phrase]] = MappingProxyType(
     {
         "Registered": phrase("Registered"),
@@ -78,7 +79,10 @@ def accepted(services: Sequence[Service]) -> frozenset[Form]:
     `usable` accepts them if entity and membership are enabled. With them a registry finds usable entities without
     loading all that a person has. R-19, R-20.
     """
-    return frozenset(form for form in FORMS if _accepts(services, *form))
+    if not services:
+        return _EVERY_FORM
+    named = (product(service.entity_types, service.entity_statuses) for service in services if service.enabled)
+    return _EVERY_FORM.intersection(chain.from_iterable(named))
 
 
 def _accepts(services: Sequence[Service], form: EntityType, status: EntityStatus) -> bool:

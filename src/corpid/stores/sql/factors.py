@@ -119,6 +119,8 @@ class SqlFactors:
         account = _account(self._credentials.codec)
         self._account: Final = prepare(account.where(_of_person(users)))
         self._account_by_name: Final = prepare(account.where(users.c.user_name_key == sa.bindparam("name")))
+        owner = sa.select(passkeys.c.user_id).where(_THIS_PASSKEY).correlate(None).scalar_subquery()
+        self._account_by_passkey: Final = prepare(account.where(users.c.user_id == owner))
         self._raise_step: Final = prepare(_raise_step())
         self._rehash: Final = prepare(_rehash())
         self._passkey: Final = prepare(sa.select(*columns(passkeys, _PASSKEYS)).where(_THIS_PASSKEY))
@@ -162,6 +164,10 @@ class SqlFactors:
         except NameRefused:
             name = ""
         rows = await self._database.rows(self._account_by_name, {"name": name, "browser": ""})
+        return self._found(rows, "") if rows else None
+
+    async def account_by_passkey(self, credential_id: str) -> Account | None:
+        rows = await self._database.rows(self._account_by_passkey, {"credential_id": credential_id, "browser": ""})
         return self._found(rows, "") if rows else None
 
     def _found(self, rows: list[Row], browser: str) -> Account:

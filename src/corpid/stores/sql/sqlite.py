@@ -227,6 +227,8 @@ class SqliteDatabase:
         return cursor.rowcount
 
     async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+        if self._owner is not None and self._owner is current_task(self._loop):
+            return await self.run(prepared, values)
         async with self.transaction():
             return await self.run(prepared, values)
 

@@ -230,7 +230,7 @@ class SqlTransientUnit:
     def _written(self, kind: str, key: bytes, value: bytes, count: int, ttl: float) -> dict[str, object]:
         self._store.written += 1
         return {
-            "kind": kind, "key": key, "value": value, "count": count, "now": self._now, "ttl": milliseconds(ttl),
+            "kind": kind, "key": key, "value": value, "count": count, "now": self._now, "ttl": round(ttl * 1000),
         }  # fmt: skip
 
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication import account_client, browsers, completion, session_start, sign_in, visits
+from corpid.flows.authentication import account_client, browsers, completion, sign_in, visits
+from corpid.flows.authentication.browsers import FormHandled, SubmittedForm
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
-from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.second_factors import Stopped
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
@@ -46,9 +47,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.authentication.sign_in import Visit
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.sign_in import Interaction
     from corpid.web.authentication.steps import Step
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
@@ -207,6 +208,26 @@ async def _ending(web: WebContext, context: RequestContext, visit: Visit) -> Vie
     return await terminal_pages.over(web, context, visit, Ending.EXPIRED) if expired else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """The answer to a step that was not taken."""
+
+    status: int
+    ending: Ending | None = None
+    """the page of a sign-in that is over; None: the page that is current, or, from 422 on, the same with what is wrong"""
+
+
+_OUTCOMES: Final[Mapping[type[Exception], _Outcome]] = {
+    StaleStep: _Outcome(status=303),
+    AlreadyCompleted: _Outcome(status=200, ending=Ending.ENDED_ELSEWHERE),
+    OtherBrowser: _Outcome(status=409, ending=Ending.CLAIMED_ELSEWHERE),
+    Stopped: _Outcome(status=200, ending=Ending.SHUT),
+    Rejected: _Outcome(status=422),
+    Throttled: _Outcome(status=429),
+}
+"""by what the flows raise; whatever else they raise is an error, which the sign-in outlives (`landing.failed`)"""
+
+
 async def _post(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
     interaction_id, body = visit.interaction.interaction_id, await form_bytes(request)
     form = parameters.parse(body, FIELDS)
@@ -216,54 +237,47 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     require_own_form(context, form, visit.browser.browser_id, interaction_id)
     if await _ending(web, context, visit) is not None or form.get("step") != step_name(visit.interaction):
         return _to(web, interaction_id, "return" if visit.interaction.outcome is not None else "")
-    submitted = _Submitted(step=step, form=form, visit=replace(visit, form=sha256(body).digest()))
-    return await (_prove if step.proves else _take)(request, web, context, submitted)
-
-
-async def _prove(request: Request, web: WebContext, context: RequestContext, submitted: _Submitted) -> Response:
-    """A double click makes a browser drop the first answer: the second waits for it, and brings the same (D34)."""
-    visit, state = submitted.visit, request.scope["state"]
-    if await browsers.handle(context, visit.cookie, visit.form):
-        answer = await _take(request, web, context, submitted)
-        if "cookie" not in state:
-            await browsers.handled_in_vain(context, visit.cookie, visit.form)
-        return answer
-    new_cookie = await _value_after(context, visit.cookie, visit.form)
+    if not step.proves:
+        return await _take(request, web, context, _Submitted(step=step, form=form, visit=visit))
+    digest = sha256(body).digest()
+    try:
+        proving = replace(visit, form=SubmittedForm(digest=digest))
+        return await _take(request, web, context, _Submitted(step=step, form=form, visit=proving))
+    except FormHandled:
+        # A double click makes a browser drop the first answer: the second waits for it, and brings the same (D34).
+        new_cookie = await _value_after(context, visit.cookie, digest)
     if new_cookie is None:
-        return await _take(request, web, context, submitted)
-    state["cookie"] = new_cookie
-    return _to(web, visit.interaction.interaction_id)
+        alone = replace(visit, form=SubmittedForm(digest=digest, waited=True))
+        return await _take(request, web, context, _Submitted(step=step, form=form, visit=alone))
+    request.scope["state"]["cookie"] = new_cookie
+    return _to(web, interaction_id)
 
 
 async def _take(request: Request, web: WebContext, context: RequestContext, submitted: _Submitted) -> Response:
-    visit, step = submitted.visit, submitted.step
+    """Take the step: on with what is next, or to the way back; else the answer of the table."""
+    visit = submitted.visit
     try:
-        after = await step.submit(context, visit, submitted.form)
-        if after.cookie != visit.cookie:
-            request.scope["state"]["cookie"] = after.cookie
-            after = await session_start.as_the_person_is(context, after)
-        return await _onwards(web, context, after, step)
-    except StaleStep:
-        return _to(web, visit.interaction.interaction_id)
-    except AlreadyCompleted:
-        return await _over(request, web, context, visit, Ending.ENDED_ELSEWHERE)
-    except OtherBrowser:
-        return await _over(request, web, context, visit, Ending.CLAIMED_ELSEWHERE, status=409)
-    except Stopped:
-        return await _over(request, web, context, visit, Ending.SHUT)
-    except Throttled as slowed:
-        return throttled(await _again(request, web, context, submitted, (step.field, slowed.sentence)), slowed)
-    except Rejected as rejected:
-        return await _again(request, web, context, submitted, (step.field, rejected.sentence))
+        after = await submitted.step.submit(context, visit, submitted.form)
+    except tuple(_OUTCOMES) as error:
+        await browsers.handled_in_vain(context, visit.cookie, visit.form)
+        return await _told(request, web, context, submitted, error)
+    if after.cookie != visit.cookie:
+        request.scope["state"]["cookie"] = after.cookie
+    return _to(web, visit.interaction.interaction_id, "return" if after.interaction.outcome is not None else "")
 
 
-async def _onwards(web: WebContext, context: RequestContext, visit: Visit, step: Step) -> Response:
-    """After a step that was taken: complete if nothing remains to be asked, else show what is next (D30, D37)."""
-    interaction_id, ended = visit.interaction.interaction_id, visit.interaction.outcome is not None
-    if step.completes and await sign_in.ready(context, visit):
-        await sign_in.finish(context, visit)
-        ended = True
-    return _to(web, interaction_id, "return" if ended else "")
+async def _told(
+    request: Request, web: WebContext, context: RequestContext, submitted: _Submitted, error: Exception
+) -> Response:
+    visit = submitted.visit
+    outcome = next(_OUTCOMES[kind] for kind in type(error).__mro__ if kind in _OUTCOMES)
+    if outcome.ending is not None:
+        return await _over(request, web, context, visit, outcome.ending, status=outcome.status)
+    if isinstance(error, Rejected | Throttled):
+        wrong = (submitted.step.field, error.sentence)
+        answer = await _again(request, web, context, submitted, wrong)
+        return throttled(answer, error) if isinstance(error, Throttled) else answer
+    return _to(web, visit.interaction.interaction_id)
 
 
 async def _again(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication import completion, entity_selection, passkeys, second_factors, sessions, sign_in
+from corpid.flows.authentication import passkeys, second_factors, sign_in
 from corpid.flows.authentication.sign_in import Rejected
-from corpid.rules.oauth.errors import AccessDenied
-from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
 FIELDS: Final = frozenset(
     {"form_token", "step", "user_name", "password", "code", "passkey", "entity", "query", "decision"}
 )
-_NO_ENTITY: Final = Reason.NO_ENTITY, "none of the organisations that the person acts for can be used here"
-_CANCELLED: Final = Reason.CANCELLED, "the person cancelled the sign-in"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +27,6 @@ class Step:
     submit: Callable[[RequestContext, Visit, Mapping[str, str]], Awaitable[Visit]]
     """returns the visit as it is now"""
     field: str = ""
-    completes: bool = False
-    """whether the sign-in ends after it where nothing remains to be asked"""
     proves: bool = False
     """whether it may be the last factor, after which the browser has another cookie value"""
 
@@ -73,7 +67,7 @@ async def _confirm(context: RequestContext, visit: Visit, form: Mapping[str, str
         return await sign_in.start_over(context, visit)
     if form.get("decision") != "continue":
         raise Rejected(phrase("Choose whether you continue."))
-    return visit
+    return await sign_in.confirm(context, visit)
 
 
 async def _extend(context: RequestContext, visit: Visit, _: Mapping[str, str]) -> Visit:
@@ -81,23 +75,17 @@ async def _extend(context: RequestContext, visit: Visit, _: Mapping[str, str]) -
 
 
 async def _cancel(context: RequestContext, visit: Visit, _: Mapping[str, str]) -> Visit:
-    user_id = visit.interaction.user_id
-    chooses = visit.interaction.signed_in
-    nothing = chooses and not await entity_selection.any_usable(context, user_id, visit.client)
-    refusal = AccessDenied(*(_NO_ENTITY if nothing else _CANCELLED))
-    refused = await completion.refuse(context, visit.interaction, refusal)
-    await sessions.end_with_sign_in(context, refused.made_session_id)
-    return replace(visit, interaction=refused)
+    return await sign_in.cancel(context, visit)
 
 
 STEPS: Final[Mapping[str, Step]] = {
     "password": Step(submit=_password, field="password"),
-    "passkey": Step(submit=_passkey, field="passkey", completes=True, proves=True),
+    "passkey": Step(submit=_passkey, field="passkey", proves=True),
     "way": Step(submit=_way),
-    "code": Step(submit=_code, field="code", completes=True, proves=True),
-    "entity": Step(submit=_entity, field="entity", completes=True),
-    "consent": Step(submit=_consent, completes=True),
-    "confirm": Step(submit=_confirm, completes=True),
+    "code": Step(submit=_code, field="code", proves=True),
+    "entity": Step(submit=_entity, field="entity"),
+    "consent": Step(submit=_consent),
+    "confirm": Step(submit=_confirm),
     "extend": Step(submit=_extend),
     "cancel": Step(submit=_cancel),
 }

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from corpid.rules.authentication.throttling import Bucket, blocking, bucket, delay
 
-NOW = 1_800_000_000
+MOMENTS = st.integers(1_700_000_000, 2**33)
+"""also those at which a cycle ends"""
 
 
 def test_five_free_attempts_and_then_a_delay_that_doubles_up_to_the_longest() -> None:
@@ -18,31 +19,44 @@ def test_five_free_attempts_and_then_a_delay_that_doubles_up_to_the_longest() ->
     assert delay(10**9, free=5, longest=60) == 60
 
 
-@given(
-    attempts=st.integers(-(10**6), 10**9),
-    until=st.one_of(st.just(0), st.integers(NOW, 2**32 - 1)),
-    given_back=st.integers(0, 1000),
-)
-def test_a_number_holds_attempts_and_the_end_of_a_delay_whatever_is_added_to_it(
-    attempts: int, until: int, given_back: int
+@given(attempts=st.integers(-(10**6), 10**9), blocked=st.integers(0, 2**31), given_back=st.integers(0, 1000))
+def test_a_number_holds_attempts_and_a_delay_and_one_never_touches_the_other(
+    attempts: int, blocked: int, given_back: int
 ) -> None:
-    """D47: attempts that are given back, even more than there were, never touch the delay; it fits in 63 bits."""
-    counted = attempts + blocking(until)
-    assert bucket(counted) == Bucket(attempts=attempts, blocked_until=until)
-    assert bucket(counted - given_back) == Bucket(attempts=attempts - given_back, blocked_until=until)
+    """D47: attempts that are given back, even more than there were; it fits in 63 bits."""
+    counted = attempts + blocking(blocked)
+    assert bucket(counted) == Bucket(attempts=attempts, blocked=blocked)
+    assert bucket(counted - given_back) == Bucket(attempts=attempts - given_back, blocked=blocked)
     assert -(2**63) <= counted < 2**63
 
 
-@given(st.integers(0, 2**20), st.integers(NOW, 2**31), st.lists(st.integers(1, 300), min_size=2, max_size=5))
-def test_of_those_who_begin_a_delay_at_once_the_first_finds_its_own(
-    attempts: int, until: int, delays: list[int]
+@given(MOMENTS, st.lists(st.tuples(st.integers(1, 300), st.integers(0, 900)), min_size=1, max_size=4))
+def test_a_delay_ends_when_it_was_to_end_whatever_delays_were_before_it(
+    now: int, delays: list[tuple[int, int]]
 ) -> None:
-    """D47: the others find a later end than they asked for, and take back what they added."""
-    counted, wins = attempts + blocking(until), []
+    """D47: each begins after the one before has ended, as long as a bucket lasts."""
+    counted, at = 0, now
+    for seconds, quiet in delays:
+        before = bucket(counted).blocked_until(at)
+        assert before <= at
+        counted += blocking(at + seconds - before)
+        for moment in (at, at + seconds, at + seconds + quiet):
+            assert bucket(counted).blocked_until(moment) == at + seconds
+        at += seconds + quiet
+
+
+@given(MOMENTS, st.lists(st.integers(1, 300), min_size=2, max_size=1000))
+def test_of_those_who_begin_a_delay_at_once_the_first_finds_its_own(now: int, delays: list[int]) -> None:
+    """D47: the others find another than they began, and take back what they added; a thousand fill no 63 bits."""
+    found = bucket(7)
+    before, counted = found.blocked_until(now), 7
+    won: list[bool] = []
+    added: list[int] = []
     for seconds in delays:
-        counted += blocking(seconds)
-        wins.append(bucket(counted).blocked_until == until + seconds)
-    assert wins == [True, *([False] * (len(delays) - 1))]
-    assert bucket(counted - sum(map(blocking, delays[1:]))) == Bucket(
-        attempts=attempts, blocked_until=until + delays[0]
-    )
+        step = now + seconds - before
+        counted, added = counted + blocking(step), [*added, step]
+        won.append(bucket(counted).blocked == found.blocked + step)
+    assert counted < 2**63
+    assert won == [True, *([False] * (len(delays) - 1))]
+    after = bucket(counted - sum(map(blocking, added[1:])))
+    assert (after.attempts, after.blocked_until(now)) == (7, now + delays[0])

@@ -1,0 +1,248 @@
+"""What each step of the sign-in, of an enrolment and of the account costs: transactions, statements and calls, never times.
+
+Counted where they are made: transactions on the embedded database, where each unit and each write is one unless it joins
+another; statements on PostgreSQL, with the verbs on Redis; Python calls into CorpID's own code, on the embedded database.
+`python -m tests.sign_in.costs` prints the rows for docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from base64 import b64encode
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import corpid
+from tests import engines
+from tests.account.scene import account, at_account
+from tests.enrolment import newcomer
+from tests.sign_in.factors import CODES, answer_of, choose, passkey, recovery
+from tests.sign_in.world import form_of, post, walk_to, world
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from types import FrameType
+
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "architecture.md"
+SEALING: Final = b64encode(bytes(32)).decode()
+_HOME: Final = str(Path(corpid.__file__).parent)
+_STARTED: Final = 0
+"""the argument of RESUME where a function begins; others are of generators and coroutines that go on"""
+_ARGUMENT: Final = 3
+_TRANSACTION: Final = ("BEGIN", "COMMIT", "ROLLBACK")
+_IDENTIFIER: Final = re.compile(r"/[A-Za-z0-9_-]{43}\b")
+
+
+@dataclass(slots=True, kw_only=True)
+class Cost:
+    """What one request cost."""
+
+    transactions: int = 0
+    statements: int = 0
+    calls: int = 0
+
+
+_COUNTED: Final[ContextVar[Cost | None]] = ContextVar("counted", default=None)
+"""what the task that runs now is counted for"""
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts a world's requests by `heading` and address; of those that are alike the first."""
+
+    counted: dict[str, Cost] = field(default_factory=dict)
+    heading: str = ""
+
+    def watch(self, made: World) -> None:
+        """Count every request that this world gets from here on."""
+        served = made.application.asgi
+
+        async def asgi(scope: Any, receive: Any, send: Any) -> None:
+            path = _IDENTIFIER.sub("/…", scope["path"])
+            cost = self.counted.setdefault(f"{self.heading}: {scope['method']} {path}", Cost())
+            first = cost == Cost()
+            with _counting(cost if first and self.heading else Cost()):
+                await served(scope, receive, send)
+
+        object.__setattr__(made.application, "asgi", asgi)
+
+
+@contextmanager
+def _counting(cost: Cost) -> Iterator[None]:
+    """Only what the request itself does: neither other threads nor what runs beside it count."""
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(_HOME) or _COUNTED.get() is not cost:
+            return
+        if code.co_code[frame.f_lasti + 1] & _ARGUMENT != _STARTED:
+            return
+        cost.calls += 1
+        match code.co_qualname:
+            case "SqliteDatabase._at_once":
+                cost.transactions += frame.f_locals["text"].startswith("BEGIN")
+            case "PostgresDatabase._told":
+                cost.statements += not frame.f_locals["text"].startswith(_TRANSACTION)
+            case "Link.ask":
+                # A count is one verb; its lifetime travels with it.
+                cost.statements += sum(command[0] != "PEXPIRE" for command in frame.f_locals["commands"])
+            case _:
+                pass
+
+    before, token = sys.getprofile(), _COUNTED.set(cost)
+    sys.setprofile(called)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+        _COUNTED.reset(token)
+
+
+async def _to(made: World, browser: Browser, *steps: str, **asked: str) -> None:
+    made.clock.pass_(60)
+    await walk_to(made, browser, await made.relying_party(**asked), steps)
+
+
+async def one_entity(made: World, meter: Meter) -> None:
+    """Sign-ins that end with their last factor."""
+    alice, key = made.people["alice"], await passkey(made, count=None)
+    await recovery(made)
+    meter.watch(made)
+    browser = await made.browser()
+    for place in ("new browser", "known browser"):
+        await _to(made, browser)
+        meter.heading = f"{place}, app"
+        await made.password(browser, alice)
+        await made.code(browser, alice)
+        meter.heading = ""
+    for place in ("new browser", "known browser"):
+        browser = browser if place == "known browser" else await made.browser()
+        await _to(made, browser)
+        meter.heading = f"{place}, passkey"
+        await post(browser, "passkey", {**form_of(browser, "passkey"), "passkey": answer_of(made, browser, key)})
+        meter.heading = ""
+    browser = await made.browser()
+    await _to(made, browser, "password")
+    meter.heading = "new browser, recovery code"
+    await choose(browser, "recovery")
+    await browser.fill_and_submit(code=CODES[0])
+    meter.heading = ""
+
+
+async def choices(made: World, meter: Meter) -> None:
+    """Sign-ins with a choice and consent, and what goes wrong or is given up."""
+    alice = made.people["alice"]
+    await made.client(sector="private")
+    meter.watch(made)
+    browser = await made.browser()
+    await _to(made, browser, prompt="consent")
+    meter.heading = "two entities and consent"
+    await made.password(browser, alice)
+    await made.code(browser, alice)
+    await browser.fill_and_submit(entity="200000001A")
+    await post(browser, "extend", form_of(browser, "step"))
+    await browser.reload()
+    await browser.fill_and_submit("decision", button="agree")
+    meter.heading = ""
+    browser = await made.browser()
+    await _to(made, browser)
+    meter.heading = "what is wrong"
+    await browser.fill_and_submit(user_name="alice", password="not hers")
+    meter.heading = ""
+    await made.password(browser, alice)
+    meter.heading = "what is wrong"
+    await browser.fill_and_submit(code="000000")
+    browser.url = browser.url.removesuffix("/code")
+    await post(browser, "cancel", form_of(browser, "step"))
+    meter.heading = ""
+
+
+async def session(made: World, meter: Meter) -> None:
+    """Single sign-on: its first sign-in, and the next."""
+    alice = made.people["alice"]
+    meter.watch(made)
+    browser = await made.browser()
+    await _to(made, browser, "password")
+    meter.heading = "single sign-on"
+    await made.code(browser, alice)
+    meter.heading = ""
+    await _to(made, browser, prompt="consent")
+    meter.heading = "single sign-on"
+    await browser.reload()
+    await browser.fill_and_submit("decision", button="agree")
+    meter.heading = ""
+
+
+async def enrolment(made: World, meter: Meter) -> None:
+    """A newcomer with password, app and recovery codes."""
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    meter.watch(made)
+    meter.heading = "enrolment"
+    browser = await newcomer.opened(made, url)
+    await newcomer.password(browser)
+    await newcomer.app(made, browser)
+    await newcomer.kept(browser)
+    meter.heading = ""
+
+
+async def own_pages(made: World, meter: Meter) -> None:
+    """The account's pages, and a change of password."""
+    browser = await at_account(made)
+    meter.watch(made)
+    http = await made.http()
+    http.cookies = browser.http.cookies
+    browser.http = http
+    meter.heading = "account"
+    for page in ("", "browsers", "password"):
+        await browser.open(account(made, page), site="none")
+    await browser.fill_and_submit(password="another good password")
+    meter.heading = ""
+
+
+STORIES: Final[dict[Callable[[World, Meter], Awaitable[None]], dict[str, Any]]] = {
+    one_entity: {"entities": 1},
+    choices: {"entities": 2},
+    session: {"entities": 1, "session_seconds": 3600},
+    enrolment: {"entities": 1},
+    own_pages: {"entities": 1},
+}
+
+
+async def _told(story: Callable[[World, Meter], Awaitable[None]], **options: Any) -> dict[str, Cost]:
+    meter = Meter()
+    async with world(**options) as made:
+        await story(made, meter)
+    return {name: cost for name, cost in meter.counted.items() if not name.startswith(":")}
+
+
+def measured() -> dict[str, Cost]:
+    """What each step costs, in the order in which the stories come to it."""
+    found: dict[str, Cost] = {}
+    for story, options in STORIES.items():
+        embedded = asyncio.run(_told(story, **options))
+        with engines.postgresql(migrated=True) as dsn, engines.redis() as url:
+            servers = {"database_url": dsn, "transient_url": url, "key_encryption_key": SEALING}
+            apart = asyncio.run(_told(story, **options, **servers))
+        for name, cost in embedded.items():
+            found[name] = Cost(transactions=cost.transactions, statements=apart[name].statements, calls=cost.calls)
+    return found
+
+
+def row(name: str, cost: Cost) -> str:
+    """A row of the table."""
+    heading, _, request = name.partition(": ")
+    return f"| {heading} | `{request}` | {cost.transactions} | {cost.statements} | {cost.calls} |"
+
+
+if __name__ == "__main__":
+    print("\n".join(row(name, cost) for name, cost in measured().items()))
+    engines.stop()
