@@ -58,10 +58,10 @@ async def registered(context: RequestContext, request: AuthorizationRequest) -> 
     if client is None:
         raise InvalidRequest(Reason.CLIENT_GONE, "this client is not known here, or has been disabled")
     if request.redirect_uri not in client.redirect_uris:
-        asker = RequestingClient(client=client, ui_locales=request.ui_locales)
+        requesting_client = RequestingClient(client=client, ui_locales=request.ui_locales)
         raise InvalidRequest(
             Reason.REDIRECT_URI_NOT_REGISTERED, "the address to return to is no longer registered for this client"
-        ).of(asker)
+        ).of(requesting_client)
     return client
 
 

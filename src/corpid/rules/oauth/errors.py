@@ -3,7 +3,7 @@
 An error knows its code and its usual status, never a redirect, a header or a body: the web
 floor renders it (`web.pages.errors`), and a flow that has proven a redirect URI returns an
 error response instead of raising. `description` is public (D28), `reason` and `detail` go to the log only;
-`sentence` is what a page says to a person if the code alone would say too little, `asker` whom it names.
+`sentence` is what a page says to a person if the code alone would say too little, `requesting_client` whom it names.
 """
 
 from __future__ import annotations

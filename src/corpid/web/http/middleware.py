@@ -91,9 +91,9 @@ class Middleware:
         """Report on /readyz that this process is stopping."""
         self._draining = True
 
-    def observe(self, told: Observe) -> None:
+    def observe(self, observe: Observe) -> None:
         """Report every answer: endpoint, status, code of its error, seconds, its reason, and whether its client is known."""
-        self._observe = told
+        self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass a lifespan on.
