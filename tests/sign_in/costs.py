@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import corpid
+from corpid.stores.sql.postgresql import PostgresDatabase
+from corpid.stores.sql.sqlite import SqliteDatabase
+from corpid.stores.valkey.link import Link
 from tests import engines
 from tests.account.scene import account, at_account
 from tests.enrolment import newcomer
@@ -38,6 +41,9 @@ _STARTED: Final = 0
 """the argument of RESUME where a function begins; others are of generators and coroutines that go on"""
 _ARGUMENT: Final = 3
 _TRANSACTION: Final = ("BEGIN", "COMMIT", "ROLLBACK")
+_ON_SQLITE: Final = SqliteDatabase._at_once.__code__
+_ON_POSTGRESQL: Final = PostgresDatabase._run_translated.__code__
+_ON_REDIS: Final = Link.ask.__code__
 _IDENTIFIER: Final = re.compile(r"/[A-Za-z0-9_-]{43}\b")
 
 
@@ -86,16 +92,13 @@ def _counting(cost: Cost) -> Iterator[None]:
         if code.co_code[frame.f_lasti + 1] & _ARGUMENT != _STARTED:
             return
         cost.calls += 1
-        match code.co_qualname:
-            case "SqliteDatabase._at_once":
-                cost.transactions += frame.f_locals["text"].startswith("BEGIN")
-            case "PostgresDatabase._told":
-                cost.statements += not frame.f_locals["text"].startswith(_TRANSACTION)
-            case "Link.ask":
-                # A count is one verb; its lifetime travels with it.
-                cost.statements += sum(command[0] != "PEXPIRE" for command in frame.f_locals["commands"])
-            case _:
-                pass
+        if code is _ON_SQLITE:
+            cost.transactions += frame.f_locals["text"].startswith("BEGIN")
+        elif code is _ON_POSTGRESQL:
+            cost.statements += not frame.f_locals["text"].startswith(_TRANSACTION)
+        elif code is _ON_REDIS:
+            # A count is one verb; its lifetime travels with it.
+            cost.statements += sum(command[0] != "PEXPIRE" for command in frame.f_locals["commands"])
 
     before, token = sys.getprofile(), _COUNTED.set(cost)
     sys.setprofile(called)
