@@ -141,7 +141,7 @@ def test_no_label_tells_who_asked_or_for_what(tmp_path: Path) -> None:
             assert "made-up" not in found.text
             assert found["corpid_requests_total", "other", "4xx", "invalid_request"] == 20
             assert sum(name == "corpid_requests_total" for name, *_ in found) == 3
-            assert found.labels == {"endpoint", "outcome", "reason", "le", "key", "version"}
+            assert found.labels == {"endpoint", "outcome", "reason", "error", "client", "le", "key", "version"}
 
     asyncio.run(story())
 

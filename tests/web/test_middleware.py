@@ -190,7 +190,7 @@ def test_an_unforeseen_exception_is_a_500_that_tells_the_caller_nothing(lines: i
     assert line["request_id"] in answer.json()["error_description"]
     assert (line["status"], line["error"]) == (500, "server_error")
     assert event["exception"].startswith("RuntimeError < ")
-    assert "test_shell.py" in event["exception"]
+    assert "test_middleware.py" in event["exception"]
     assert b"S1234567A" not in lines.getvalue() + answer.content
 
 
