@@ -10,6 +10,7 @@ import time
 import uuid
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -31,16 +32,19 @@ from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.records import FIRST_ISSUER
+from corpid.settings.issuers import issuers
 from corpid.web.context import WebContext
 from corpid.web.http.addresses import ClientAddresses
+from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
 from corpid.web.pages import theme
 from corpid.web.pages.rendering import Renderer
-from corpid.web.routes import Router, bodiless
+from corpid.web.routes import Router, bodiless, table
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 
     from starlette.types import ASGIApp
 
@@ -128,12 +132,15 @@ def tested(generation: Generation) -> Generation:
     )
 
 
-def _policy(settings: Settings) -> Policy:
+def _policy(issuer_id: str, settings: Settings, deployment: Settings) -> Policy:
     served = sorted((tested(GENERATIONS[name]) for name in settings.generations), key=lambda each: not each.pushed)
     pushed = next((generation for generation in served if generation.pushed), None)
     query = next((generation for generation in served if not generation.pushed), None)
     return Policy(
+        issuer_id=issuer_id,
         base_url=settings.base_url,
+        deployment_url=deployment.base_url,
+        passkey_rp_id=deployment.passkey_rp_id or urlsplit(deployment.base_url).hostname or "",
         name=settings.name,
         pushed=pushed,
         query=query,
@@ -169,7 +176,7 @@ def _provider(
     mail: Mail,
     clock: Callable[[], float],
 ) -> Provider:
-    policy = _policy(settings)
+    policy = _policy(FIRST_ISSUER, settings, settings)
     return Provider(
         policy=policy,
         registry=stores.registry,
@@ -177,7 +184,7 @@ def _provider(
         client_keys=client_keys,
         passwords=passwords,
         mail=mail,
-        signing_keys=SigningKeys(stores.registry, certificates=any(each.certificates for each in policy.served)),
+        signing_keys=_signing_keys(policy, stores.registry),
         registry_cache=RegistryCache(stores.registry),
         usage=DeprecatedUsage(),
         rate_limits=_rates(settings, stores.transient),
@@ -185,6 +192,50 @@ def _provider(
         clock=clock,
         new_id=new_id,
     )
+
+
+def _signing_keys(policy: Policy, registry: Registry) -> SigningKeys:
+    certificates = any(each.certificates for each in policy.served)
+    return SigningKeys(registry, certificates=certificates, issuer="" if policy.is_first else policy.base_url)
+
+
+def _further(issuer_id: str, settings: Settings, deployment: Settings, first: Provider) -> Provider:
+    """A further issuer of the deployment: everything is the first one's but for policy, clients and server secret (D62)."""
+    policy = _policy(issuer_id, settings, deployment)
+    return replace(
+        first,
+        policy=policy,
+        signing_keys=_signing_keys(policy, first.registry),
+        registry_cache=first.registry_cache.of_issuer(issuer_id),
+    )
+
+
+async def _tell_of_unknown_issuers(registry: Registry, known: Collection[str]) -> None:
+    for client in await registry.clients.all():
+        for name in client.issuers:
+            if name not in known:
+                detail = f"{client.client_id} names the issuer {name}, which this deployment does not have: add it to "
+                _warn("unknown_issuer", f"{detail}[[issuers]], or update the client")
+
+
+def _refuse_hidden_paths(providers: Iterable[Provider]) -> None:
+    """An issuer whose path lies on a page or endpoint of another would hide it. Raises StartError. D62"""
+    for outer, inner in permutations([provider.policy for provider in providers], 2):
+        here, there = urlsplit(outer.base_url), urlsplit(inner.base_url)
+        if here.netloc != there.netloc or not there.path.startswith(f"{here.path}/"):
+            continue
+        below = there.path.removeprefix(here.path)
+        if any(_overlap(below, route.path) for route in table(outer.served, first=outer.is_first)):
+            raise StartError(
+                f"issuers: base_url of {inner.issuer_id}, {inner.base_url}, lies on a path of {outer.issuer_id}: "
+                f"write another path, such as {outer.base_url}/{inner.issuer_id}"
+            )
+
+
+def _overlap(below: str, path: str) -> bool:
+    """Whether a path under a base_url and a route there have an address in common; the home page is no route here."""
+    start = path.removesuffix("{rest}")
+    return path != "/" and (f"{start}/".startswith(f"{below}/") or (start != path and below.startswith(start)))
 
 
 @asynccontextmanager
@@ -204,27 +255,37 @@ async def create(
     stores, which then stay open; `metrics` and `spans` are told what happens.
     """
     hashing = passwords or Argon2Passwords(threads=settings.hashing_threads, waiting=settings.hashing_queue)
-    egress = HttpClient(own_url=settings.base_url, rules=DEVELOPER if settings.developer_mode else INTERNET)
+    every = issuers(settings)
+    urls = [chosen.base_url for chosen in every.values()]
+    rules = DEVELOPER if settings.developer_mode else INTERNET
+    egress = HttpClient(own_url=urls[0], further_urls=urls[1:], rules=rules)
     opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
         stores, checking, fetch = traced(spans, settings, found, hashing, egress.fetch)
         client_keys = FetchedClientKeys(stores.registry.clients, metrics.counting(fetch) if metrics else fetch)
         provider = _provider(settings, stores, client_keys, checking, mail or own_mail, clock)
-        asgi = _asgi(settings, provider, spans)
+        await _tell_of_unknown_issuers(stores.registry, every)
+        providers = {
+            name: provider if name == FIRST_ISSUER else _further(name, chosen, settings, provider)
+            for name, chosen in every.items()
+        }
+        _refuse_hidden_paths(providers.values())
+        asgi = _asgi(settings, providers, spans)
         if metrics is not None:
             metrics.watched = watched(settings, provider, hashing, stores)
             asgi.observe(metrics.request)
         try:
             async with cleaning_up(provider):
-                yield Application(asgi=asgi, provider=provider, bodiless=_bodiless(settings, provider))
+                yield Application(asgi=asgi, provider=provider, bodiless=_bodiless(providers.values()))
         finally:
             await provider.background_tasks.settle()
             await client_keys.close()
             hashing.close()
 
 
-def _bodiless(settings: Settings, provider: Provider) -> frozenset[str]:
-    return bodiless(provider.policy.served, urlsplit(settings.base_url).path)
+def _bodiless(providers: Iterable[Provider]) -> frozenset[str]:
+    policies = [provider.policy for provider in providers]
+    return frozenset().union(*(bodiless(policy.served, urlsplit(policy.base_url).path) for policy in policies))
 
 
 def _warn(event: str, detail: str) -> None:
@@ -241,20 +302,33 @@ def _theme(settings: Settings) -> Theme:
     return found
 
 
-def _asgi(settings: Settings, provider: Provider, spans: Spans | None) -> Middleware:
-    base_path = urlsplit(settings.base_url).path
-    renderer = Renderer(
-        name=settings.name, base_path=base_path, developer_mode=settings.developer_mode, theme=_theme(settings)
-    )
-    router: ASGIApp = Router(WebContext(provider=provider, renderer=renderer, base_path=base_path))
-    if spans is not None:
-        trusts = ClientAddresses(settings.trusted_proxies).trusts
-        router = spans.requests(router, base_url=settings.base_url, trusts=trusts)
+def _asgi(settings: Settings, providers: Mapping[str, Provider], spans: Spans | None) -> Middleware:
+    look, trusts = _theme(settings), ClientAddresses(settings.trusted_proxies).trusts
+    routers = {}
+    for issuer_id, provider in providers.items():
+        router = _router(settings, provider, look)
+        url = provider.policy.base_url
+        routers[issuer_id, url] = router if spans is None else spans.requests(router, base_url=url, trusts=trusts)
+    [first, *further] = routers
     return Middleware(
-        router,
+        Issuers(routers) if further else routers[first],
         base_url=settings.base_url,
-        ready=Readiness(provider).check,
+        further_urls=[url for _, url in further],
+        ready=Readiness(providers[FIRST_ISSUER]).check,
         allowed_hosts=settings.allowed_hosts,
         trusted_proxies=settings.trusted_proxies,
         forwarded_header=settings.forwarded_header,
     )
+
+
+def _router(settings: Settings, provider: Provider, look: Theme) -> ASGIApp:
+    base_path = urlsplit(provider.policy.base_url).path
+    account_base = base_path if provider.policy.is_first else provider.policy.deployment_url
+    renderer = Renderer(
+        name=settings.name,
+        base_path=base_path,
+        account_base=account_base,
+        developer_mode=settings.developer_mode,
+        theme=look,
+    )
+    return Router(WebContext(provider=provider, renderer=renderer, base_path=base_path, account_base=account_base))

@@ -238,6 +238,33 @@ def test_a_provider_that_publishes_anything_but_its_generation_fails_the_check(t
     assert "response_modes_supported" in failed["the discovery document"]
 
 
+@pytest.mark.parametrize(
+    "generations",
+    [("current", "legacy"), pytest.param(("legacy", "current", "fapi2", "intermediate"), marks=pytest.mark.full)],
+)
+def test_issuers_of_several_generations_check_out_on_one_provider(generations: tuple[str, ...], tmp_path: Path) -> None:
+    """D62: FAPI2 and LEGACY among them; one client on common people, each issuer with its own document."""
+    finished = subprocess.run(
+        (*COMMAND, "--check", "--json", "--issuers", ",".join(generations), "--data-dir", str(tmp_path / "data")),
+        capture_output=True, text=True, timeout=2 * SECONDS, check=False,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    report = json.loads(finished.stdout)
+    assert [one["generation"] for one in report["issuers"]] == list(generations)
+    assert all(one["ok"] for one in (report, *report["issuers"]))
+    first, *further = [one["issuer"] for one in report["issuers"]]
+    assert further == [f"{first}/{name}" for name in generations[1:]]
+
+
+@pytest.mark.parametrize("named", ["current,current", "current,curent", "current,"])
+def test_issuers_that_cannot_be_are_refused(named: str) -> None:
+    refused = subprocess.run(
+        (*COMMAND, "--check", "--issuers", named), capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert refused.returncode == 2
+    assert "choose from" in refused.stderr
+
+
 def test_a_demo_in_another_generation_takes_over_the_data_of_the_last(tmp_path: Path) -> None:
     """The client is registered anew: what was said of LEGACY alone is taken away."""
 

@@ -97,7 +97,7 @@ class Running:
 @contextmanager
 def serving(directory: Path, *, path: str = "", scheme: str = "http", **settings: str) -> Iterator[Running]:
     """Answers as soon as this is entered; its log is a file, so that nobody has to read it meanwhile."""
-    port = free_port()
+    port = int(settings.get("port") or free_port())
     chosen = {"port": str(port), "base_url": f"{scheme}://localhost:{port}{path}", "hashing_threads": "1", **settings}
     with subprocess.Popen(
         [sys.executable, "-m", "corpid", "serve"],

@@ -17,15 +17,16 @@ from corpid.flows.directory import clients
 from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.access import OPERATOR
 from corpid.rules.oauth import acr
-from corpid.rules.oauth.client_registration import used
+from corpid.rules.oauth.client_registration import is_registered_at, used
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
-from corpid.settings.presets import client_rules
+from corpid.settings.client_rules import client_rules
+from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from corpid.flows.directory.apply import Applied
     from corpid.flows.operations.migration_report import ClientUse
@@ -89,12 +90,19 @@ async def _add(client_id: str, members: dict[str, object]) -> tuple[Client, tupl
 
 
 def _unserved(client: Client, chosen: Settings) -> Iterator[str]:
-    served = set(chosen.generations)
-    if served.isdisjoint(generation.name for generation in used(client, client_rules(chosen))):
+    known = _issuers_of(client, chosen)
+    served = list(dict.fromkeys(name for issuer in known.values() for name in issuer.generations))
+    if set(served).isdisjoint(generation.name for generation in used(client, client_rules(chosen))):
+        where = "this deployment serves" if not chosen.issuers else f"{', '.join(known)} of its issuers serves"
         yield (
-            f"{client.client_id} cannot be used so far: this deployment serves {', '.join(chosen.generations)}, which "
+            f"{client.client_id} cannot be used so far: {where} {', '.join(served)}, which "
             "is none of its generations; name it with `corpid client update`"
         )
+
+
+def _issuers_of(client: Client, chosen: Settings) -> dict[str, Settings]:
+    """Id of each issuer that knows the client → its settings (D62)."""
+    return {name: issuer for name, issuer in issuers(chosen).items() if is_registered_at(client, name)}
 
 
 async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
@@ -108,20 +116,21 @@ async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) 
 
 def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str | tuple[str, ...]]:
     generations = used(client, client_rules(chosen))
+    known = tuple(_issuers_of(client, chosen).values())
     return {
-        "Issuer": chosen.base_url,
-        "Discovery": chosen.base_url + DISCOVERY_PATH,
+        "Issuer": tuple(issuer.base_url for issuer in known),
+        "Discovery": tuple(issuer.base_url + DISCOVERY_PATH for issuer in known),
         "client_id": client.client_id,
         "Redirect URIs": client.redirect_uris,
         "Client authentication": "private_key_jwt; aud is the issuer",
-        **{f"With {each.name}": tuple(_interface(client, each, chosen)) for each in generations},
+        **{f"With {each.name}": tuple(_interface(client, each, known, chosen)) for each in generations},
         "Keys": client.jwks_uri or "as registered; replace them with `corpid client update`",
     }
 
 
-def _interface(client: Client, generation: Generation, chosen: Settings) -> Iterator[str]:
-    if generation.name not in chosen.generations:
-        yield "not served here so far: CORPID_GENERATIONS does not name it"
+def _interface(client: Client, generation: Generation, known: Sequence[Settings], chosen: Settings) -> Iterator[str]:
+    serving = [issuer for issuer in known if generation.name in issuer.generations]
+    yield from _where(serving, known)
     if generation.ends:
         yield f"until the end of {client.legacy_until} ({chosen.timezone})"
     if generation.endpoint_audience and client.endpoint_audience_until:
@@ -141,7 +150,8 @@ def _interface(client: Client, generation: Generation, chosen: Settings) -> Iter
     yield f"ID tokens are signed{with_what if is_encrypted else ''}"
     yield f"sub names {_subject(client, generation)}"
     if generation.acr_in_id_token:
-        yield f"acr is {acr.urn(chosen.acr_prefix, client.assurance_level)}"
+        prefixes = dict.fromkeys(issuer.acr_prefix for issuer in serving or (chosen,))
+        yield f"acr is {' or '.join(acr.urn(prefix, client.assurance_level) for prefix in prefixes)}"
     for resource in generation.resources:
         nesting = resource.nesting(client.userinfo_encryption_alg, client.userinfo_encryption_enc)
         is_signed = generation.userinfo_signed or client.userinfo_signing_alg or nesting
@@ -150,6 +160,13 @@ def _interface(client: Client, generation: Generation, chosen: Settings) -> Iter
         blocks = [name for scope, name in resource.claim_names.items() if scope in client.scopes or not resource.scoped]
         if client.stringified_blocks and blocks:
             yield f"blocks of {resource.name} are text that holds JSON: {', '.join(blocks)}"
+
+
+def _where(serving: Sequence[Settings], known: Sequence[Settings]) -> Iterator[str]:
+    if not serving:
+        yield "not served here so far: CORPID_GENERATIONS does not name it"
+    elif len(known) > 1:
+        yield f"at {', '.join(issuer.base_url for issuer in serving)}"
 
 
 def _subject(client: Client, generation: Generation) -> str:
@@ -213,6 +230,8 @@ def _say_what_to_change(use: ClientUse) -> None:
         output.members(f"{use.client_id}: {by_whom} would refuse this", refused)
     if not use.lists_successor:
         output.say(f"{use.client_id}: its record does not name {use.successor}; add it to its generations")
+    if not use.reaches_successor:
+        output.say(f"{use.client_id}: none of its issuers serves {use.successor}; add one that does to its issuers")
 
 
 def _ends_on(use: ClientUse) -> str:
@@ -233,7 +252,8 @@ async def _report() -> tuple[list[ClientUse], tuple[str, ...]]:
         today = datetime.fromtimestamp(stores.clock(), chosen.timezone).date().isoformat()
         rules = client_rules(chosen)
         found = await report(stores.registry, actor=OPERATOR, generations=GENERATIONS, today=today, rules=rules)
-    return found, chosen.generations
+    served = dict.fromkeys(name for issuer in issuers(chosen).values() for name in issuer.generations)
+    return found, tuple(served)
 
 
 app = typer.Typer(

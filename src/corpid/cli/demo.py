@@ -10,7 +10,7 @@ import time
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +19,7 @@ from corpid.engines import StartError
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo_environment
-from corpid.sandbox.demo import LOG, running
+from corpid.sandbox.demo import LOG, running_issuers
 from corpid.sandbox.demo_environment import FIRST_PORT, DemoError
 from corpid.sandbox.interfaces import CURRENT, INTERFACES
 from corpid.settings import SettingsError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from corpid.sandbox.inspection import Outcome
     from corpid.sandbox.interfaces import Interface
 
-    Start = Callable[[Path], AbstractAsyncContextManager[Demo]]
+    Start = Callable[[Path], AbstractAsyncContextManager[tuple[Demo, ...]]]
 
 
 def demo(
@@ -44,6 +44,12 @@ def demo(
     generation: Annotated[
         str, typer.Option(help=f"Generation of the interface: {', '.join(INTERFACES)}.")
     ] = CURRENT.name,
+    issuers: Annotated[
+        str,
+        typer.Option(
+            help="Generations, separated by commas: each at an issuer of its own, on one provider, with a website of its own."
+        ),
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="With --check: print one JSON object.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over: delete what an earlier demo left.")] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Where the demo keeps its data.")] = None,
@@ -56,18 +62,26 @@ def demo(
     """
     if generation not in INTERFACES:
         raise typer.BadParameter(f"choose from {', '.join(INTERFACES)}", param_hint="--generation")
-    spoken = INTERFACES[generation]
+    spoken = _spoken(issuers) if issuers else (INTERFACES[generation],)
     try:
         if check:
             code = _check(spoken, data_dir, as_json=as_json)
         else:
-            code = _run(data_dir, partial(running, first_port=port, interface=spoken, theme=theme), fresh=fresh)
+            start = partial(running_issuers, interfaces=spoken, first_port=port, theme=theme)
+            code = _run(data_dir, start, fresh=fresh)
     except (DemoError, StartError, SettingsError, DirectoryError, ListenError) as error:
         output.complain(str(error), label="The demo cannot start:")
         if as_json:
             output.as_json({"ok": False, "problem": str(error), "scenarios": []})
         code = 1
     raise typer.Exit(code)
+
+
+def _spoken(issuers: str) -> tuple[Interface, ...]:
+    names = [name.strip() for name in issuers.split(",")]
+    if len(set(names)) < len(names) or not INTERFACES.keys() >= set(names):
+        raise typer.BadParameter(f"choose from {', '.join(INTERFACES)}, each once", param_hint="--issuers")
+    return tuple(INTERFACES[name] for name in names)
 
 
 def _run(data_dir: Path | None, start: Start, *, fresh: bool) -> int:
@@ -80,19 +94,20 @@ async def _until_stopped(path: Path, start: Start) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with start(path) as demo:
-        _welcome(demo)
+    async with start(path) as demos:
+        _welcome(demos)
         await stopped.wait()
         output.say("Stopping.")
 
 
-def _welcome(demo: Demo) -> None:
-    now = time.time()
+def _welcome(demos: tuple[Demo, ...]) -> None:
+    now, demo = time.time(), demos[0]
     output.say("")
     output.line(("CorpID demo", "bold"))
-    output.line("Open       ", (demo.relying_party_url, f"bold link {demo.relying_party_url}"))
+    for each in demos:
+        output.line("Open       ", (each.relying_party_url, f"bold link {each.relying_party_url}"))
+        output.say(f"Provider   {each.issuer} (generation {each.registration.interface.name})")
     output.say(f"Mail       {demo.relying_party_url}/mail (what the provider sends is caught there)")
-    output.say(f"Provider   {demo.issuer} (generation {demo.registration.interface.name})")
     output.say(f"Data       {demo.data_directory} (log: {LOG})")
     output.say("")
     people = demo.registration.persons
@@ -103,24 +118,31 @@ def _welcome(demo: Demo) -> None:
     sys.stdout.flush()
 
 
-def _check(interface: Interface, data_dir: Path | None, *, as_json: bool) -> int:
+def _check(interfaces: tuple[Interface, ...], data_dir: Path | None, *, as_json: bool) -> int:
     with ExitStack() as stack:
         wanted = data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corpid-demo-")))
         path = stack.enter_context(demo_environment.locked(wanted, fresh=False))
-        report, outcomes = asyncio.run(_checked(path, interface))
-        if not report["ok"]:
+        checked = asyncio.run(_checked(path, interfaces))
+        passed = all(report["ok"] for report, _ in checked)
+        if not passed:
             output.document((path / LOG).read_text(), error=True)
     if as_json:
-        output.as_json(report)
+        reports = [report for report, _ in checked]
+        output.as_json(reports[0] if len(reports) == 1 else {"ok": passed, "issuers": reports})
     else:
-        _summary(f"{report['issuer']}, generation {interface.name}", outcomes)
-    return 0 if report["ok"] else 1
+        for report, outcomes in checked:
+            _summary(f"{report['issuer']}, generation {report['generation']}", outcomes)
+    return 0 if passed else 1
 
 
-async def _checked(path: Path, interface: Interface) -> tuple[dict[str, object], list[Outcome]]:
-    async with running(path, first_port=0, interface=interface) as demo:
-        outcomes = await checking.run(demo)
-        return checking.report(demo, outcomes), outcomes
+async def _checked(path: Path, interfaces: tuple[Interface, ...]) -> list[tuple[dict[str, Any], list[Outcome]]]:
+    """Issuers are checked one after the other on the same people, whose codes work once: from the third on that takes time."""
+    checked = []
+    async with running_issuers(path, interfaces, first_port=0) as demos:
+        for demo in demos:
+            outcomes = await checking.run(demo)
+            checked.append((checking.report(demo, outcomes), outcomes))
+    return checked
 
 
 def _summary(what: str, outcomes: list[Outcome]) -> None:

@@ -17,6 +17,7 @@ from corpid.flows.operations.signing_keys import KEPT_SECONDS
 from corpid.jose.certificates import parse_chain
 from corpid.rules.directory.access import OPERATOR
 from corpid.rules.oauth.generations import GENERATIONS
+from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
     from corpid.ports import SealedKey
@@ -106,7 +107,8 @@ def certify(
     pem = None if chain is None else output.text_of(chain, expected="a certificate chain in PEM form")
     key, now = output.run(_give_up(kid) if pem is None else _certify(kid, pem))
     output.say(f"Key {kid} has the certificate: {_certificate(key, now)}. A running server follows within 5 seconds.")
-    if not any(GENERATIONS[name].certificates for name in settings.load().generations):
+    every = issuers(settings.load()).values()
+    if not any(GENERATIONS[name].certificates for each in every for name in each.generations):
         output.warn("None of the served generations publishes certificates; this one shows once such a one is served.")
 
 

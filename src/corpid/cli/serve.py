@@ -16,6 +16,7 @@ from corpid import app, engines, settings
 from corpid.cli import output
 from corpid.cli import workers as worker_processes
 from corpid.cli.workers import REFUSED, supervise
+from corpid.settings.issuers import issuers
 from corpid.web.http import server, tls
 from corpid.web.http.addresses import ClientAddresses, OwnHosts
 from corpid.web.http.connection_limits import Limits
@@ -46,7 +47,7 @@ def serve(
 ) -> None:
     """Run the provider until SIGTERM or Ctrl-C.
 
-    Settings come from CORPID_* and corpid.toml: see docs/settings.md.
+    Settings come from CORPID_* and corpid.toml: see docs/settings.md. Of several issuers ([[issuers]]) all are served, told apart by host and path.
     """
     try:
         chosen = settings.load(**({} if workers is None else {"workers": workers}))
@@ -92,6 +93,10 @@ def _work(chosen: Settings, listening: _Listening, served: Callable[[], None]) -
     return 0
 
 
+def _urls(chosen: Settings) -> str:
+    return " ".join(issuer.base_url for issuer in issuers(chosen).values())
+
+
 def _limits(chosen: Settings) -> Limits:
     connections = files_for(chosen.connections, chosen.database_connections)
     if connections < chosen.connections:
@@ -123,7 +128,7 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
         if listening.metrics:
             from corpid.web.telemetry import metrics  # noqa: PLC0415 - reads the folder's name when it is loaded
 
-            measured = metrics.Metrics(os.environ.get(worker_processes.VARIABLE))
+            measured = metrics.Metrics(os.environ.get(worker_processes.VARIABLE), issuers=bool(chosen.issuers))
             measured.hosts = OwnHosts(chosen.metrics_address, chosen.allowed_hosts)
             await stack.enter_async_context(metrics.served(measured, listening.metrics))
         spans = await stack.enter_async_context(tracing.opened())
@@ -144,7 +149,7 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
 
         def tell() -> None:
             worker = f", process {os.getpid()}" if chosen.workers > 1 else ""
-            access_log.log().info("listening", address=f"{chosen.host}:{chosen.port}", detail=chosen.base_url + worker)
+            access_log.log().info("listening", address=f"{chosen.host}:{chosen.port}", detail=_urls(chosen) + worker)
             served()
 
         await server.serve(running, listening.public, on_started=tell)

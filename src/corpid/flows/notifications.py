@@ -166,7 +166,7 @@ def notify(context: RequestContext, user: User, notice: Notice) -> None:
         "organisation at once, and look at how and where you sign in:\n\n{account}\n\nYour user name is {user_name}.",
         name=user.name,
         told=notice.told,
-        account=context.provider.policy.base_url + ACCOUNT_PATH,
+        account=context.provider.policy.deployment_url + ACCOUNT_PATH,
         provider=context.provider.policy.name,
         user_name=user.user_name,
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from corpid.rules.oauth.records import FIRST_ISSUER
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from zoneinfo import ZoneInfo
@@ -20,12 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The deployment's policy, set by the operator.
+    """The policy of an issuer, set by the operator.
 
     `base_url` has no trailing slash and is the issuer.
     """
 
+    issuer_id: str
+    """what clients, cookies and logs call it"""
     base_url: str
+    deployment_url: str
+    """base_url of the first issuer: the account and links are there, and what people do is counted there (D62)"""
+    passkey_rp_id: str
+    """the domain that passkeys belong to (WebAuthn §5.1.2)"""
     name: str
     pushed: Generation | None
     """the generation that PAR serves, with the algorithms that work here (D42)"""
@@ -49,6 +57,11 @@ class Policy:
     jwe_header_claims: bool
     """whether the header of a JWE repeats iss and aud of what it holds (RFC 7519 §5.3, D21)"""
     developer_mode: bool
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the deployment's first issuer, where the account is (D62)."""
+        return self.issuer_id == FIRST_ISSUER
 
     @property
     def served(self) -> tuple[Generation, ...]:

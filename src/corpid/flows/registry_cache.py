@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from corpid.rules.limits import LIVE_STATE_SECONDS
+from corpid.rules.oauth.client_registration import is_registered_at
 from corpid.rules.oauth.errors import TemporarilyUnavailable
+from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -59,10 +62,11 @@ class _Cache(Generic[V]):
 class RegistryCache:
     """Reads of the registry through caches of five seconds.
 
-    Deny entries, codes and jti never pass here.
+    Deny entries, codes and jti never pass here. Of clients it knows those of one issuer, the deployment's first.
     """
 
     def __init__(self, registry: Registry) -> None:
+        self.issuer_id = FIRST_ISSUER
         self._registry = registry
         self._clients: _Cache[Client | None] = _Cache()
         self._acting: _Cache[Acting | None] = _Cache()
@@ -72,8 +76,14 @@ class RegistryCache:
         self._third_parties: _Cache[list[ThirdPartyRow]] = _Cache()
         self._maintenance: _Cache[bool] = _Cache()
 
+    def of_issuer(self, issuer_id: str) -> RegistryCache:
+        """The same cache, as another issuer of the deployment reads it (D62)."""
+        other = copy.copy(self)
+        other.issuer_id = issuer_id
+        return other
+
     async def client(self, client_id: str, now: float) -> Client | None:
-        """An enabled client, None if it is unknown or disabled.
+        """An enabled client of this issuer, None if it is unknown or disabled (D50, D62).
 
         Unknown clients are not cached: invented client_ids would push the known ones out of the
         cache, and reaches the registry all the same with each new one; a look there is one read on an index.
@@ -81,7 +91,9 @@ class RegistryCache:
         client = await self._clients.get(
             client_id, now, lambda: self._registry.clients.get(client_id), keep=lambda found: found is not None
         )
-        return client if client is not None and client.enabled else None
+        if client is None or not client.enabled or not is_registered_at(client, self.issuer_id):
+            return None
+        return client
 
     async def acting(self, user_id: str, entity_id: str, now: float) -> Acting | None:
         """A person acting for an entity, if everything is enabled.

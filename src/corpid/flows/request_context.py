@@ -66,9 +66,11 @@ class RequestContext:
     ) -> AuditEvent:
         """An audit event of this request, with address and device.
 
-        `subject` is what the action was done to. Empty details are omitted. Source: DESIGN, Security
+        A further issuer is named, too. `subject` is what the action was done to. Empty details are omitted. Source: DESIGN, Security, D62
         """
-        known = {"address": self.address, "device": self.device, **detail}
+        policy = self.provider.policy
+        issuer = "" if policy.is_first else policy.issuer_id
+        known = {"address": self.address, "device": self.device, "issuer": issuer, **detail}
         return AuditEvent(
             actor=actor.name,
             action=action,

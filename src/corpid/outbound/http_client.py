@@ -319,6 +319,7 @@ class HttpClient:
         self,
         *,
         own_url: str,
+        further_urls: Sequence[str] = (),
         rules: Rules = INTERNET,
         resolve: Resolve = system_addresses,
         ssl_context: ssl.SSLContext | None = None,
@@ -326,9 +327,12 @@ class HttpClient:
         fetches: int = FETCHES,
         look_ups: int = LOOK_UPS,
     ) -> None:
-        own = httpx.URL(own_url)
+        own = [httpx.URL(url) for url in (own_url, *further_urls)]
         self.rules = rules
-        self._own = own.raw_host.decode("ascii"), own.port or DEFAULT_PORTS.get(own.scheme, 0)
+        self._own = frozenset(
+            (url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS.get(url.scheme, 0)) for url in own
+        )
+        self._own_names = frozenset(name for name, _ in self._own)
         self._ssl_context = ssl_context or _trusted_authorities()
         self._ssl_context.set_alpn_protocols(["http/1.1"])
         self._seconds = seconds
@@ -367,7 +371,7 @@ class HttpClient:
             raise HttpClientError(f"the URL is malformed: {error}") from None
         name, port, rules = target.raw_host.decode("ascii"), _port(target), self.rules
         is_name = _HOST_NAME.fullmatch(name) and not _NUMBER.fullmatch(name)
-        own = (name, port) == self._own if rules.own_ports else name == self._own[0]
+        own = (name, port) in self._own if rules.own_ports else name in self._own_names
         _demand(target.scheme in rules.schemes, f"the URL starts with {' or '.join(rules.schemes)}://")
         _demand(not rules.ports or port in rules.ports, f"the port is {', '.join(map(str, rules.ports))}")
         _demand(bool(is_name or (name and not rules.names_only)), "the host is a name, not an address")

@@ -5,11 +5,14 @@ Each scenario is a separate sign-in, and runs whether or not one before it faile
 
 from __future__ import annotations
 
+import asyncio
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import httpx
 
+from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.sandbox import people
 from corpid.sandbox.browser import StrandedError
 from corpid.sandbox.inspection import TIMEOUT_SECONDS, Inspector, Outcome
@@ -167,7 +170,9 @@ def scenarios(interface: Interface) -> dict[str, Scenario]:
 
 
 async def run(demo: Demo) -> list[Outcome]:
-    """Every scenario against a running demo."""
+    """Every scenario against a running demo. Waits until everybody's app shows a code that is not used yet (D45)."""
+    latest = max((person.used_step for person in demo.registration.persons), default=0)
+    await asyncio.sleep(max(0, latest * STEP_SECONDS - time.time()))
     async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:
         inspector = Inspector(demo, http)
         return [await _outcome(inspector, *named) for named in scenarios(inspector.interface).items()]

@@ -18,19 +18,20 @@ from corpid.flows.account import links
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.people import user_named
 from corpid.rules.directory.access import OPERATOR
+from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.sandbox import example_directory
 from corpid.sandbox.demo_environment import FIRST_PORT, CaughtMail, next_free
 from corpid.sandbox.demo_rp import CLIENT_ID, Beside, DemoRP, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.relying_party_keys import RelyingPartyKeys
-from corpid.settings.presets import client_rules
+from corpid.settings.client_rules import client_rules
 from corpid.web.http.server import Server
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
     from zoneinfo import ZoneInfo
 
@@ -74,56 +75,75 @@ class Demo:
 async def running(
     data_directory: Path, *, first_port: int = FIRST_PORT, interface: Interface = CURRENT, theme: Path | None = None
 ) -> AsyncIterator[Demo]:
-    """Provider and demo RP in one generation, answering.
+    """Provider and demo RP in one generation, answering; as `running_issuers` for one issuer."""
+    async with running_issuers(data_directory, (interface,), first_port=first_port, theme=theme) as [demo]:
+        yield demo
 
-    Both stop when the context is left.
 
-    `first_port` is the first port that is tried, 0 means any free one; `theme` is a directory. Raises DemoError, and what the
-    provider raises if it cannot start.
+@asynccontextmanager
+async def running_issuers(
+    data_directory: Path, interfaces: Sequence[Interface], *, first_port: int = FIRST_PORT, theme: Path | None = None
+) -> AsyncIterator[tuple[Demo, ...]]:
+    """A provider with an issuer for each generation, and a demo RP for each, answering; all stop when the context is left.
+
+    The demo RPs are one client. `first_port` is the first port that is tried, 0 means any free one; `theme` is a directory.
+    Raises DemoError, and what the provider raises where it cannot start. Source: D62
     """
     port, provider_sockets = next_free(PROVIDER_HOST, first_port)
-    own_port, own_sockets = next_free(RELYING_PARTY_HOST, first_port and port + 1)
     directory = ExampleDirectory.read(example_directory.content())
-    registration = Registration(
-        issuer=f"http://{PROVIDER_HOST}:{port}",
-        url=f"http://{RELYING_PARTY_HOST}:{own_port}",
-        keys=RelyingPartyKeys.kept_in(data_directory / "demo-rp-keys.json"),
-        persons=directory.persons(),
-        interface=interface,
-    )
+    keys, persons = RelyingPartyKeys.kept_in(data_directory / "demo-rp-keys.json"), directory.persons()
+    own_port = port
+    websites: list[tuple[Registration, list[socket.socket]]] = []
+    for interface in interfaces:
+        own_port, own_sockets = next_free(RELYING_PARTY_HOST, first_port and own_port + 1)
+        registration = Registration(
+            issuer=f"http://{PROVIDER_HOST}:{port}{f'/{interface.name}' if websites else ''}",
+            url=f"http://{RELYING_PARTY_HOST}:{own_port}",
+            keys=keys,
+            persons=persons,
+            interface=interface,
+        )
+        websites.append((registration, own_sockets))
+    registrations = [registration for registration, _ in websites]
     async with AsyncExitStack() as stack:
         log = stack.enter_context((data_directory / LOG).open("wb", buffering=0))
         access_log.configure(clock=time.time, stream=log)
-        chosen = _settings(registration, port, data_directory, theme)
+        chosen = _settings(registrations, port, data_directory, theme)
         mail = CaughtMail()
         composed = await stack.enter_async_context(app.create(chosen, mail=mail))
-        await _apply(composed.provider, client_rules(chosen), registration, directory)
+        await _apply(composed.provider, client_rules(chosen), registrations, directory)
         await stack.enter_async_context(_served(composed.asgi, provider_sockets, composed.bodiless))
         http = await stack.enter_async_context(httpx.AsyncClient(timeout=BACK_CHANNEL_SECONDS, trust_env=False))
         beside = Beside(mail=mail, invite=partial(_invite, composed.provider))
-        website = DemoRP(registration, http, time.time, beside)
-        await stack.enter_async_context(_served(website.app, own_sockets))
-        yield Demo(
-            registration=registration,
-            directory=directory,
-            timezone=composed.provider.policy.timezone,
-            data_directory=data_directory,
+        for registration, own_sockets in websites:
+            website = DemoRP(registration, http, time.time, beside)
+            await stack.enter_async_context(_served(website.app, own_sockets))
+        timezone = composed.provider.policy.timezone
+        yield tuple(
+            Demo(registration=each, directory=directory, timezone=timezone, data_directory=data_directory)
+            for each in registrations
         )
 
 
-def _settings(registration: Registration, port: int, data_directory: Path, theme: Path | None) -> Settings:
+def _settings(registrations: Sequence[Registration], port: int, data_directory: Path, theme: Path | None) -> Settings:
     """The settings of the demo, independent of environment and files.
 
     For these members, the operator's own settings do not reach the demo.
     """
+    first, *further = registrations
     return settings.load(
-        base_url=registration.issuer,
+        base_url=first.issuer,
         host=PROVIDER_HOST,
         port=port,
         data_dir=data_directory / "provider",
         database_url="",
         preset="",
-        generations=(registration.interface.name,),
+        generations=(first.interface.name,),
+        issuers=tuple(
+            {"id": each.interface.name, "base_url": each.issuer, "generations": (each.interface.name,)}
+            for each in further
+        ),
+        passkey_rp_id="",
         return_iss=None,
         dpop_nonces=False,
         dpop_mismatch_error="invalid_grant",
@@ -142,17 +162,21 @@ def _settings(registration: Registration, port: int, data_directory: Path, theme
     )
 
 
-async def _apply(provider: Provider, rules: Rules, registration: Registration, directory: ExampleDirectory) -> None:
-    interface = registration.interface
+async def _apply(
+    provider: Provider, rules: Rules, registrations: Sequence[Registration], directory: ExampleDirectory
+) -> None:
+    interfaces = [registration.interface for registration in registrations]
+    scopes = dict.fromkeys(scope for interface in interfaces for scope in interface.scopes)
     last_day = datetime.fromtimestamp(time.time(), provider.policy.timezone).date() + timedelta(days=LEGACY_DAYS)
     client = {
         "name": "Demo RP",
-        "redirect_uris": [registration.redirect_uri],
-        "jwks": registration.keys.public(),
-        "scopes": ["openid", *interface.scopes],
+        "redirect_uris": [registration.redirect_uri for registration in registrations],
+        "jwks": registrations[0].keys.public(),
+        "scopes": ["openid", *scopes],
         "services": directory.services(),
-        "generations": [interface.name],
-        "legacy_until": last_day.isoformat() if interface.ends else "none",
+        "generations": [interface.name for interface in interfaces],
+        "issuers": [FIRST_ISSUER, *(interface.name for interface in interfaces[1:])],
+        "legacy_until": last_day.isoformat() if any(interface.ends for interface in interfaces) else "none",
         "enabled": "true",
     }
     files = {

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -84,7 +85,8 @@ class Inspector:
     async def browser(self, *further_origins: str) -> AsyncIterator[Browser]:
         """A new browser for the pages of the provider and others."""
         async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:
-            yield Browser(http, frozenset({self.demo.issuer, *further_origins}))
+            parts = urlsplit(self.demo.issuer)
+            yield Browser(http, frozenset({f"{parts.scheme}://{parts.netloc}", *further_origins}))
 
     async def signed_in(
         self, outcome: Outcome, person: Person, entity: str, *, choose: str | None, response_mode: str | None = None

@@ -14,13 +14,18 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from corpid.settings.fields import PREFIX, Settings, SettingsError
+from corpid.settings.fields import PREFIX, Settings, SettingsError, contradictions
+from corpid.settings.further_issuer import Issuer
+from corpid.settings.issuers import contradictions as between_issuers
+from corpid.settings.issuers import issuers
 from corpid.settings.presets import PRESETS
 
 __all__ = ["Settings", "SettingsError", "documentation", "load"]
 
 FILE: Final = "corpid.toml"
 SECRET: Final = "key_encryption_key"
+_OF_A_TABLE: Final = 2
+"""what stands before the key in the place of an error: the setting, and the number of the table"""
 
 
 def load(**overrides: Any) -> Settings:  # noqa: ANN401
@@ -36,12 +41,24 @@ def load(**overrides: Any) -> Settings:  # noqa: ANN401
     preset = PRESETS[named].settings if isinstance(named, str) and named in PRESETS else {}
     lowest = {name: value for name, value in preset.items() if PREFIX + name.upper() not in environment}
     try:
-        return Settings(**{**lowest, **from_file, **overrides})
+        return _consistent(Settings(**{**lowest, **from_file, **overrides}))
     except ValidationError as errors:
         error = errors.errors()[0]
         name = str(error["loc"][0]) if error["loc"] else ""
         places = {name: f"{name} in {path}" if name in from_file else PREFIX + name.upper()}
         raise SettingsError(_sentence(error, name if name in overrides else places[name])) from None
+
+
+def _consistent(settings: Settings) -> Settings:
+    """The settings, if those of each further issuer go together with them. Raises SettingsError."""
+    for broken, sentence in between_issuers(settings):
+        if broken:
+            raise SettingsError(f"{sentence}.")
+    for issuer_id, chosen in issuers(settings).items():
+        for broken, sentence in contradictions(chosen):
+            if broken:
+                raise SettingsError(f"issuers: {issuer_id}: {sentence}.")
+    return settings
 
 
 def documentation() -> str:
@@ -118,8 +135,15 @@ def _did_you_mean(name: str) -> str:
 
 def _sentence(error: Any, place: str) -> str:  # noqa: ANN401
     name = str(error["loc"][0]) if error["loc"] else ""
+    if len(error["loc"]) > 1 and name == "issuers":
+        place = f"{place}: number {error['loc'][1] + 1}" if isinstance(error["loc"][1], int) else place
+        place = f"{place}, {error['loc'][2]}" if len(error["loc"]) > _OF_A_TABLE else place
+    if error["type"] == "extra_forbidden" and place.endswith(f", {error['loc'][-1]}"):
+        return f"{place}: an issuer has no such setting; it may have {', '.join(Issuer.model_fields)}."
     if error["type"] == "extra_forbidden":
         return f"There is no setting {name!r}{_did_you_mean(name)}."
+    if error["type"] == "missing":
+        return f"{place}: it is missing, and every issuer needs it."
     if error["type"] == "value_error":
         reason = str(error["ctx"]["error"])
     else:

@@ -13,11 +13,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from corpid.outbound.mail import mail_server
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 from corpid.stores import engines
 
 Network = IPv4Network | IPv6Network
 
+DOMAIN: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 PLAIN: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/[A-Za-z0-9._~-]+)*")
 
 
@@ -80,6 +82,25 @@ def base_url(value: str) -> str:
     return value
 
 
+ISSUER_ID: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
+
+
+def issuer_id(value: str) -> str:
+    """What clients, cookies and logs call a further issuer (D62)."""
+    if value == FIRST_ISSUER:
+        raise ValueError(f"{value} is the issuer of the top-level settings: choose another id")
+    if not ISSUER_ID.fullmatch(value):
+        raise ValueError(f"{value[:40]!r} is no id: write up to 32 small letters, digits and hyphens, such as legacy")
+    return value
+
+
+def domain(value: str) -> str:
+    """A domain of passkeys (WebAuthn §5.1.2)."""
+    if value and not (value == "localhost" or DOMAIN.fullmatch(value)):
+        raise ValueError(f"{value} is no domain: write the host of base_url or a domain above it, such as example.org")
+    return value
+
+
 def generations(value: tuple[str, ...]) -> tuple[str, ...]:
     """A valid combination of served generations.
 
@@ -96,7 +117,9 @@ def generations(value: tuple[str, ...]) -> tuple[str, ...]:
     alone = [name for name in value if GENERATIONS[name].stands_alone]
     others = ",".join(name for name in value if name not in alone)
     if alone and others:
-        raise ValueError(f"{alone[0]} is served alone, not together with {others}: write {alone[0]} or {others}")
+        raise ValueError(
+            f"{alone[0]} is served alone, not together with {others}: write {alone[0]} or {others}, or serve one at a further issuer ([[issuers]])"
+        )
     pushed = [name for name in value if GENERATIONS[name].pushed]
     for way, alike in (
         ("pushed requests", pushed),

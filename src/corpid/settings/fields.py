@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from corpid.settings import checks
+from corpid.settings.further_issuer import Issuer
 from corpid.stores.engines import transient_urls
 from corpid.web.http.addresses import ForwardingHeader
 
@@ -140,6 +141,17 @@ class Settings(BaseSettings):
         default=None,
         description="Whether callbacks carry iss (RFC 9207), in every generation. Empty: as the generation says "
         "that the discovery document describes (of two, the one with pushed requests).",
+    )
+    issuers: tuple[Issuer, ...] = Field(
+        default=(),
+        description="Further issuers of this deployment (docs/operate.md), each a table `[[issuers]]` with `id`, `base_url`, "
+        "`generations`, and where they differ `preset`, `return_iss`, `acr_prefix`, `dpop_mismatch_error`, "
+        "`context_message_punctuation`, `jwe_header_claims`, `timezone`. In the environment: a JSON array of them.",
+    )
+    passkey_rp_id: Annotated[str, AfterValidator(checks.domain)] = Field(
+        default="",
+        description="Domain that passkeys belong to: the host of an issuer, or a domain above it; issuers outside of it take "
+        "none. Empty: the host of base_url. Whoever changes it makes the passkeys useless that people have.",
     )
     session_seconds: Annotated[int, AfterValidator(checks.session)] = Field(
         default=0,

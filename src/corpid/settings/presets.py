@@ -9,14 +9,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.oauth.client_registration import Rules
-from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import ALG_OF_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from corpid.settings.fields import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +63,3 @@ PUBLIC_SERVICE: Final = Preset(
     ),
 )
 PRESETS: Final[Mapping[str, Preset]] = MappingProxyType({"public-service": PUBLIC_SERVICE})
-
-
-def client_rules(settings: Settings) -> Rules:
-    """The rules of registration that follow from the settings.
-
-    Source: D27, D38; decisions.md, "Generations"
-    """
-    served = (GENERATIONS[name] for name in settings.generations)
-    preset = PRESETS.get(settings.preset)
-    return Rules(
-        developer_mode=settings.developer_mode,
-        pushed=next((generation for generation in served if generation.pushed), None),
-        own_url=settings.base_url,
-        new_client=preset.new_client if preset else {},
-    )

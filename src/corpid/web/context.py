@@ -34,3 +34,5 @@ class WebContext:
     renderer: Renderer
     base_path: str
     """the path of base_url, without a trailing slash"""
+    account_base: str
+    """what stands before the paths of the account: base_path, or at a further issuer the first one's base_url (D62)"""

@@ -101,10 +101,11 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
 }
 
 
-def table(served: Sequence[Generation]) -> tuple[Route, ...]:
+def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, ...]:
     """Every route.
 
-    PAR and resources come from the records of the generations served (Spec 2.1).
+    PAR and resources come from the records of the generations served (Spec 2.1). The account and links have theirs at
+    the first issuer only (D62).
     """
     get, post, both = ("GET",), ("POST",), ("GET", "POST")
     pushing = tuple(
@@ -131,6 +132,7 @@ def table(served: Sequence[Generation]) -> tuple[Route, ...]:
     pages_with_forms = tuple(
         Route(path=path, methods=both, endpoint=endpoint, fails=_as_page, own_forms=True)
         for path, endpoint in PAGES_WITH_FORMS.items()
+        if first or endpoint is interaction
     )
     return (
         *pushing,
@@ -175,8 +177,8 @@ class Router:
     """The ASGI application: finds the route, calls its endpoint, renders exceptions."""
 
     def __init__(self, web: WebContext) -> None:
-        self._context = web
-        routes = [(web.base_path + route.path, route) for route in table(web.provider.policy.served)]
+        self._context, policy = web, web.provider.policy
+        routes = [(web.base_path + route.path, route) for route in table(policy.served, first=policy.is_first)]
         self._exact = dict(routes)
         self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
         if web.base_path:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path  # noqa: TC003 - typer reads it when the program runs
 from typing import TYPE_CHECKING, Annotated, Final
 
+import msgspec
 import typer
 
 from corpid import settings
@@ -24,6 +25,7 @@ from corpid.cli.doctor import (
     tls_checks,
 )
 from corpid.cli.doctor.raw_http import NoResponse, Origin
+from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +58,10 @@ _ENOUGH: Final = 3
 
 def doctor(
     url: Annotated[
-        str, typer.Argument(metavar="[URL]", help="Where relying parties reach CorpID. Default: base_url.")
+        str,
+        typer.Argument(
+            metavar="[URL]", help="Where relying parties reach CorpID. Default: base_url, then every further issuer."
+        ),
     ] = "",
     *,
     node: Annotated[
@@ -84,6 +89,12 @@ def doctor(
     where = url or (chosen.base_url if chosen else "")
     if where:
         found += _outside(where, ca)
+    if chosen is not None and not url:
+        for issuer_id, issuer in list(issuers(chosen).items())[1:]:
+            found += [
+                msgspec.structs.replace(each, about=f"{issuer_id}: {each.about}")
+                for each in _outside(issuer.base_url, ca)
+            ]
     if chosen is not None:
         found += [local_checks.look_at_peers(chosen), *local_checks.look(chosen)]
     if proxy is not None:

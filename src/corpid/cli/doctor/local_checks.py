@@ -15,10 +15,12 @@ from urllib.parse import urlsplit
 
 from corpid import engines
 from corpid.cli.doctor.findings import Finding, ok, plain, problem, sentence, warning
+from corpid.rules.authentication.passkeys import works_at
 from corpid.rules.limits import CLOCKS_APART_SECONDS
-from corpid.rules.oauth.client_registration import pkce_optional
+from corpid.rules.oauth.client_registration import is_registered_at, pkce_optional
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings.checks import is_local
+from corpid.settings.issuers import issuers
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME, EncryptionError
 from corpid.stores.engines import engine_type, transient_engine
 from corpid.stores.sql import examination as database
@@ -137,7 +139,18 @@ def _chosen(settings: Settings) -> Iterator[Finding]:
     if settings.metrics_address.startswith(("0.0.0.0:", "[::]:")):
         change = "Change: name the address of the network in which Prometheus asks."
         found.append(warning("metrics_address", "Metrics are told on every address.", change))
+    found += _passkeys(settings)
     yield from found or [ok("settings", "Nothing in them looks wrong.")]
+
+
+def _passkeys(settings: Settings) -> Iterator[Finding]:
+    """Issuers where passkeys do not work that are there for people (D62)."""
+    rp_id = settings.passkey_rp_id or urlsplit(settings.base_url).hostname or ""
+    outside = [name for name, issuer in issuers(settings).items() if not works_at(issuer.base_url, rp_id)]
+    if outside and (settings.issuers or settings.passkey_rp_id):
+        seen = f"No passkeys are offered at {', '.join(outside)}: their host is not {rp_id} or below it."
+        change = "Change: set passkey_rp_id to a domain above every issuer's host before people have passkeys, or leave it so."
+        yield warning("passkeys", seen, change)
 
 
 def _key_encryption_key(settings: Settings) -> Finding:
@@ -172,6 +185,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
         yield ok("database", f"{seen}.")
     yield _schema(found.older, found.now, found.later)
     yield from _pkce(settings, found.pkce_optional)
+    yield from _unknown_issuers(settings, found.issuers)
     yield _keys([(key.kid, key.active_from, key.retired_at) for key in found.keys])
 
 
@@ -203,8 +217,17 @@ def _keys(keys: list[tuple[str, int, int | None]]) -> Finding:
 def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Finding]:
     """Clients that may omit PKCE today in a served generation."""
     today = datetime.now(settings.timezone).date().isoformat()
-    allowing = [generation for name in settings.generations if (generation := GENERATIONS[name]).pkce_optional]
-    found = [one.client_id for one in registered if any(pkce_optional(one, each, today) for each in allowing)]
+    allowing = [
+        (issuer_id, generation)
+        for issuer_id, issuer in issuers(settings).items()
+        for name in issuer.generations
+        if (generation := GENERATIONS[name]).pkce_optional
+    ]
+    found = [
+        one.client_id
+        for one in registered
+        if any(is_registered_at(one, issuer_id) and pkce_optional(one, each, today) for issuer_id, each in allowing)
+    ]
     if found:
         change = (
             "Change: register pkce required, or the last day as pkce_optional_until, as soon as they send a challenge."
@@ -214,6 +237,15 @@ def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Findin
         yield warning("PKCE", seen, change)
     elif allowing:
         yield ok("PKCE", "No client may leave it out.")
+
+
+def _unknown_issuers(settings: Settings, named: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[Finding]:
+    """Clients that name an issuer which is not in the settings (D62)."""
+    known = issuers(settings)
+    gone = [f"{client_id} ({name})" for client_id, names in named for name in names if name not in known]
+    if gone:
+        seen = f"Clients name issuers that this deployment does not have: {', '.join(gone)}."
+        yield problem("issuers", seen, "Change: add them to [[issuers]], or update the clients.")
 
 
 def _transient(url: str) -> Iterator[Finding]:

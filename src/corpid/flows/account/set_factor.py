@@ -148,7 +148,7 @@ async def finish(context: RequestContext, visit: EnrolmentVisit) -> None:
         await enrolments.save(context, unit, finished)
         if links.PURPOSES[enrolment.purpose].begins:
             await session_start.expect_first_sign_in(context, unit, user.user_id)
-        await throttle.unlock(unit, context.provider.policy.base_url, names.user_name(user.user_name))
+        await throttle.unlock(unit, context.provider.policy.deployment_url, names.user_name(user.user_name))
         await context.provider.registry.code_guesses.forget_all(user.user_id)
 
 

@@ -119,12 +119,13 @@ class Claim:
 
 
 def _party(context: RequestContext) -> RelyingParty:
-    return law.relying_party(context.provider.policy.base_url, context.provider.policy.name)
+    policy = context.provider.policy
+    return law.relying_party(policy.base_url, policy.name, policy.passkey_rp_id)
 
 
 def offered(context: RequestContext) -> bool:
-    """Whether passkeys work here: they belong to a host name, never to an address. Source: WebAuthn §5.1.3, D34, D46"""
-    return law.works_at(context.provider.policy.base_url)
+    """Whether passkeys work here: they belong to a domain, never to an address. Source: WebAuthn §5.1.3, D34, D46"""
+    return law.works_at(context.provider.policy.base_url, context.provider.policy.passkey_rp_id)
 
 
 def authentication_options(

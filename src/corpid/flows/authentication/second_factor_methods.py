@@ -93,11 +93,15 @@ def available(context: RequestContext, user: User, held: HeldFactors) -> tuple[W
     """The ways that this person has; empty where nothing goes with the password (D45, D46)."""
     has = {
         Way.APP: held.app,
-        Way.PASSKEY: bool(held.passkeys) and passkeys.works_at(context.provider.policy.base_url),
+        Way.PASSKEY: bool(held.passkeys) and _takes_passkeys(context),
         Way.EMAIL: mails_codes(context, user),
         Way.RECOVERY: held.codes > 0,
     }
     return tuple(way for way in Way if has[way])
+
+
+def _takes_passkeys(context: RequestContext) -> bool:
+    return passkeys.works_at(context.provider.policy.base_url, context.provider.policy.passkey_rp_id)
 
 
 def mails_codes(context: RequestContext, user: User) -> bool:

@@ -111,7 +111,7 @@ async def count(context: RequestContext, user: User, browser_key: str, *, known:
     A known browser has an allowance of its own, which nobody can use up who has only the password. D45, D47
     """
     key = namespaces.key(
-        namespaces.MAILED_CODES, context.provider.policy.base_url, user.user_id, browser_key if known else ""
+        namespaces.MAILED_CODES, context.provider.policy.deployment_url, user.user_id, browser_key if known else ""
     )
     async with context.provider.transient.unit(context.now) as unit:
         sent = await unit.count(namespaces.MAILED_CODES.name, key, namespaces.MAILED_CODES.seconds)
@@ -255,7 +255,7 @@ def event_of(
 
 async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, guesses: CodeGuesses | None) -> None:
     """Whoever comes so far has the password, so its owner is told: once a day, however often it happens."""
-    of_owner = namespaces.key(namespaces.MISSES_OF_OWNER, context.provider.policy.base_url, user.user_id)
+    of_owner = namespaces.key(namespaces.MISSES_OF_OWNER, context.provider.policy.deployment_url, user.user_id)
     async with context.provider.transient.unit(context.now) as unit:
         too_many = await count_miss(context, unit, visit.interaction.interaction_id)
         misses = await unit.count(namespaces.MISSES_OF_OWNER.name, of_owner, namespaces.MISSES_OF_OWNER.seconds)
@@ -278,5 +278,5 @@ def _paused(context: RequestContext, guesses: CodeGuesses) -> Notice:
         guesses.guesses,
         duration=code_guesses.duration(pause_after(guesses.guesses)),
         known=guesses.browser != code_guesses.UNKNOWN,
-        recover=context.provider.policy.base_url + account_client.RECOVERY_PATH,
+        recover=context.provider.policy.deployment_url + account_client.RECOVERY_PATH,
     )

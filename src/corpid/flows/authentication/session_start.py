@@ -53,7 +53,7 @@ def _new_here(account: Account, *, expected: bool) -> bool:
 
 
 def _key(context: RequestContext, user_id: str) -> bytes:
-    return namespaces.key(namespaces.NEWCOMER, context.provider.policy.base_url, user_id)
+    return namespaces.key(namespaces.NEWCOMER, context.provider.policy.deployment_url, user_id)
 
 
 _LONGEST_SIGN_IN_SECONDS: Final = INTERACTION_SECONDS * (1 + INTERACTION_EXTENSIONS)

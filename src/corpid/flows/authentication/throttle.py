@@ -115,7 +115,7 @@ async def is_known(context: RequestContext, user_name: str, browser_key: str) ->
 
 
 def _known(context: RequestContext, user_name: str, browser_key: str) -> bytes:
-    return namespaces.key(namespaces.KNOWN_BROWSER, context.provider.policy.base_url, user_name, browser_key)
+    return namespaces.key(namespaces.KNOWN_BROWSER, context.provider.policy.deployment_url, user_name, browser_key)
 
 
 def _everywhere(user_name: str) -> _Who:
@@ -144,7 +144,9 @@ async def attempt(context: RequestContext, user_name: str, browser_key: str, *, 
         if known:
             return await _attempt_in_browser(context, unit, user_name, browser_key)
         counts = await _admit_account(context, unit, user_name)
-        everywhere = namespaces.key(namespaces.ATTEMPTS, context.provider.policy.base_url, *_everywhere(user_name))
+        everywhere = namespaces.key(
+            namespaces.ATTEMPTS, context.provider.policy.deployment_url, *_everywhere(user_name)
+        )
         attempts = await unit.count(namespaces.ATTEMPTS.name, everywhere, namespaces.ATTEMPTS.seconds)
         if attempts > _FREE_FOR_ACCOUNT_EVERYWHERE:
             nearby, longest = _from(context, neighbourhood(context.address), user_name), _LONGEST_NEARBY_SECONDS
@@ -242,7 +244,7 @@ async def _admit_address(context: RequestContext, unit: TransientUnit) -> list[_
 
 async def _count(context: RequestContext, unit: TransientUnit, who: _Who, by: int) -> Bucket:
     kind = namespaces.ATTEMPT_BUCKET
-    key = namespaces.key(kind, context.provider.policy.base_url, *who)
+    key = namespaces.key(kind, context.provider.policy.deployment_url, *who)
     return bucket(await unit.count(kind.name, key, kind.seconds, by))
 
 
@@ -280,7 +282,7 @@ async def _unlocks(context: RequestContext, unit: TransientUnit, user_name: str)
     neither addresses nor browsers; empty if there was none, and for what cannot be unlocked."""
     if not user_name:
         return ""
-    key = namespaces.key(namespaces.UNLOCKS, context.provider.policy.base_url, user_name)
+    key = namespaces.key(namespaces.UNLOCKS, context.provider.policy.deployment_url, user_name)
     return (await unit.get(namespaces.UNLOCKS.name, key) or b"").decode()
 
 
@@ -297,14 +299,17 @@ async def succeeded(
     else:
         await _forget(context, unit, _codes(user_name))
         await _forget(context, unit, _from(context, site(context.address), user_name), user_name)
-        if await _forget_everywhere(unit, context.provider.policy.base_url, user_name) > _FREE_FOR_ACCOUNT_EVERYWHERE:
+        if (
+            await _forget_everywhere(unit, context.provider.policy.deployment_url, user_name)
+            > _FREE_FOR_ACCOUNT_EVERYWHERE
+        ):
             await _forget(context, unit, _from(context, neighbourhood(context.address), user_name), user_name)
     if of_address:
         await _count(context, unit, _address(context), -of_address)
 
 
 async def _forget(context: RequestContext, unit: TransientUnit, who: _Who, user_name: str = "") -> None:
-    kind, issuer = namespaces.ATTEMPT_BUCKET, context.provider.policy.base_url
+    kind, issuer = namespaces.ATTEMPT_BUCKET, context.provider.policy.deployment_url
     found = bucket(int(await unit.take(kind.name, namespaces.key(kind, issuer, *who)) or b"0"))
     if found.attempts > _FREE_FOR_ACCOUNT:
         unlocks = await _unlocks(context, unit, user_name)

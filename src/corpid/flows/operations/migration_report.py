@@ -10,7 +10,7 @@ import msgspec
 
 from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.oauth import deprecated_usage
-from corpid.rules.oauth.client_registration import PLAIN_RULES, used
+from corpid.rules.oauth.client_registration import PLAIN_RULES, pushed_for, used
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +50,8 @@ class ClientUse(msgspec.Struct, frozen=True, kw_only=True):
     """from today: 0 on the last day, negative afterwards"""
     passed: bool
     lists_successor: bool
+    reaches_successor: bool
+    """one of its issuers serves the successor; where there is one issuer this is not asked (D62)"""
     uses: int
     """sign-ins that were counted"""
     last_at: int | None
@@ -84,7 +86,8 @@ async def report(
         for generation, successor in ending:
             counts = counted[client.client_id, generation.name]
             if generation.name in client.generations or counts:
-                found.append(_of_generation(client, generation, successor, counts, today))
+                use = _of_generation(client, generation, successor, counts, today)
+                found.append(msgspec.structs.replace(use, reaches_successor=_reaches(client, successor, rules)))
         for generation in staying:
             counts = counted[client.client_id, generation.name]
             is_allowed = client.endpoint_audience_until is not None and generation in used(client, rules)
@@ -100,6 +103,10 @@ def _of_generation(
     use = _client_use(client, generation, counts, client.legacy_until, today, told_by=successor)
     allowed = generation.name in client.generations
     return msgspec.structs.replace(use, successor=successor.name, allowed=allowed, lists_successor=listed)
+
+
+def _reaches(client: Client, successor: Generation, rules: Rules) -> bool:
+    return not rules.further or successor in pushed_for(client, rules)
 
 
 def _of_exception(client: Client, generation: Generation, counts: _Counts, today: str, *, allowed: bool) -> ClientUse:
@@ -128,6 +135,7 @@ def _client_use(
         days_left=days_left,
         passed=days_left is not None and days_left < 0,
         lists_successor=True,
+        reaches_successor=True,
         uses=sign_ins.count if sign_ins else 0,
         last_at=sign_ins.last_at if sign_ins else None,
         habits=tuple(

@@ -84,12 +84,14 @@ class SigningKeys:
 
     A change made elsewhere is seen within five seconds.
 
-    `certificates` publishes a certificate with every key.
+    `certificates` publishes a certificate with every key. `issuer` is the base_url of a further issuer, empty for the
+    first: what one of them has authenticated by the server secret means nothing to another (D62).
     """
 
-    def __init__(self, registry: Registry, *, certificates: bool = False) -> None:
+    def __init__(self, registry: Registry, *, certificates: bool = False, issuer: str = "") -> None:
         self._registry = registry
         self._certificates = certificates
+        self._issuer = issuer
         self._keys: ServerKeys | None = None
         self._stored: list[SealedKey] = []
         self._looked_at = float("-inf")
@@ -114,10 +116,15 @@ class SigningKeys:
                 raise ValueError(
                     "the server secret is missing from the stored keys: restore the database from a backup"
                 )
-            self._keys = ServerKeys(ring, secret)
+            self._keys = ServerKeys(ring, _secret_of(self._issuer, secret))
             self._stored = stored
         self._looked_at = now
         return self._keys
+
+
+def _secret_of(issuer: str, secret: bytes) -> bytes:
+    """The server secret of an issuer: the stored one for the first, one derived from it for each further one (D62)."""
+    return hmac.digest(secret, tuple_bytes("issuer", issuer), "sha256") if issuer else secret
 
 
 class RotationRefused(Exception):

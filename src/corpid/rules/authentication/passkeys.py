@@ -85,22 +85,23 @@ class UsedPasskey(msgspec.Struct, frozen=True, kw_only=True):
     sign_count: int
 
 
-def works_at(base_url: str) -> bool:
-    """Return whether passkeys work at a provider's address: they belong to a host name, never to an IP address.
+def works_at(base_url: str, rp_id: str = "") -> bool:
+    """Return whether passkeys of `rp_id` work at an issuer: its host is that domain or below it, and no IP address.
 
-    Source: WebAuthn §5.1.3, D34, D46
+    Without an rp_id they are those of its own host. Source: WebAuthn §5.1.2, §5.1.3, D34, D46, D62
     """
+    host = urlsplit(base_url).hostname or ""
     try:
-        ip_address(urlsplit(base_url).hostname or "")
+        ip_address(host)
     except ValueError:
-        return True
+        return not rp_id or host == rp_id or host.endswith(f".{rp_id}")
     return False
 
 
-def relying_party(base_url: str, name: str) -> RelyingParty:
-    """Origin and rpId of a provider: those of its base_url. Source: WebAuthn §5.1.2, D46"""
+def relying_party(base_url: str, name: str, rp_id: str = "") -> RelyingParty:
+    """Origin and rpId of an issuer; without an rp_id it is the host of its base_url. Source: WebAuthn §5.1.2, D46, D62"""
     parts = urlsplit(base_url)
-    return RelyingParty(rp_id=parts.hostname or "", origin=f"{parts.scheme}://{parts.netloc}", name=name)
+    return RelyingParty(rp_id=rp_id or parts.hostname or "", origin=f"{parts.scheme}://{parts.netloc}", name=name)
 
 
 def registration_options(

@@ -19,7 +19,7 @@ from corpid.rules.oauth import userinfo_encryption
 from corpid.rules.oauth.acr import LEVELS
 from corpid.rules.oauth.client_urls import UnfitUrl, check_key_set_url, check_redirect_uri, shown
 from corpid.rules.oauth.generations import GENERATIONS, Generation
-from corpid.rules.oauth.records import ALG_OF_KEY, CLIENT_MEMBERS, Client
+from corpid.rules.oauth.records import ALG_OF_KEY, CLIENT_MEMBERS, FIRST_ISSUER, Client
 from corpid.rules.oauth.scopes import SCOPES
 
 if TYPE_CHECKING:
@@ -71,8 +71,22 @@ _LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IssuerRules:
+    """What the settings of one issuer say of registrations (D62)."""
+
+    pushed: Generation | None
+    """what a client uses there that names no generation"""
+    own_url: str
+    new_client: Mapping[str, object]
+    """what a new client gets whose first issuer this is: member of the record → value"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The settings of a deployment that concern registrations."""
+    """The settings of a deployment that concern registrations.
+
+    But for `further`, they are those of its first issuer.
+    """
 
     developer_mode: bool = False
     """allows http on localhost and loopback addresses, and key URLs anywhere"""
@@ -82,10 +96,12 @@ class Rules:
     """the provider's own, which no client may register to redirect to; empty: any may"""
     new_client: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     """the defaults of a new client: member of the record → value"""
+    further: Mapping[str, IssuerRules] = field(default_factory=lambda: MappingProxyType({}))
+    """issuer → its rules"""
 
 
 PLAIN_RULES: Final = Rules()
-_ENCRYPTED_USERINFO: Final = ("generations", userinfo_encryption.ALG, userinfo_encryption.ENC)
+_ENCRYPTED_USERINFO: Final = ("generations", "issuers", userinfo_encryption.ALG, userinfo_encryption.ENC)
 """the members on which it depends how userinfo is encrypted"""
 
 
@@ -143,6 +159,11 @@ def register(client: Client, rules: Rules) -> tuple[str, ...]:
     return parse_client_key_set(client.jwks).problems if client.jwks else ()
 
 
+def is_registered_at(client: Client, issuer_id: str) -> bool:
+    """Whether an issuer knows a client; naming none stands for the first (D62)."""
+    return issuer_id in client.issuers if client.issuers else issuer_id == FIRST_ISSUER
+
+
 def serves(client: Client, generation: Generation, today: str) -> bool:
     """Return whether a client may use a generation.
 
@@ -170,8 +191,20 @@ def pkce_optional(client: Client, generation: Generation, today: str) -> bool:
 def used(client: Client, rules: Rules) -> tuple[Generation, ...]:
     """The generations that a client is registered for, oldest first (decisions.md, "Generations")."""
     named = tuple(generation for generation in GENERATIONS.values() if generation.name in client.generations)
-    unnamed = (rules.pushed,) if rules.pushed and not client.generations else ()
-    return named or unnamed
+    return named if named or client.generations else pushed_for(client, rules)
+
+
+def pushed_for(client: Client, rules: Rules) -> tuple[Generation, ...]:
+    """The pushed generations of the issuers that know a client, oldest first. Source: D62"""
+    pushed = [rules.pushed if name == FIRST_ISSUER else _pushed(rules, name) for name in client.issuers or _FIRST_ALONE]
+    return tuple(generation for generation in GENERATIONS.values() if generation in pushed)
+
+
+_FIRST_ALONE: Final = (FIRST_ISSUER,)
+
+
+def _pushed(rules: Rules, issuer_id: str) -> Generation | None:
+    return rules.further[issuer_id].pushed if issuer_id in rules.further else None
 
 
 def new_client(rules: Rules, fields: Mapping[str, object]) -> dict[str, object]:
@@ -179,7 +212,9 @@ def new_client(rules: Rules, fields: Mapping[str, object]) -> dict[str, object]:
 
     An encryption of userinfo that would have no effect in the generations it names is left out. D22
     """
-    members = {**rules.new_client, **fields}
+    named = fields.get("issuers")
+    issuer = rules.further.get(str(named[0])) if isinstance(named, tuple | list) and named else None
+    members = {**(issuer or rules).new_client, **fields}
     given = {name: members[name] for name in _ENCRYPTED_USERINFO if name in members}
     drafted = Client(client_id="", name="", redirect_uris=(), **given)  # type: ignore[arg-type]
     registered = drafted.userinfo_encryption_alg, drafted.userinfo_encryption_enc
@@ -195,15 +230,14 @@ def _faults(client: Client, rules: Rules) -> Iterator[Fault]:
         yield Fault("redirect_uris", "at least one is needed")
     for uri in client.redirect_uris:
         try:
-            check_redirect_uri(uri, developer_mode=rules.developer_mode, own_url=rules.own_url)
+            for own_url in (rules.own_url, *(issuer.own_url for issuer in rules.further.values())):
+                check_redirect_uri(uri, developer_mode=rules.developer_mode, own_url=own_url)
         except UnfitUrl as unfit:
             yield Fault("redirect_uris", f"{shown(uri)}: {unfit}")
     yield from _key_faults(client, rules)
     for member, known in _CLOSED_LISTS.items():
         yield from _unknown(member, getattr(client, member), known)
-    for name in sorted(GENERATIONS):
-        if client.generations.count(name) > 1:
-            yield Fault("generations", f"{name} is named more than once: once is enough")
+    yield from _issuer_faults(client, rules)
     yield from _ending_faults(client, rules)
     registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
     yield from (Fault(*found) for found in userinfo_encryption.faults(*registered, used(client, rules)))
@@ -213,6 +247,18 @@ def _faults(client: Client, rules: Rules) -> Iterator[Fault]:
         yield Fault("context_types", "at least one is needed")
     if client.assurance_level not in LEVELS:
         yield Fault("assurance_level", f"{client.assurance_level} is not one of {_listed(LEVELS)}")
+
+
+def _issuer_faults(client: Client, rules: Rules) -> Iterator[Fault]:
+    for name in sorted(GENERATIONS):
+        if client.generations.count(name) > 1:
+            yield Fault("generations", f"{name} is named more than once: once is enough")
+    known = (FIRST_ISSUER, *rules.further)
+    for name in dict.fromkeys(client.issuers):
+        if name not in known:
+            yield Fault("issuers", f"{shown(name)!r} is no issuer of this deployment: choose from {', '.join(known)}")
+        elif client.issuers.count(name) > 1:
+            yield Fault("issuers", f"{name} is named more than once: once is enough")
 
 
 def _unknown(member: str, registered: tuple[str, ...] | str | None, known: Collection[str]) -> Iterator[Fault]:

@@ -54,7 +54,8 @@ _HEAD: Final = """# The generations of the interface
 One provider serves them from one engine: each is a record of constants, and this page is written from those records by
 `python -m corpid.rules.oauth.generation_differences`. A deployment serves the generations that the setting `generations` names: at most one
 whose requests are pushed, and at most one whose requests come in the query. A client names its own in its record; without a
-name it uses the pushed one. What they have in common is not repeated here.
+name it uses the pushed one. [Further issuers](operate.md#several-issuers) of a deployment have generations of their own. What they have in
+common is not repeated here.
 """
 
 

@@ -20,6 +20,8 @@ SubjectMode = Literal["user", "entity"]
 Sector = Literal["private", "government"]
 ContextTypeRule = Literal["required", "optional", "refused"]
 PkceMode = Literal["required", "optional"]
+FIRST_ISSUER: Final = "first"
+"""what clients call the issuer of the top-level settings; further ones have names of the operator's (D62)"""
 ALG_OF_KEY: Final = "key"
 """registered in the place of an alg: the ID token is always encrypted, with the alg of the client's key"""
 
@@ -96,7 +98,19 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
             form="identifier", limit=32, example=(),
         ),
     ] = ()  # fmt: skip
-    """empty: the pushed generation that the deployment serves"""
+    """empty: the pushed generation that its issuer serves"""
+    issuers: Annotated[
+        tuple[str, ...],
+        Member(
+            help="An issuer of this deployment that knows it; repeat.",
+            default_help="Default: the first.",
+            doc="list of issuers that know it: `first`, and the `id` of each of `[[issuers]]` ([operate.md]"
+            "(operate.md#several-issuers)); of its generations each serves those that it has",
+            default_doc="`first`",
+            form="identifier", limit=32, example=("first",),
+        ),
+    ] = ()  # fmt: skip
+    """the issuers that know it; empty: the first (D62)"""
     legacy_until: Annotated[
         str | None,
         Member(

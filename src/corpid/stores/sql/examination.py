@@ -49,6 +49,8 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[KeyTimes, ...]
     pkce_optional: tuple[Client, ...]
     """the enabled clients that are registered with pkce optional, in the order of their identifiers"""
+    issuers: tuple[tuple[str, tuple[str, ...]], ...]
+    """of each client that names issuers its identifier and their ids"""
     apart: float
     """seconds by which its clock differs from this machine's"""
 
@@ -80,6 +82,7 @@ def _older(database: Path | str) -> str:
 
 def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Clock) -> Examined:
     engine, version, at = place.read(_engine)
+    clients = place.read(_clients)
     return Examined(
         place=place.shown,
         engine=engine,
@@ -88,7 +91,8 @@ def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Cloc
         now=tuple(step.title for step in plan.now),
         later=tuple(step.title for step in plan.later),
         keys=tuple(place.read(_keys)),
-        pkce_optional=tuple(place.read(_pkce_optional)),
+        pkce_optional=tuple(client for client in clients if client.enabled and client.pkce == "optional"),
+        issuers=tuple((client.client_id, client.issuers) for client in clients if client.issuers),
         apart=0.0 if at is None else abs(at - clock()),
     )
 
@@ -109,9 +113,8 @@ def _keys(connection: sa.Connection) -> list[KeyTimes]:
     return [KeyTimes(**row._mapping) for row in connection.execute(found)]  # noqa: SLF001 - its public name
 
 
-def _pkce_optional(connection: sa.Connection) -> list[Client]:
+def _clients(connection: sa.Connection) -> list[Client]:
     if not sa.inspect(connection).has_table(tables.clients.name):
         return []
     found = sa.select(*(tables.clients.c[name] for name in CLIENTS.columns)).order_by(tables.clients.c.client_id)
-    clients = (CLIENTS.decode(tuple(row)) for row in connection.execute(found))
-    return [client for client in clients if client.enabled and client.pkce == "optional"]
+    return [CLIENTS.decode(tuple(row)) for row in connection.execute(found)]

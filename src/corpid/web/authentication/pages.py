@@ -115,7 +115,7 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
         action=look.at("password"),
         user_name=look.again.typed,
         passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
-        recover=look.web.base_path + RECOVERY_PATH if provider.mail.works else "",
+        recover=look.web.account_base + RECOVERY_PATH if provider.mail.works else "",
         errors=look.again.errors or lacks_second_factor,
     )
 

@@ -78,14 +78,15 @@ class ClientAddresses:
 class Hosts:
     """The host names that this deployment answers to (D35)."""
 
-    def __init__(self, base_url: str, allowed_hosts: Iterable[str] = ()) -> None:
-        """`base_url` is the issuer.
+    def __init__(self, base_url: str, allowed_hosts: Iterable[str] = (), *, further_urls: Iterable[str] = ()) -> None:
+        """`base_url` is the issuer, `further_urls` those of the others.
 
         An allowed host is `name` (with any port) or `name:port`.
         """
         parts = urlsplit(base_url)
+        issuers = (parts.netloc, *(urlsplit(url).netloc for url in further_urls))
         self._default_port = str(DEFAULT_PORTS.get(parts.scheme, ""))
-        self._allowed = frozenset(self._normal(host) for host in (parts.netloc, *allowed_hosts))
+        self._allowed = frozenset(self._normal(host) for host in (*issuers, *allowed_hosts))
         self._any_port = frozenset(host.lower() for host in allowed_hosts if not _port(host))
         self._is_allowed = lru_cache(REMEMBERED)(self._lies_in_names)
 

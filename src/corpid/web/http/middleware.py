@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from corpid.web.telemetry.access_log import LogFields
 
     Headers = tuple[tuple[bytes, bytes], ...]
-    Observe = Callable[[str, int, str, float, str, str], None]
+    Observe = Callable[[str, int, str, float, str, str, str], None]
     RawHeaders = list[tuple[bytes, bytes]]
 
 CONTENT_SECURITY_POLICY: Final = (
@@ -73,12 +73,13 @@ class Middleware:
         *,
         base_url: str,
         ready: Callable[[], Awaitable[None]],
+        further_urls: Sequence[str] = (),
         allowed_hosts: Sequence[str] = (),
         trusted_proxies: Sequence[Network] = (),
         forwarded_header: str = ForwardingHeader.X_FORWARDED_FOR,
     ) -> None:
         self._app = app
-        self._hosts = Hosts(base_url, allowed_hosts)
+        self._hosts = Hosts(base_url, allowed_hosts, further_urls=further_urls)
         self._addresses = ClientAddresses(trusted_proxies, forwarded_header)
         always = (HSTS,) if base_url.startswith("https:") else ()
         self._security = ((NOSNIFF, *always), (*PAGE_HEADERS, *always))
@@ -92,7 +93,7 @@ class Middleware:
         self._draining = True
 
     def observe(self, observe: Observe) -> None:
-        """Report every answer: endpoint, status, code of its error, seconds, its reason, and whether its client is known."""
+        """Report every answer: endpoint, status, code of its error, seconds, its reason, whether its client is known, and its issuer."""
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,7 +137,7 @@ class Middleware:
             if self._observe is not None:
                 code, reason = added.get("error", ""), added.get("reason", "")
                 client = "authenticated" if "client_id" in added else "stranger"
-                self._observe(self._endpoint(scope), status, code, seconds, reason, client)
+                self._observe(self._endpoint(scope), status, code, seconds, reason, client, added.get("issuer", ""))
 
     def _endpoint(self, scope: Scope) -> str:
         """A name of ours, whatever path was asked for."""

@@ -127,9 +127,12 @@ async def form_bytes(request: Request) -> bytes:
 def cookie_name(provider: Provider) -> str:
     """`__Host-corpid`, or `corpid` on plain http.
 
-    Browsers refuse that prefix there. Source: D34
+    Browsers refuse that prefix there. A further issuer's ends in its id: issuers may share a host, and ports do not
+    separate cookies. Source: D34, D62
     """
-    return "__Host-corpid" if provider.policy.base_url.startswith("https:") else "corpid"
+    policy = provider.policy
+    name = "__Host-corpid" if policy.base_url.startswith("https:") else "corpid"
+    return name if policy.is_first else f"{name}-{policy.issuer_id}"
 
 
 def arrival_cookie_name(provider: Provider) -> str:

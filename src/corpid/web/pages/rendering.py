@@ -104,10 +104,17 @@ class Renderer:
 
     `name` is the provider's name, `base_path` the path of base_url without a trailing slash (D32). In developer mode
     every page carries a banner, and the pseudo-language is spoken, too. `theme` is the operator's own look.
+    `account_base` stands before the account's path: empty for base_path.
     """
 
     def __init__(
-        self, *, name: str = "CorpID", base_path: str = "", developer_mode: bool = False, theme: Theme = NO_THEME
+        self,
+        *,
+        name: str = "CorpID",
+        base_path: str = "",
+        account_base: str = "",
+        developer_mode: bool = False,
+        theme: Theme = NO_THEME,
     ) -> None:
         self.static = StaticFiles({**packaged_static_files(), **theme.files}, prefix=base_path + STATIC_PATH)
         self.languages = (*LANGUAGES, PSEUDO) if developer_mode else LANGUAGES
@@ -116,7 +123,7 @@ class Renderer:
             "developer_mode": developer_mode,
             "languages": LANGUAGES,
             "language_path": base_path + LANGUAGE_PATH,
-            "account_path": base_path + ACCOUNT_PATH,
+            "account_path": (account_base or base_path) + ACCOUNT_PATH,
             "theme": theme,
         }
         self._environments: dict[str, Environment] = {}

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 FIELDS: Final = (
     "time", "level", "event", "request_id", "method", "path", "status", "duration_ms", "address",
-    "trace_id", "client_id", "claimed_client_id", "error", "reason", "detail", "exception",
+    "trace_id", "issuer", "client_id", "claimed_client_id", "error", "reason", "detail", "exception",
 )  # fmt: skip
 FOREIGN: Final = frozenset({"event", "path", "client_id", "claimed_client_id", "error", "detail"})
 """what may hold a caller's text"""
-ADDED: Final = frozenset({"client_id", "claimed_client_id", "error", "reason", "detail"})
+ADDED: Final = frozenset({"issuer", "client_id", "claimed_client_id", "error", "reason", "detail"})
 TEXT_CHARACTERS: Final = 200
 FRAMES: Final = 12
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -53,6 +53,8 @@ class LogFields(TypedDict, total=False):
     client that the request says it is of, if none has authenticated.
     """
 
+    issuer: str
+    """which of several answered (D62)"""
     client_id: str
     claimed_client_id: str
     error: str

@@ -83,29 +83,33 @@ class Metrics:
     """Every metric of one process.
 
     `shared`: the folder of DIRECTORY_VARIABLE, shared by several processes.
+
+    `issuers`: the deployment has several, and requests are counted for each (D62); else there is no such label.
     """
 
-    def __init__(self, shared: str | None = None) -> None:
+    def __init__(self, shared: str | None = None, *, issuers: bool = False) -> None:
+        self._issuers: Final = issuers
         self.watched: Watched | None = None
         self.hosts = OwnHosts()
         self.open_connections: ConnectionRegistry | None = None
         """the connections of the provider's own address"""
         self.shared: Final = shared
         self.registry: Final = CollectorRegistry()
-        self._children: dict[tuple[str, int, str], tuple[Counter, Histogram]] = {}
+        self._children: dict[tuple[str, int, str, str], tuple[Counter, Histogram]] = {}
         self._reasons: set[str] = set()
         self._count(self.registry)
         self._gauge(self.registry)
 
     def _count(self, registry: CollectorRegistry) -> None:
+        more = ("issuer",) if self._issuers else ()
         self._requests = Counter(
-            "corpid_requests", "Answered requests.", ("endpoint", "outcome", "reason"), registry=registry
+            "corpid_requests", "Answered requests.", ("endpoint", "outcome", "reason", *more), registry=registry
         )
         self._refusals = Counter(
             "corpid_refusals", "Refusals by reason.", ("error", "reason", "client"), registry=registry
         )
         self._latency = Histogram(
-            "corpid_request_seconds", "Time to answer.", ("endpoint",), buckets=_SECONDS, registry=registry
+            "corpid_request_seconds", "Time to answer.", ("endpoint", *more), buckets=_SECONDS, registry=registry
         )
         self._fetches = Counter(
             "corpid_client_key_fetches", "Key sets fetched from relying parties.", ("outcome",), registry=registry
@@ -145,26 +149,38 @@ class Metrics:
         )
 
     def request(
-        self, endpoint: str, status: int, error: str, seconds: float, reason: str = "", client: str = "stranger"
+        self,
+        endpoint: str,
+        status: int,
+        error: str,
+        seconds: float,
+        reason: str = "",
+        client: str = "stranger",
+        issuer: str = "",
     ) -> None:
         """Count an answered request: its route, status, the code of its error (or nothing), and how long it took.
 
         A refusal is counted by its reason, too, and by whether its `client` had `authenticated` or was a `stranger`.
+        `issuer` answered, where there are several.
         """
-        found = self._children.get((endpoint, status, error))
-        counter, histogram = found or self._child(endpoint, status, error)
+        found = self._children.get((endpoint, status, error, issuer))
+        counter, histogram = found or self._child(endpoint, status, error, issuer)
         counter.inc()
         histogram.observe(seconds)
         if reason:
             self._refusals.labels(error, reason, client).inc()
 
-    def _child(self, endpoint: str, status: int, reason: str) -> tuple[Counter, Histogram]:
+    def _child(self, endpoint: str, status: int, reason: str, issuer: str) -> tuple[Counter, Histogram]:
+        more = (issuer,) if self._issuers else ()
         if len(self._reasons) < _REASONS:
             self._reasons.add(reason)
         code = reason if reason in self._reasons else NO_ENDPOINT
-        child = (self._requests.labels(endpoint, f"{status // 100}xx", code), self._latency.labels(endpoint))
+        child = (
+            self._requests.labels(endpoint, f"{status // 100}xx", code, *more),
+            self._latency.labels(endpoint, *more),
+        )
         if code == reason:
-            self._children[endpoint, status, reason] = child
+            self._children[endpoint, status, reason, issuer] = child
         return child
 
     def counting(self, fetch: Callable[[str], Awaitable[bytes]]) -> Callable[[str], Awaitable[bytes]]:

@@ -1,0 +1,62 @@
+"""The issuers of a deployment: the settings that hold at each, and the rules between them (D62)."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from corpid.rules.authentication.passkeys import works_at
+from corpid.rules.oauth.records import FIRST_ISSUER
+from corpid.settings import checks
+from corpid.settings.presets import PRESETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from corpid.settings.fields import Settings
+    from corpid.settings.further_issuer import Issuer
+
+
+def issuers(settings: Settings) -> dict[str, Settings]:
+    """Id of each issuer → the settings that hold there, the first one's first. Source: D62"""
+    return {FIRST_ISSUER: settings, **{issuer.id: _settings_of(issuer, settings) for issuer in settings.issuers}}
+
+
+def _settings_of(issuer: Issuer, settings: Settings) -> Settings:
+    preset = PRESETS[issuer.preset].settings if issuer.preset else {}
+    own = {name: getattr(issuer, name) for name in issuer.model_fields_set if name != "id"}
+    values = {"generations": (), "return_iss": None, **preset, **own}
+    return settings.model_copy(update={**values, "timezone": checks.zone(values.get("timezone", settings.timezone))})
+
+
+def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
+    """Return whether each contradiction is there, and the sentence that says how to put it right. Source: D62"""
+    ids = [issuer.id for issuer in settings.issuers]
+    for name in ids:
+        yield ids.count(name) > 1, f"issuers: {name} is the id of more than one issuer: give each its own"
+    every = issuers(settings)
+    for name, chosen in every.items():
+        yield (
+            not chosen.generations,
+            f'issuers: {name} names no generations: write for example generations = ["legacy"]',
+        )
+    for (one, first), (other, second) in combinations(every.items(), 2):
+        yield (
+            first.base_url == second.base_url,
+            f"issuers: {one} and {other} have one base_url, {first.base_url}: give each its own host or path",
+        )
+        yield (
+            urlsplit(first.base_url).scheme != urlsplit(second.base_url).scheme,
+            f"issuers: base_url of {one} is {first.base_url} and of {other} {second.base_url}: use https for all of them",
+        )
+    yield from _passkey_contradictions(settings, [chosen.base_url for chosen in every.values()])
+
+
+def _passkey_contradictions(settings: Settings, urls: list[str]) -> Iterator[tuple[bool, str]]:
+    rp_id = settings.passkey_rp_id
+    hosts = ", ".join(dict.fromkeys(urlsplit(url).hostname or "" for url in urls))
+    yield (
+        bool(rp_id) and not any(works_at(url, rp_id) for url in urls),
+        f"passkey_rp_id {rp_id} is not the domain of any issuer: write the host of one, or a domain above it ({hosts})",
+    )

@@ -1,0 +1,51 @@
+"""Which of several issuers a request is for: by its Host header, then by its path (D62)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from corpid.rules.oauth.urls import DEFAULT_PORTS
+from corpid.web.http.middleware import named_hosts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from corpid.web.telemetry.access_log import LogFields
+
+
+class Issuers:
+    """The ASGI application of a deployment with several issuers, below the shell: hands each request on.
+
+    Of the issuers of a host the one with the longest path that the request's begins with answers. A host that is no
+    issuer's own, only in allowed_hosts, is the first one's; so is a path that is under none of its host's issuers,
+    unless the host is another's alone. D35, D62
+    """
+
+    def __init__(self, applications: Mapping[tuple[str, str], ASGIApp]) -> None:
+        """`applications`: id and base_url of each issuer, the first one's first → its application."""
+        self._of_host: Final[dict[str, list[tuple[str, str, ASGIApp]]]] = {}
+        for (issuer_id, base_url), application in applications.items():
+            parts = urlsplit(base_url)
+            self._port = f":{DEFAULT_PORTS.get(parts.scheme, '')}"
+            self._of_host.setdefault(parts.netloc, []).append((parts.path, issuer_id, application))
+        self._first: Final = next(iter(self._of_host.values()))
+        for issuers in self._of_host.values():
+            issuers.sort(key=lambda each: -len(each[0]))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on to its issuer, which the log line names."""
+        _, issuer_id, application = self._of(scope)
+        log: LogFields = scope["state"]["log"]
+        log["issuer"] = issuer_id
+        await application(scope, receive, send)
+
+    def _of(self, scope: Scope) -> tuple[str, str, ASGIApp]:
+        [host] = named_hosts(scope["state"]["headers"])
+        issuers = self._of_host.get(host.decode("latin-1").lower().removesuffix(self._port), self._first)
+        for issuer in issuers:
+            if scope["path"] == issuer[0] or scope["path"].startswith(f"{issuer[0]}/"):
+                return issuer
+        return issuers[-1]

@@ -1,0 +1,110 @@
+"""Several issuers at the command line: registration, the migration report, the doctor (D62)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+import pytest
+
+from corpid import settings
+from corpid.cli.doctor import local_checks
+from corpid.ports import AuditEvent, Upsert
+from corpid.rules.oauth.records import Client
+from tests.cli.test_clients import ADD
+from tests.machine import free_port
+from tests.web.processes import serving
+
+if TYPE_CHECKING:
+    from corpid.app import Stores
+    from tests.cli.conftest import Terminal
+
+EVENT: Final = AuditEvent(actor="operator", action="test.change")
+LEGACY: Final = ("--generation", "legacy", "--legacy-until", "2099-12-31")
+
+
+@pytest.fixture
+def several(terminal: Terminal) -> Terminal:
+    """A deployment with CURRENT at the first issuer and LEGACY at a further one."""
+    (terminal.folder / "corpid.toml").write_text(
+        'generations = ["current"]\n[[issuers]]\nid = "old"\nbase_url = "http://localhost:8080/old"\n'
+        'generations = ["legacy"]\n'
+    )
+    return terminal
+
+
+def test_a_client_is_registered_for_the_issuers_that_it_names(several: Terminal) -> None:
+    """D62: and what its relying party has to know names each of them."""
+    said = several.done(*ADD, "--issuer", "first", "--issuer", "old", *LEGACY, "--generation", "current")
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    assert "Issuer http://localhost:8080" in lines
+    assert "http://localhost:8080/old" in lines
+    assert "With legacy at http://localhost:8080/old" in lines
+    assert json.loads(several.done("client", "show", "rp", "--json"))["issuers"] == ["first", "old"]
+
+
+def test_a_client_that_names_an_issuer_that_is_not_there_is_refused(several: Terminal) -> None:
+    """Issue, "Bad input"."""
+    assert "'gone' is no issuer of this deployment: choose from first, old" in several.refused(*ADD, "--issuer", "gone")
+    entry = "{name: RP, redirect_uris: ['https://rp.example/cb'], jwks_uri: https://rp.example/j, issuers: [gone]}"
+    refused = several.refused("apply", several.file(f"clients: {{rp: {entry}}}"))
+    assert "no issuer of this deployment" in " ".join(refused.split())
+
+
+def test_a_client_whose_issuers_serve_none_of_its_generations_is_told(several: Terminal) -> None:
+    said = several.run(*ADD, "--issuer", "old", "--generation", "current")
+    assert said.exit_code == 0
+    assert "rp cannot be used so far: old of its issuers serves legacy" in " ".join(said.stderr.split())
+
+
+def test_the_migration_report_is_one_and_says_who_cannot_reach_the_successor(several: Terminal) -> None:
+    """Issue: one client_id, one report."""
+    several.done(*ADD, "--issuer", "old", *LEGACY, "--generation", "current")
+    [found] = json.loads(several.done("client", "migration", "--json"))
+    assert (found["client_id"], found["lists_successor"], found["reaches_successor"]) == ("rp", True, False)
+    assert "rp: none of its issuers serves current; add one that does" in several.done("client", "migration")
+    several.done("client", "update", "rp", "--issuer", "old", "--issuer", "first")
+    [found] = json.loads(several.done("client", "migration", "--json"))
+    assert found["reaches_successor"] is True
+
+
+def about(chosen: settings.Settings) -> dict[str, Any]:
+    return {finding.about: finding for finding in local_checks.look(chosen)}
+
+
+def test_the_doctor_says_where_passkeys_do_not_work_and_who_names_an_issuer_that_is_gone(terminal: Terminal) -> None:
+    """D62."""
+
+    async def written(stores: Stores) -> None:
+        client = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), issuers=("gone", "first"))
+        await stores.registry.directory.write([Upsert(client)], EVENT)
+
+    terminal.look(written)
+    url = {"base_url": "https://login.example.org", "trusted_proxies": "10.0.0.1"}
+    table = {"id": "old", "base_url": "https://old.example.org", "generations": ["legacy"]}
+    found = about(settings.load(**url, issuers=[table]))
+    assert found["issuers"].verdict == "problem"
+    assert "rp (gone)" in found["issuers"].seen
+    assert found["passkeys"].verdict == "warning"
+    assert "No passkeys are offered at old: their host is not login.example.org" in found["passkeys"].seen
+    assert "passkeys" not in about(settings.load(**url, issuers=[table], passkey_rp_id="example.org"))
+
+
+def test_one_process_serves_every_issuer_and_the_doctor_looks_at_each(terminal: Terminal) -> None:
+    """D62: over a socket, by path and by host."""
+    port = free_port()
+    tables = [
+        {"id": "old", "base_url": f"http://localhost:{port}/old", "generations": ["legacy"]},
+        {"id": "fapi", "base_url": f"http://127.0.0.1:{port}", "generations": ["fapi2"]},
+    ]
+    chosen = {"base_url": f"http://localhost:{port}", "port": str(port), "issuers": json.dumps(tables)}
+    with serving(terminal.folder, **chosen), terminal.given(chosen):
+        for url in (chosen["base_url"], *(table["base_url"] for table in tables)):
+            found = httpx.get(f"{url}/.well-known/openid-configuration", trust_env=False).json()
+            assert found["issuer"] == url
+        result = terminal.run("doctor", "--json")
+    findings = {each["about"]: each for each in json.loads(result.stdout)["findings"]}
+    assert findings["old: base_url"]["verdict"] == findings["base_url"]["verdict"] == "ok"
+    assert findings["fapi: endpoints"]["verdict"] == "ok"
+    assert [name for name, each in findings.items() if each["verdict"] == "problem"] == []
