@@ -11,6 +11,7 @@ from corpid.rules.authentication.code_guesses import CodeGuesses
 from corpid.rules.authentication.person_factors import HeldFactors
 from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.stores.sql.mappers import USERS, columns, record_codec, user_name_key
+from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import audit, code_guesses, credentials, links, passkeys, recovery_codes, users
 
@@ -65,11 +66,6 @@ def _use_passkey() -> sa.Update:
     return sa.update(passkeys).where(_THIS_PASSKEY, as_looked_at).values(new)
 
 
-def _unless_there(credentials: RecordType) -> sa.Executable:
-    """Insert a row to lock, also for a person without one."""
-    return insert(credentials.table).values(parameters(credentials.codec.written)).on_conflict_do_nothing()
-
-
 def _locked(credentials: RecordType) -> sa.Select[Any]:
     return (
         sa.select(*columns(credentials.table, credentials.codec)).where(_of_person(credentials.table)).with_for_update()
@@ -114,7 +110,7 @@ class SqlFactors:
         self._audit: Final = audit
         self._sign_outs: Final = sign_outs
         self._credentials: Final = kinds[Credentials]
-        self._unless_there: Final = prepare(_unless_there(self._credentials))
+        self._unless_there: Final = prepare(unless_there(self._credentials))
         self._locked: Final = prepare(_locked(self._credentials))
         account = _account(self._credentials.codec)
         self._account: Final = prepare(account.where(_of_person(users)))

@@ -16,13 +16,13 @@ from corpid.ports import Session
 from corpid.rules.authentication.records import Credentials
 from corpid.stores import milliseconds
 from corpid.stores.sql.mappers import columns, record_codec
-from corpid.stores.sql.statements import upsert
+from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import credentials, links, passkeys, sessions, users
 
 if TYPE_CHECKING:
     from corpid.ports import AuditEvent
     from corpid.stores.sql.audit import SqlAudit
-    from corpid.stores.sql.mappers import Codec, Kinds
+    from corpid.stores.sql.mappers import Codec, Kinds, RecordType
     from corpid.stores.sql.statements import Database, Prepared
 
 
@@ -83,6 +83,11 @@ def _of_person(table: sa.FromClause) -> sa.ColumnElement[bool]:
     return table.c.user_id == sa.bindparam("user_id")
 
 
+def unless_there(credentials: RecordType) -> sa.Executable:
+    """Insert a row to lock, also for a person without one."""
+    return insert(credentials.table).values(parameters(credentials.codec.written)).on_conflict_do_nothing()
+
+
 def _person_now(secret: Codec[Credentials], *, outer: bool) -> sa.Select[Any]:
     """`user_id`, `passkey` → whether the person is enabled, how many passkeys they have of that id, credentials."""
     owned = sa.and_(passkeys.c.credential_id == sa.bindparam("passkey"), passkeys.c.user_id == users.c.user_id)
@@ -111,6 +116,7 @@ class SqlSessions:
         hold = _person_now(self._secret, outer=False).with_for_update(read=True, of=(users, credentials))
         self._look: Final = database.prepare(_person_now(self._secret, outer=True))
         self._look_and_hold: Final = database.prepare(hold)
+        self._unless_there: Final = database.prepare(unless_there(kinds[Credentials]))
         this = sessions.c.session_id == sa.bindparam("session_id")
         now = database.now // _MILLISECONDS
         # PostgreSQL asks the clock once, not for every row, and so can use the index
@@ -154,9 +160,10 @@ class SqlSessions:
         """The person and their credentials are locked until the transaction ends."""
         async with self._database.transaction():
             held = await self._is_as_seen(self._look_and_hold, seen, passkey)
-            # Somebody without password and app may have no row that could be locked with theirs.
-            if held is None:
-                held = await self.unchanged(seen, passkey=passkey)
+            if held is None and await self.unchanged(seen, passkey=passkey):
+                # A person without password and app may have no credentials that could be locked.
+                await self._database.run(self._unless_there, self._secret.encode(Credentials(user_id=seen.user_id)))
+                held = await self._is_as_seen(self._look_and_hold, seen, passkey)
             if not held:
                 return False
             await self._database.run(self._put, _SESSIONS.encode(session))
