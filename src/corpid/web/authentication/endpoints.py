@@ -62,7 +62,7 @@ _WAIT_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Submitted:
-    """A form from a page shown to this browser, for the current step."""
+    """A form from a page of this browser, for the current step."""
 
     step: Step
     form: Mapping[str, str]
