@@ -88,9 +88,9 @@ class RegistryCache:
     async def client(self, client_id: str, now: float) -> Client | None:
         """Return an enabled client of this issuer.
 
-        None if it is unknown or disabled. Unknown clients are not cached: invented client_ids would push the known ones
-        out of the cache, and each new one would reach the registry all the same. Such a lookup is one read on an index.
-        Source: D50, D62
+        The result is None if the client is unknown or disabled. Unknown clients are not cached: invented client_ids
+        would push the known ones out of the cache, and each new one would reach the registry all the same. Such a
+        lookup is one read on an index. Source: D50, D62
         """
         client = await self._clients.get(
             client_id, now, lambda: self._registry.clients.get(client_id), keep=lambda found: found is not None

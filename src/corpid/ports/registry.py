@@ -160,7 +160,8 @@ class Factors(Protocol):
     async def account(self, user_id: str, *, browser: str = "") -> Account | None:
         """Load a person with all data for signing in, in one statement.
 
-        None for unknown people. `browser` is the key that guesses at codes are counted by (`CodeGuesses.browser`).
+        The result is None for unknown people. `browser` is the key that guesses at codes are counted by
+        (`CodeGuesses.browser`).
         """
 
     async def account_by_name(self, user_name: str) -> Account | None:

@@ -63,7 +63,7 @@ def browser_id(context: RequestContext, cookie: str) -> str:
 def _issued_at(context: RequestContext, cookie: str) -> int | None:
     """Return the time of issue in epoch seconds.
 
-    None for a value that `make` did not return.
+    The result is None for a value that `make` did not return.
     """
     try:
         value = from_base64url(cookie)
@@ -114,7 +114,7 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class OtherForm(Exception):
-    """A form with a replaced cookie value that another form replaced (D34)."""
+    """A form that reuses a cookie value replaced by another form (D34)."""
 
 
 def _key(context: RequestContext, cookie: str) -> bytes:
@@ -128,7 +128,7 @@ def _retired_key(context: RequestContext, cookie: str) -> bytes:
 async def recognise(context: RequestContext, cookie: str | None) -> Browser | None:
     """Return the browser of a cookie value.
 
-    None for a value that was never issued or that was replaced. Source: D34
+    The result is None for a value that was never issued or that was replaced. Source: D34
     """
     if not cookie:
         return None
@@ -266,8 +266,8 @@ async def replace_by_form(
 async def replace_again(context: RequestContext, old_cookie: str | None, form: bytes) -> str | None:
     """Return the new cookie value if its form is sent again.
 
-    Otherwise None. A double click makes a browser drop the first answer, and the new value with it. The value is the
-    same in every answer, so that their order does not matter; if it has been replaced already, there is nothing to
+    Otherwise it is None. A double click makes a browser drop the first answer, and the new value with it. The value is
+    the same in every answer, so that their order does not matter; if it has been replaced already, there is nothing to
     repeat. An attacker with only the old value does not know the form, with its code and the random part of its token.
     Raises OtherForm for any other form; the third of them ends the repetition. Source: D15, D34
     """
@@ -309,7 +309,7 @@ def _repeated_key(context: RequestContext, old_cookie: str) -> bytes:
 async def session_of(context: RequestContext, browser: Browser | None) -> Session | None:
     """Return the live session of a browser.
 
-    None if it has none, or if single sign-on is off. Source: D30
+    The result is None without one, or if single sign-on is off. Source: D30
     """
     if browser is None or not browser.session_id or not context.provider.policy.session_seconds:
         return None
@@ -320,7 +320,7 @@ async def session_of(context: RequestContext, browser: Browser | None) -> Sessio
 def of_browser(context: RequestContext, browser: Browser, session: Session) -> Session | None:
     """Return the session if it can serve this browser for single sign-on.
 
-    None if it belongs to another browser or purpose, or has ended. Source: D30
+    The result is None if the session belongs to another browser or purpose, or has ended. Source: D30
     """
     if session.browser_id != browser.browser_id or session.purpose != "sign_in":
         return None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 UNKNOWN: Final = ""
-"""all browsers together that are not known for the person"""
+"""all browsers that are not known for the person, counted together"""
 LINK: Final = "link"
 _MINUTE: Final = 60
 _HOUR: Final = 3600

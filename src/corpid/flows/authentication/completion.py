@@ -91,7 +91,7 @@ async def still_allowed(context: RequestContext, client: Client, interaction: In
 async def claimed_elsewhere(context: RequestContext, interaction: Interaction) -> bool:
     """Return whether another browser has claimed the interaction's request.
 
-    False if the interaction has claimed it itself. Source: D15
+    The result is False if the interaction has claimed it itself. Source: D15
     """
     if interaction.user_id and not interaction.session_id:
         return False
@@ -104,7 +104,7 @@ async def claimed_elsewhere(context: RequestContext, interaction: Interaction) -
 async def completed(context: RequestContext, interaction: Interaction) -> Completed | None:
     """Return the completion of an interaction's request.
 
-    None if it has not been answered yet. Source: D15
+    The result is None if the request has not been answered yet. Source: D15
     """
     key = _completed_key(context, interaction)
     value = await context.provider.transient.get(namespaces.COMPLETED.name, key, now=context.now)
@@ -187,8 +187,8 @@ async def write_grant(context: RequestContext, unit: TransientUnit, interaction:
 def _sid(context: RequestContext, interaction: Interaction) -> str:
     """Return the session's name for this client alone.
 
-    It does not reveal the session's key, and two clients cannot tell that they share a session. Empty if no session
-    outlives the sign-in. Source: OpenID Connect Front-Channel Logout §3, Spec 2.8
+    It does not reveal the session's key, and two clients cannot tell that they share a session. The result is empty if
+    no session outlives the sign-in. Source: OpenID Connect Front-Channel Logout §3, Spec 2.8
     """
     request, session = interaction.request, interaction.session_id or interaction.made_session_id
     if not (GENERATIONS[request.generation].sid_in_id_token and context.provider.policy.session_seconds and session):

@@ -40,8 +40,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 async def unasked(context: RequestContext, user_id: str, client: Client, request: AuthorizationRequest) -> str:
     """Return the identifier of the only usable entity.
 
-    No choice is needed then. Empty for none or several, and if the client requests a choice in any case. Source: D30,
-    D40
+    No choice is needed then. The result is empty for none or several, and if the client requests a choice in any case.
+    Source: D30, D40
     """
     if single_sign_on.asks_choice(request):
         return ""
@@ -57,7 +57,7 @@ async def any_usable(context: RequestContext, user_id: str, client: Client) -> b
 async def usable_here(context: RequestContext, user_id: str, entity_id: str, client: Client) -> Acting | None:
     """Return a person and their entity if usable at this client.
 
-    None otherwise. Whether the person is enabled is checked at the end of the sign-in. Source: D17, D50
+    The result is None otherwise. Whether the person is enabled is checked at the end of the sign-in. Source: D17, D50
     """
     found = await context.provider.registry_cache.membership(user_id, entity_id, context.now)
     if found is None:

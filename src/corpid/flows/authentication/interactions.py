@@ -57,7 +57,7 @@ def request_key(
 async def load(context: RequestContext, interaction_id: str) -> Interaction | None:
     """Load an interaction, also for a while after its end.
 
-    None if there is none. Source: D15
+    The result is None if there is none. Source: D15
     """
     value = await context.provider.transient.get(
         namespaces.INTERACTION.name, key(context, interaction_id), now=context.now
@@ -77,7 +77,7 @@ async def save(context: RequestContext, unit: TransientUnit, interaction: Intera
 async def begin(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
     """Store an interaction unless it exists; return whether it was new.
 
-    Otherwise it does the same as `save`. Source: D15
+    It is stored for as long as by `save`. Source: D15
     """
     where, value, seconds = _entry(context, interaction)
     return await unit.add(namespaces.INTERACTION.name, where, seconds, value)

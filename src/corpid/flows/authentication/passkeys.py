@@ -1,6 +1,6 @@
 """Passkeys: challenges, registration and sign-in (D45, D46).
 
-A challenge is `nonce.mac`, where the mac covers what it was made for; so a page that is only looked at writes nothing.
+A challenge is `nonce.mac`. The MAC covers its purpose and subject, so opening a page stores nothing.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def authentication_options(
 ) -> str:
     """Return the JSON with which the browser asks for a passkey.
 
-    It is empty if passkeys do not work here. With `allowed`, one of these has to be used. Opening the page spends
-    nothing. Source: WebAuthn §5.5, D46
+    The result is empty if passkeys do not work here. With `allowed`, one of these has to be used. Opening the page
+    spends nothing. Source: WebAuthn §5.5, D46
     """
     if not offered(context):
         return ""
@@ -227,8 +227,8 @@ def reason(refusal: PasskeyRefused) -> str:
 async def registration_options(context: RequestContext, user: User, subject: str) -> str:
     """Return the JSON with which the browser makes a passkey.
 
-    It is empty if passkeys do not work here. `subject` is the enrolment or session that the page belongs to. Source:
-    WebAuthn §5.4, D46
+    The result is empty if passkeys do not work here. `subject` is the enrolment or session that the page belongs to.
+    Source: WebAuthn §5.4, D46
     """
     if not offered(context):
         return ""
@@ -278,8 +278,8 @@ def _purpose(interaction: Interaction) -> str:
 def options(context: RequestContext, visit: Visit, *, allowed: Iterable[Passkey] = ()) -> str:
     """Return the passkey JSON for a page of the sign-in.
 
-    It is empty if passkeys do not work here. Opening the page spends nothing. After the password, `allowed` are the
-    person's passkeys. Source: D45, D46
+    The result is empty if passkeys do not work here. Opening the page spends nothing. After the password, `allowed` are
+    the person's passkeys. Source: D45, D46
     """
     interaction = visit.interaction
     return authentication_options(context, _purpose(interaction), interaction.interaction_id, allowed=allowed)

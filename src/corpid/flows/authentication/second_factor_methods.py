@@ -104,7 +104,7 @@ def pending_second_factor(context: RequestContext, account: Account) -> PendingS
 def available(context: RequestContext, user: User, held: HeldFactors) -> tuple[Way, ...]:
     """Return the second-factor methods that this person has.
 
-    Empty if nothing can be combined with the password. Source: D45, D46
+    The result is empty if nothing can be combined with the password. Source: D45, D46
     """
     has = {
         Way.APP: held.app,

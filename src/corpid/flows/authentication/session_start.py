@@ -40,7 +40,7 @@ async def expect_first_sign_in(context: RequestContext, unit: TransientUnit, use
 async def _was_expected(context: RequestContext, unit: TransientUnit, user_id: str) -> bool:
     """Take the record that the person's first sign-in is expected (D47).
 
-    True if the person had set up their sign-in and not used it yet. The record is then removed.
+    The result is True if the person had set up their sign-in and not used it yet. The record is then removed.
     """
     return await unit.take(namespaces.NEWCOMER.name, _key(context, user_id)) is not None
 
@@ -80,11 +80,12 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
 
     The sign-in is finished if nothing remains to be asked; one for the account's own pages ends here. Returns the
     updated visit, with the browser's new cookie value. Another person who was signed in at this browser is signed out.
-    The person is checked again when the session is written: a change of factors or a disabled account before that
-    leaves no session to end, so none begins; a later one finds the session and ends it.
+    The person is checked again when the session is written. If their factors were changed or they were disabled before,
+    there was no session to end, so none begins; if that happens later, the session is found and ended.
 
-    Raises StaleStep in that case, and if another tab has signed in or out meanwhile; AlreadyCompleted; and OtherBrowser
-    if this is also the first factor and another browser was faster. Source: D15, D30, D34, D47, D50
+    Raises StaleStep if no session begins for that reason, or if another tab has signed in or out meanwhile;
+    AlreadyCompleted; and OtherBrowser if this is also the first factor and another browser was faster. Source: D15,
+    D30, D34, D47, D50
     """
     before, name = visit.interaction, names.user_name(shown.account.user.user_name)
     finished, session = await _decided(context, visit, shown, name)

@@ -92,7 +92,7 @@ async def use(context: RequestContext, session: Session, *, entity_id: str | Non
 async def use_seldom(context: RequestContext, session: Session) -> Session:
     """Record the use of a session at most every two minutes.
 
-    Otherwise it does the same as `use`. Source: D30
+    Within that time the session is returned unchanged. Source: D30
     """
     return await use(context, session) if context.now >= session.seen_at + NOTED_SECONDS else session
 
@@ -120,8 +120,8 @@ async def end_with_sign_in(context: RequestContext, made: Session | None) -> Non
 async def sign_out(context: RequestContext, cookie: str, browser: Browser, ending: Iterable[Session]) -> str:
     """End the sessions of a browser and return its new cookie value.
 
-    From then on it is a new browser that is still recognised as known: its next user cannot continue what other tabs
-    had begun. Raises StaleStep if another tab has signed in or out meanwhile. Source: D30, D34, D47
+    From then on it is a new browser, except that it is still known for its people. The next user cannot continue what
+    other tabs had begun. Raises StaleStep if another tab has signed in or out meanwhile. Source: D30, D34, D47
     """
     async with context.provider.transient.unit(context.now) as unit:
         successor = await browsers.sign_out(context, unit, cookie, browser)

@@ -9,7 +9,7 @@ attempt that was never tried is given back, so such counts use fixed windows of 
 window.
 
 Buckets are taken in one order (codes, account or browser, everywhere, neighbourhood, address); otherwise two concurrent
-requests would deadlock on PostgreSQL.
+requests could deadlock on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _window(now: float) -> str:
 async def last_entity(context: RequestContext, user_name: str, browser_key: str) -> str | None:
     """Return the entity that a person last chose in a known browser.
 
-    Empty if there is none yet; None if the browser is not known for the person. Source: D17, D47
+    The result is empty if there is none yet; None if the browser is not known for the person. Source: D17, D47
     """
     known = _known(context, user_name, browser_key)
     value = await context.provider.transient.get(namespaces.KNOWN_BROWSER.name, known, now=context.now)
@@ -300,7 +300,7 @@ async def _unlocks(context: RequestContext, unit: TransientUnit, user_name: str)
     """Return the part of a counter's key that each unlocking changes.
 
     It is used after the free attempts, so that they are counted again after each unlocking, which knows neither
-    addresses nor browsers. Empty if there was no unlocking, and for counters that cannot be unlocked.
+    addresses nor browsers. The result is empty if there was no unlocking, and for counters that cannot be unlocked.
     """
     if not user_name:
         return ""

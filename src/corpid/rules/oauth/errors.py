@@ -266,6 +266,6 @@ def public_description(error: OAuthError, reference: str) -> str:
 def reason_of(code: str) -> Reason:
     """Return the reason with this code, as stored in a record.
 
-    SIGN_IN_REFUSED for a code of another version. Source: D57
+    The result is SIGN_IN_REFUSED for a code of another version. Source: D57
     """
     return Reason.__members__.get(code.upper(), Reason.SIGN_IN_REFUSED)

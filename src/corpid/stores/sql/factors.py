@@ -164,7 +164,7 @@ class SqlFactors:
     async def account_by_name(self, user_name: str) -> Account | None:
         """Load a person by user name.
 
-        None for a text that cannot be a user name; the query is made all the same.
+        The result is None for a text that cannot be a user name; the query is made all the same.
         """
         try:
             name = user_name_key(user_name)
