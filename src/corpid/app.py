@@ -200,7 +200,10 @@ def _signing_keys(policy: Policy, registry: Registry) -> SigningKeys:
 
 
 def _further(issuer_id: str, settings: Settings, deployment: Settings, first: Provider) -> Provider:
-    """A further issuer of the deployment: everything is the first one's but for policy, clients and server secret (D62)."""
+    """Build a further issuer of the deployment from the first one.
+
+    Everything is the first one's except policy, clients and server secret. Source: D62
+    """
     policy = _policy(issuer_id, settings, deployment)
     return replace(
         first,
@@ -219,7 +222,10 @@ async def _tell_of_unknown_issuers(registry: Registry, known: Collection[str]) -
 
 
 def _refuse_hidden_paths(providers: Iterable[Provider]) -> None:
-    """An issuer whose path lies on a page or endpoint of another would hide it. Raises StartError. D62"""
+    """Refuse an issuer that would hide another's page or endpoint.
+
+    That happens if its path lies on a path of the other issuer. Raises StartError. Source: D62
+    """
     for outer, inner in permutations([provider.policy for provider in providers], 2):
         here, there = urlsplit(outer.base_url), urlsplit(inner.base_url)
         if here.netloc != there.netloc or not there.path.startswith(f"{here.path}/"):
@@ -233,7 +239,10 @@ def _refuse_hidden_paths(providers: Iterable[Provider]) -> None:
 
 
 def _overlap(below: str, path: str) -> bool:
-    """Whether a path under a base_url and a route there have an address in common; the home page is no route here."""
+    """Return whether a base_url path and a route share an address.
+
+    The home page does not count as a route.
+    """
     start = path.removesuffix("{rest}")
     return path != "/" and (f"{start}/".startswith(f"{below}/") or (start != path and below.startswith(start)))
 

@@ -17,6 +17,10 @@ SOURCE_OF_LAW = re.compile(
     r"RFC \d{3,5}|Spec \d|\bD\d{1,2}\b|\bR-\d|OpenID|FAPI|ISO \d|WCAG|DESIGN|decisions\.md|docs/decisions/\d{4}|docs/directory\.md"
 )
 
+WORDS_OF_A_FIRST_LINE = 12
+NO_OPENING = re.compile(r"(?:What|Whether|Where|Which|How|Who|Whoever)\b")
+CITED = re.compile(rf"\s*\([^()]*(?:{SOURCE_OF_LAW.pattern}|§|NIST|WebAuthn)[^()]*\)|\s*Source:.*")
+
 
 def name_of(module: Module) -> str:
     """The module's name as it is imported."""
@@ -68,6 +72,20 @@ def test_no_module_imports_itself_through_others() -> None:
 def test_every_module_says_what_it_is() -> None:
     silent = [module.path for module in modules() if not ast.get_docstring(module.tree)]
     assert not silent, listed(silent)
+
+
+def test_every_docstring_opens_with_a_short_line_that_asks_nothing() -> None:
+    """DESIGN, "Words": a noun phrase or an imperative of at most 12 words, its sources not counted."""
+    firsts = [
+        (f"{module.path}: {first}", CITED.sub("", first))
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and (first := (ast.get_docstring(node) or "").partition("\n")[0])
+    ]
+    assert firsts
+    wrong = [at for at, line in firsts if len(line.split()) > WORDS_OF_A_FIRST_LINE or NO_OPENING.match(line)]
+    assert not wrong, listed(wrong)
 
 
 def test_every_folder_with_code_is_a_package() -> None:

@@ -136,7 +136,10 @@ def _check(interfaces: tuple[Interface, ...], data_dir: Path | None, *, as_json:
 
 
 async def _checked(path: Path, interfaces: tuple[Interface, ...]) -> list[tuple[dict[str, Any], list[Outcome]]]:
-    """Issuers are checked one after the other on the same people, whose codes work once: from the third on that takes time."""
+    """Check the issuers one after the other.
+
+    They share the same people, whose codes work only once, so from the third issuer on this takes time.
+    """
     checked = []
     async with running_issuers(path, interfaces, first_port=0) as demos:
         for demo in demos:

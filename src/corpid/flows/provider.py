@@ -60,7 +60,7 @@ class Policy:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the deployment's first issuer, where the account is (D62)."""
+        """True for the deployment's first issuer, which hosts the account (D62)."""
         return self.issuer_id == FIRST_ISSUER
 
     @property

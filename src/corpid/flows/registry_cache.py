@@ -44,7 +44,10 @@ class _Cache(Generic[V]):
         return value
 
     def note(self, key: Hashable, now: float, value: V, cleared: int) -> None:
-        """Keep what was read when the cache had been cleared so many times: never after a change."""
+        """Cache a value unless the cache was cleared since it was read.
+
+        `cleared` is the number of clearings when the value was read, so nothing read before a change is cached.
+        """
         if cleared == self.cleared:
             self._keep(key, (now + LIVE_STATE_SECONDS, value))
 
@@ -83,10 +86,11 @@ class RegistryCache:
         return other
 
     async def client(self, client_id: str, now: float) -> Client | None:
-        """An enabled client of this issuer, None if it is unknown or disabled (D50, D62).
+        """Return an enabled client of this issuer.
 
-        Unknown clients are not cached: invented client_ids would push the known ones out of the
-        cache, and reaches the registry all the same with each new one; a look there is one read on an index.
+        The result is None if the client is unknown or disabled. Unknown clients are not cached: invented client_ids
+        would push the known ones out of the cache, and each new one would reach the registry all the same. Such a
+        lookup is one read on an index. Source: D50, D62
         """
         client = await self._clients.get(
             client_id, now, lambda: self._registry.clients.get(client_id), keep=lambda found: found is not None
@@ -113,7 +117,10 @@ class RegistryCache:
         )
 
     async def usable(self, user_id: str, accepted: frozenset[Form], now: float) -> list[Acting]:
-        """At most two of a person's usable entities of these types and statuses."""
+        """Return at most two usable entities of a person.
+
+        They are of these types and statuses.
+        """
 
         async def read() -> list[Acting]:
             cleared = self._acting.cleared

@@ -308,7 +308,10 @@ class _LookUps:
 
 @cache
 def _trusted_authorities() -> ssl.SSLContext:
-    """The authorities of the open internet, which take long to read, once a process."""
+    """Load the trusted certificate authorities once per process.
+
+    They are those of the open internet. Reading them takes long.
+    """
     return httpx.create_ssl_context()
 
 

@@ -58,7 +58,7 @@ class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """A person with everything that they sign in with, as one look at the registry found them."""
+    """A person with all data for signing in, loaded in one query."""
 
     user: User
     held: HeldFactors
@@ -136,9 +136,9 @@ class Delete(msgspec.Struct, frozen=True):
 
 
 class SignOut(msgspec.Struct, frozen=True):
-    """End every session of a person, and every link that lets them set their factors.
+    """End a person's sessions and the links for setting their factors.
 
-    It goes with the last change of that person's record or credentials, in the same transaction.
+    All of them end with the last change of that person's record or credentials, in the same transaction.
     """
 
     user_id: str

@@ -66,7 +66,10 @@ class Directory(Protocol):
         """
 
     async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[Acting]:
-        """At most two entities that a person can act for: these two enabled, membership too, of these types and statuses."""
+        """Return at most two entities that a person can act for.
+
+        Person, entity and membership are enabled, and the entity is of these types and statuses.
+        """
 
     async def choices(
         self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int
@@ -93,9 +96,10 @@ class Directory(Protocol):
         """Every record of a kind, by key."""
 
     async def write(self, changes: Sequence[Change], event: AuditEvent | None = None) -> None:
-        """Write changes, many of them in several short transactions, each with its event in the same transaction.
+        """Write changes, each with its audit event in the same transaction.
 
-        `event` is one of all of them, and goes with the last. Raises Conflict. D57
+        Many changes are written in several short transactions. `event` is about all of them and is written with the
+        last one. Raises Conflict. Source: D57
         """
 
 
@@ -122,13 +126,16 @@ class Sessions(Protocol):
 
     async def put(self, session: Session) -> None: ...
     async def put_if_unchanged(self, session: Session, seen: Credentials, *, passkey: str = "") -> bool:
-        """Write the session of somebody who has just signed in, as `unchanged` holds; False if it does not.
+        """Store the session of a new sign-in if `unchanged` holds.
 
-        Whoever changes that person afterwards sees the session, and can end it (D50).
+        Returns False if it does not. A later change of that person finds the session and can end it. Source: D50
         """
 
     async def unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
-        """Whether a person is enabled, has the factors that were seen, and the passkey of this id, if one is given."""
+        """Return whether a person is enabled and has the same factors.
+
+        They are compared with the factors that were seen, and with the passkey of this id, if one is given.
+        """
 
     async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> None:
         """Note the last use of a session, and its chosen entity.
@@ -151,11 +158,17 @@ class Factors(Protocol):
     """People's factors, and the links for setting them."""
 
     async def account(self, user_id: str, *, browser: str = "") -> Account | None:
-        """A person with everything that they sign in with, in one statement; None for unknown people. `browser` is what
-        the guesses at codes are counted by (`CodeGuesses.browser`)."""
+        """Load a person with all data for signing in, in one statement.
+
+        The result is None for unknown people. `browser` is the key that guesses at codes are counted by
+        (`CodeGuesses.browser`).
+        """
 
     async def account_by_name(self, user_name: str) -> Account | None:
-        """The same by user name, compared after PRECIS mapping (D51); the guesses are those of unknown browsers."""
+        """Load the same by user name, compared after PRECIS mapping.
+
+        The guesses are those of unknown browsers. Source: D51
+        """
 
     async def account_by_passkey(self, credential_id: str) -> Account | None:
         """The same by a passkey that is theirs."""

@@ -22,7 +22,10 @@ class TransientUnit(Protocol):
         """True for the first only, until it expires."""
 
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
-        """Raise a counter and return it; the first raise starts its lifetime. `by` may be below zero, never zero."""
+        """Raise a counter and return it.
+
+        The first raise starts its lifetime. `by` may be below zero, never zero.
+        """
 
 
 class TransientStore(Protocol):

@@ -12,12 +12,15 @@ from typing import Self
 
 @unique
 class AuditAction(StrEnum):
-    """What was done, as noun.verb; `when` is a sentence for people."""
+    """An audited action, as noun.verb; `when` is a sentence for people."""
 
     when: str
 
     def __new__(cls, value: str, when: str = "") -> Self:
-        """Make a member of the value that is stored and the sentence for docs/audit.md."""
+        """Make a member from the stored value and its sentence.
+
+        The sentence is for docs/audit.md.
+        """
         member = str.__new__(cls, value)
         member._value_ = value
         member.when = when

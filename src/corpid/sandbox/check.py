@@ -170,7 +170,10 @@ def scenarios(interface: Interface) -> dict[str, Scenario]:
 
 
 async def run(demo: Demo) -> list[Outcome]:
-    """Every scenario against a running demo. Waits until everybody's app shows a code that is not used yet (D45)."""
+    """Run every scenario against a running demo.
+
+    It waits until each person's app shows an unused code. Source: D45
+    """
     latest = max((person.used_step for person in demo.registration.persons), default=0)
     await asyncio.sleep(max(0, latest * STEP_SECONDS - time.time()))
     async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:

@@ -75,7 +75,10 @@ class Demo:
 async def running(
     data_directory: Path, *, first_port: int = FIRST_PORT, interface: Interface = CURRENT, theme: Path | None = None
 ) -> AsyncIterator[Demo]:
-    """Provider and demo RP in one generation, answering; as `running_issuers` for one issuer."""
+    """Run a provider and a demo RP of one generation.
+
+    It does the same as `running_issuers`, for one issuer.
+    """
     async with running_issuers(data_directory, (interface,), first_port=first_port, theme=theme) as [demo]:
         yield demo
 
@@ -84,10 +87,11 @@ async def running(
 async def running_issuers(
     data_directory: Path, interfaces: Sequence[Interface], *, first_port: int = FIRST_PORT, theme: Path | None = None
 ) -> AsyncIterator[tuple[Demo, ...]]:
-    """A provider with an issuer for each generation, and a demo RP for each, answering; all stop when the context is left.
+    """Run a provider with an issuer per generation, and demo RPs.
 
-    The demo RPs are one client. `first_port` is the first port that is tried, 0 means any free one; `theme` is a directory.
-    Raises DemoError, and what the provider raises where it cannot start. Source: D62
+    Each issuer has a demo RP. All answer on entry and stop when the context is left. The demo RPs are one client.
+    `first_port` is the first port that is tried, 0 means any free one; `theme` is a directory. Raises DemoError, and
+    the provider's errors if it cannot start. Source: D62
     """
     port, provider_sockets = next_free(PROVIDER_HOST, first_port)
     directory = ExampleDirectory.read(example_directory.content())

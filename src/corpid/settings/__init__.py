@@ -50,7 +50,10 @@ def load(**overrides: Any) -> Settings:  # noqa: ANN401
 
 
 def _consistent(settings: Settings) -> Settings:
-    """The settings, if those of each further issuer go together with them. Raises SettingsError."""
+    """Return the settings if each further issuer's are consistent with them.
+
+    Raises SettingsError.
+    """
     for broken, sentence in between_issuers(settings):
         if broken:
             raise SettingsError(f"{sentence}.")

@@ -86,7 +86,7 @@ ISSUER_ID: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
 
 def issuer_id(value: str) -> str:
-    """What clients, cookies and logs call a further issuer (D62)."""
+    """Check the name of a further issuer for clients, cookies and logs (D62)."""
     if value == FIRST_ISSUER:
         raise ValueError(f"{value} is the issuer of the top-level settings: choose another id")
     if not ISSUER_ID.fullmatch(value):

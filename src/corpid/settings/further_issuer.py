@@ -11,7 +11,10 @@ from corpid.settings import checks
 
 
 class Issuer(BaseModel):
-    """One table of `[[issuers]]`; what it leaves out is as its preset says, else as the top level does."""
+    """One table of `[[issuers]]`.
+
+    A setting that it leaves out has its preset's value, otherwise that of the top level.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 

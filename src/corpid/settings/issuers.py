@@ -1,4 +1,4 @@
-"""The issuers of a deployment: the settings that hold at each, and the rules between them (D62)."""
+"""The issuers of a deployment: their settings and common rules (D62)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def issuers(settings: Settings) -> dict[str, Settings]:
-    """Id of each issuer → the settings that hold there, the first one's first. Source: D62"""
+    """Return the settings of each issuer by id, the first one's first.
+
+    Source: D62
+    """
     return {FIRST_ISSUER: settings, **{issuer.id: _settings_of(issuer, settings) for issuer in settings.issuers}}
 
 
@@ -31,7 +34,10 @@ def _settings_of(issuer: Issuer, settings: Settings) -> Settings:
 
 
 def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
-    """Return whether each contradiction is there, and the sentence that says how to put it right. Source: D62"""
+    """Yield each possible contradiction: whether it applies, and its sentence.
+
+    The sentence says how to resolve it. Source: D62
+    """
     ids = [issuer.id for issuer in settings.issuers]
     for name in ids:
         yield ids.count(name) > 1, f"issuers: {name} is the id of more than one issuer: give each its own"

@@ -1,7 +1,7 @@
-"""The provider's own pages as the asker of a sign-in.
+"""The built-in account client: the provider's own pages (D30).
 
-They stand where a client would, with an empty client_id, which nothing that is registered can have; so a person
-signs in there in the same steps, but no entity is chosen, nothing is consented to, and no code is written.
+These pages take the place of a client, with an empty client_id, which no registered client can have. A person signs in
+there in the same steps, but no entity is chosen, no consent is asked for, and no code is written.
 """
 
 from __future__ import annotations
@@ -19,24 +19,33 @@ if TYPE_CHECKING:
 
 PATH: Final = "/account"
 RECOVERY_PATH: Final = "/recover"
-"""where a link for a forgotten password is asked for"""
+"""the page to request a link for a forgotten password"""
 AGAIN: Final = "again"
-"""in the query of a page to which a sign-in leads that its change of factors asked for"""
+"""in the query of a page that requires a new sign-in for a change of factors, after that sign-in"""
 _CLIENT_ID: Final = ""
 
 
 def purpose(request: AuthorizationRequest) -> SessionPurpose:
-    """What a sign-in for this request is for. Source: DESIGN "Pages", D30"""
+    """Return the purpose of a sign-in for this request.
+
+    Source: DESIGN "Pages", D30
+    """
     return "account" if request.client_id == _CLIENT_ID else "sign_in"
 
 
 def is_reauthentication(request: AuthorizationRequest) -> bool:
-    """Whether a sign-in is asked for because the one before is too old for a change of factors. Source: D30"""
+    """Return whether the request asks for a recent sign-in.
+
+    It does if the previous one is too old for a change of factors. Source: D30
+    """
     return purpose(request) == "account" and request.max_age is not None
 
 
 async def requesting_client(context: RequestContext, client_id: str) -> Client | None:
-    """Who asks for a sign-in: an enabled client, or the own pages; None where there is no such client (D50)."""
+    """Return the client that requests a sign-in.
+
+    It is an enabled client or the built-in account client; None if there is no such client. Source: D50
+    """
     return (
         _client(context)
         if client_id == _CLIENT_ID
@@ -49,9 +58,10 @@ def _client(context: RequestContext) -> Client:
 
 
 def request(context: RequestContext, page: str, *, fresh: bool = False) -> AuthorizationRequest:
-    """What a sign-in for a page of the account asks for; `page` is the part of its path after `/account/`.
+    """Return the authorization request for a page of the account.
 
-    `anew`: for a change of factors, which an earlier sign-in is too old for. Source: D10, D40
+    `page` is the part of its path after `/account/`. `fresh` asks for a new sign-in, for a change of factors that an
+    earlier sign-in is too old for. Source: D10, D40
     """
     return AuthorizationRequest(
         client_id=_CLIENT_ID,
@@ -67,7 +77,10 @@ def request(context: RequestContext, page: str, *, fresh: bool = False) -> Autho
 
 
 def way_on(context: RequestContext, asked: AuthorizationRequest, *, cancelled: bool) -> AuthorizationResponse:
-    """Where a finished sign-in leads: the page that was asked for, or out of the account (D15, D17)."""
+    """Return the redirect after a finished sign-in.
+
+    It leads to the requested page, or out of the account if cancelled. Source: D15, D17
+    """
     page = (f"/{asked.state}" if asked.state else "") + (f"?{AGAIN}" if is_reauthentication(asked) else "")
     where = f"{context.provider.policy.base_url}/" if cancelled else f"{_address(context)}{page}"
     return AuthorizationResponse(redirect_uri=where, mode="query", parameters={})

@@ -1,7 +1,8 @@
-"""Browsers: a cookie value maps to a browser id; that of a new browser proves itself (D34).
+"""Browsers: mapping of cookie values to browser ids.
 
-The value is 32 bytes: when it was issued, 12 random ones, and a MAC over both. Anybody can be a new browser as often
-as they like, so only the end of such a value is stored, which takes a sign-in.
+The cookie value of a new browser proves itself. It is 32 bytes: the time of issue, 12 random bytes, and a MAC over
+both. Anybody can be a new browser as often as they like, so only the end of such a value is stored, which requires a
+sign-in. Source: D34
 """
 
 from __future__ import annotations
@@ -41,23 +42,29 @@ def make(context: RequestContext) -> str:
 
 
 def is_genuine(context: RequestContext, cookie: str) -> bool:
-    """Whether `make` returned this cookie value, however long ago (D34)."""
+    """Return whether `make` ever returned this cookie value (D34)."""
     return _issued_at(context, cookie) is not None
 
 
 def is_live(context: RequestContext, cookie: str) -> bool:
-    """Whether `make` returned this cookie value within the last day (D34)."""
+    """Return whether `make` returned this cookie value within the last day (D34)."""
     issued_at = _issued_at(context, cookie)
     return issued_at is not None and -CLOCKS_APART_SECONDS <= context.now - issued_at < NEW_BROWSER_SECONDS
 
 
 def browser_id(context: RequestContext, cookie: str) -> str:
-    """The browser that a genuine cookie value stands for; it tells nothing of the value (D34)."""
+    """Return the browser id of a genuine cookie value.
+
+    It reveals nothing about the value. Source: D34
+    """
     return context.keys.mac("new browser's id", context.provider.policy.base_url, cookie)
 
 
 def _issued_at(context: RequestContext, cookie: str) -> int | None:
-    """Epoch seconds; None for a value that `make` did not return."""
+    """Return the time of issue in epoch seconds.
+
+    The result is None for a value that `make` did not return.
+    """
     try:
         value = from_base64url(cookie)
     except MalformedToken:
@@ -74,7 +81,10 @@ def _mac(context: RequestContext, contents: bytes) -> bytes:
 
 
 class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A browser that carries our cookie; interactions, claims and form tokens are bound to `browser_id`."""
+    """A browser that carries our cookie.
+
+    Interactions, claims and form tokens are bound to `browser_id`.
+    """
 
     browser_id: str
     session_id: str = ""
@@ -82,23 +92,29 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     account_id: str = ""
     """the session of the account's own pages"""
     kept_name: str = ""
-    """its first `browser_id`, after which it got another by signing out"""
+    """its first `browser_id`, before signing out gave it another"""
     user_id: str = ""
-    """who has signed in here last"""
+    """the person who last signed in here"""
 
     @property
     def browser_key(self) -> str:
-        """What it is known by to whoever has signed in here: it stays what it is when they sign out (D47)."""
+        """The key under which the browser is known for its people.
+
+        It does not change when they sign out. Source: D47
+        """
         return self.kept_name or self.browser_id
 
     @property
     def known(self) -> bool:
-        """Whether somebody has signed in here, and may have signed out since."""
+        """True if any person ever signed in here.
+
+        They may have signed out since.
+        """
         return bool(self.user_id or self.kept_name)
 
 
 class OtherForm(Exception):
-    """A form came with a replaced cookie value, and it is not the one that replaced it (D34)."""
+    """A form that reuses a cookie value replaced by another form (D34)."""
 
 
 def _key(context: RequestContext, cookie: str) -> bytes:
@@ -110,7 +126,10 @@ def _retired_key(context: RequestContext, cookie: str) -> bytes:
 
 
 async def recognise(context: RequestContext, cookie: str | None) -> Browser | None:
-    """The browser of a cookie value, None for a value that we never gave or that was replaced (D34)."""
+    """Return the browser of a cookie value.
+
+    The result is None for a value that was never issued or that was replaced. Source: D34
+    """
     if not cookie:
         return None
     if is_live(context, cookie):
@@ -123,19 +142,20 @@ async def recognise(context: RequestContext, cookie: str | None) -> Browser | No
 
 
 async def issue_cookie(context: RequestContext) -> tuple[Browser, str]:
-    """A new browser with the cookie value to give it, of 32 bytes, base64url; nothing is stored (D34).
+    """Return a new browser and its cookie value, without storing anything.
 
-    Anybody can be a new browser, again and again.
+    The value is 32 bytes in base64url. Anybody can be a new browser, again and again. Source: D34
     """
     cookie = make(context)
     return Browser(browser_id=browser_id(context, cookie)), cookie
 
 
 async def sign_out(context: RequestContext, unit: TransientUnit, old_cookie: str, browser: Browser) -> str:
-    """Make a browser another one, to which nothing of before belongs; returns its new cookie value.
+    """Replace a browser by a new one and return its cookie value.
 
-    Whoever signs in here is still known. Raises StaleStep where the old value is dead already: two browsers with one
-    name would let the second pass for the one in which somebody signs in. Source: D30, D34, D47
+    Nothing of the old browser belongs to the new one, but it is still known for the people who sign in here. Raises
+    StaleStep if the old value was already invalidated: with two browsers of one name, the second would pass for the one
+    in which a person signs in. Source: D30, D34, D47
     """
     if not await retire(context, unit, old_cookie):
         raise StaleStep
@@ -147,7 +167,10 @@ async def sign_out(context: RequestContext, unit: TransientUnit, old_cookie: str
 
 
 async def retire(context: RequestContext, unit: TransientUnit, cookie: str) -> bool:
-    """Kill a cookie value, before another takes its place; False where somebody was quicker (D34)."""
+    """Invalidate a cookie value before another replaces it.
+
+    Returns False if another request was first. Source: D34
+    """
     if is_genuine(context, cookie):
         return await unit.add(
             namespaces.RETIRED_BROWSER.name, _retired_key(context, cookie), namespaces.RETIRED_BROWSER.seconds
@@ -156,7 +179,10 @@ async def retire(context: RequestContext, unit: TransientUnit, cookie: str) -> b
 
 
 async def revive(context: RequestContext, unit: TransientUnit, cookie: str, browser: Browser) -> None:
-    """Undo `retire` where nothing came of it, also where a unit is not undone (D34)."""
+    """Undo `retire` after a failure.
+
+    It also works on an engine that does not roll back its units. Source: D34
+    """
     if is_genuine(context, cookie):
         await unit.take(namespaces.RETIRED_BROWSER.name, _retired_key(context, cookie))
         return
@@ -165,30 +191,33 @@ async def revive(context: RequestContext, unit: TransientUnit, cookie: str, brow
 
 
 def _successor(context: RequestContext, old_cookie: str, form: bytes) -> str:
-    """The value after an old one: 32 bytes that nobody else can derive, the same for whoever sends the same again."""
+    """Return the cookie value that follows an old one.
+
+    It is 32 bytes that nobody else can derive, and the same each time that the same form is sent.
+    """
     return context.keys.mac("browser", old_cookie, form.hex())
 
 
 @dataclass(slots=True)
 class SubmittedForm:
-    """A form that proves a factor, as it came."""
+    """A form that proves a factor, as it was received."""
 
     digest: bytes = b""
-    """SHA-256 of it"""
+    """SHA-256 of the form"""
     noted: bool = False
-    """whether this request has noted that it is being handled"""
+    """true if this request has recorded that it handles the form"""
     waited: bool = False
-    """whether it has waited for another request with the same form in vain, and is tried now"""
+    """true if waiting for another request with the same form failed, so that this one is tried now"""
 
 
 class FormHandled(Exception):
-    """Another request with the very same form is being handled, or was (D15, D34)."""
+    """The error for a form that another request handles or has handled (D15, D34)."""
 
 
 async def note_form(context: RequestContext, unit: TransientUnit, cookie: str, form: SubmittedForm) -> None:
-    """Note that a form is being handled, by the cookie value that it came with. Raises FormHandled.
+    """Record that a form is being handled, by its cookie value.
 
-    Another form of this browser that is being handled is left alone: both are tried. Source: D15, D34
+    If another form of this browser is being handled, both are tried. Raises FormHandled. Source: D15, D34
     """
     if not form.digest or form.waited:
         return
@@ -199,13 +228,19 @@ async def note_form(context: RequestContext, unit: TransientUnit, cookie: str, f
 
 
 async def is_handled(context: RequestContext, cookie: str, form: bytes) -> bool:
-    """Whether a request with this form is being handled, or was and replaced the cookie value (D15, D34)."""
+    """Return whether a request handles this form, or did.
+
+    A request that did has replaced the cookie value. Source: D15, D34
+    """
     key = _repeated_key(context, cookie)
     return await context.provider.transient.get(namespaces.REPEATED_FORM.name, key, now=context.now) == form
 
 
 async def handled_in_vain(context: RequestContext, cookie: str, form: SubmittedForm) -> None:
-    """Note that a form was handled and the cookie value stays: nobody need wait for it (D15, D34)."""
+    """Record that a form was handled without replacing the cookie value.
+
+    No other request then needs to wait for it. Source: D15, D34
+    """
     if not form.noted or not await is_handled(context, cookie, form.digest):
         return
     async with context.provider.transient.unit(context.now) as unit:
@@ -215,7 +250,10 @@ async def handled_in_vain(context: RequestContext, cookie: str, form: SubmittedF
 async def replace_by_form(
     context: RequestContext, unit: TransientUnit, old_cookie: str, form: SubmittedForm, browser: Browser
 ) -> str:
-    """Give a browser the value after one that was retired, and keep for a minute which form did so. Source: D15, D34"""
+    """Give a browser the value that follows a retired one.
+
+    The form that caused it is stored for a minute. Source: D15, D34
+    """
     cookie = _successor(context, old_cookie, form.digest)
     mapped = msgspec.msgpack.encode(browser)
     await unit.put(namespaces.BROWSER.name, _key(context, cookie), mapped, namespaces.BROWSER.seconds)
@@ -226,12 +264,12 @@ async def replace_by_form(
 
 
 async def replace_again(context: RequestContext, old_cookie: str | None, form: bytes) -> str | None:
-    """The new cookie value for a browser that sends the form again which replaced its old one; else None.
+    """Return the new cookie value if its form is sent again.
 
-    A double click makes a browser drop the first answer, and the new value with it. It is the same value in every
-    answer, so that their order does not matter; where it has been replaced already, there is nothing to repeat.
-    Someone who only has the old value does not know the form, with its code and the random part of its token.
-    Raises OtherForm for any other form, of which the third ends this. Source: D15, D34
+    Otherwise it is None. A double click makes a browser drop the first answer, and the new value with it. The value is
+    the same in every answer, so that their order does not matter; if it has been replaced already, there is nothing to
+    repeat. An attacker with only the old value does not know the form, with its code and the random part of its token.
+    Raises OtherForm for any other form; the third of them ends the repetition. Source: D15, D34
     """
     if not old_cookie:
         return None
@@ -248,7 +286,10 @@ async def replace_again(context: RequestContext, old_cookie: str | None, form: b
 
 
 async def _count_other_form(context: RequestContext, old_cookie: str, browser: Browser | None) -> None:
-    """Count and audit a form that is not the one which was sent; `browser` is who the old cookie value was."""
+    """Count and audit a form that differs from the one sent first.
+
+    `browser` is the one that the old cookie value stood for.
+    """
     key = namespaces.key(namespaces.REPEAT_MISSES, context.provider.policy.base_url, old_cookie)
     entry = context.event(
         ANONYMOUS, AuditAction.SIGN_IN_REPEAT, subject=browser.user_id if browser else "", outcome="refused"
@@ -266,7 +307,10 @@ def _repeated_key(context: RequestContext, old_cookie: str) -> bytes:
 
 
 async def session_of(context: RequestContext, browser: Browser | None) -> Session | None:
-    """The live session of a browser, None without one or with single sign-on off (D30)."""
+    """Return the live session of a browser.
+
+    The result is None without one, or if single sign-on is off. Source: D30
+    """
     if browser is None or not browser.session_id or not context.provider.policy.session_seconds:
         return None
     session = await context.provider.registry.sessions.get(browser.session_id, now=context.now)
@@ -274,21 +318,27 @@ async def session_of(context: RequestContext, browser: Browser | None) -> Sessio
 
 
 def of_browser(context: RequestContext, browser: Browser, session: Session) -> Session | None:
-    """The session, None if it is not this browser's for single sign-on, or has ended (D30)."""
+    """Return the session if it can serve this browser for single sign-on.
+
+    The result is None if the session belongs to another browser or purpose, or has ended. Source: D30
+    """
     if session.browser_id != browser.browser_id or session.purpose != "sign_in":
         return None
     return session if context.now < ends_at(context, session) else None
 
 
 def ends_at(context: RequestContext, session: Session) -> int:
-    """When a session ends that is not used any more, in epoch seconds; 0: it has, since single sign-on is off (D30)."""
+    """Return the end of a session that is not used again.
+
+    It is in epoch seconds; 0 if the session has ended because single sign-on is off. Source: D30
+    """
     if session.purpose == "account":
         return min(session.seen_at + ACCOUNT_IDLE_SECONDS, session.expires_at)
     return session.expires_at if context.provider.policy.session_seconds else 0
 
 
 def suffices(context: RequestContext, session: Session | None, request: AuthorizationRequest) -> bool:
-    """Whether there is a session, and it answers the request without a new sign-in (D30, D40)."""
+    """Return whether a session answers the request without a new sign-in (D30, D40)."""
     return session is not None and single_sign_on.suffices(
         request,
         auth_time=session.auth_time,

@@ -1,8 +1,8 @@
-"""Counting guesses at the codes of an app and by e-mail, before they are tried (D45).
+"""Guess counters for codes of an app and by e-mail.
 
-They are counted in the registry, so that a restart gives none back: for each browser that is known for the person, for
-all others together, and for enrolments by a link. Only whoever has shown the password, or a link, is counted here, so
-no stranger shuts anybody out.
+A guess is counted before it is tried. Guesses are counted in the registry, so that a restart gives none back: for each
+browser that is known for the person, for all others together, and for enrolments by a link. Guesses count only after
+the password or a link was presented, so no stranger can lock a person out. Source: D45
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 UNKNOWN: Final = ""
-"""browsers that are not known for the person, all together"""
+"""all browsers that are not known for the person, counted together"""
 LINK: Final = "link"
 _MINUTE: Final = 60
 _HOUR: Final = 3600
@@ -37,16 +37,19 @@ _IN_HOURS: Final = 2 * _HOUR
 
 
 class Paused(Throttled):
-    """Too many wrong codes: none of an app or by e-mail is taken for some time (D45)."""
+    """A pause after too many wrong codes.
+
+    For some time no code of an app or by e-mail is accepted. Source: D45
+    """
 
     def __init__(self, seconds: int, *, elsewhere: bool) -> None:
         super().__init__(seconds)
         self.elsewhere = elsewhere
-        """whether a browser that is known for the person has an allowance of its own"""
+        """true if a browser that is known for the person has an allowance of its own"""
 
     @property
     def sentence(self) -> Phrase:
-        """What happened, and what the person can do."""
+        """The explanation for the person, and the options left."""
         if self.elsewhere:
             return phrase(
                 "Too many wrong codes were typed for this account, so codes of an app or by e-mail are not accepted here "
@@ -62,24 +65,30 @@ class Paused(Throttled):
 
 
 def duration(seconds: int) -> Phrase:
-    """For how long, in minutes or, from two on, in hours; rounded up (D45)."""
+    """Return a duration in minutes, or in hours from two hours on.
+
+    It is rounded up. Source: D45
+    """
     if seconds < _IN_HOURS:
         return counted(ceil(seconds / _MINUTE), "for {count} minute", "for {count} minutes")
     return counted(ceil(seconds / _HOUR), "for {count} hour", "for {count} hours")
 
 
 def known_browser(context: RequestContext, user_id: str, browser_key: str) -> str:
-    """What a browser that is known for a person is counted by (D45)."""
+    """Return the counter key of a known browser of a person (D45)."""
     return namespaces.key(namespaces.KNOWN_BROWSER, context.provider.policy.base_url, user_id, browser_key).hex()
 
 
 def group(context: RequestContext, user_id: str, browser_key: str, *, known: bool) -> str:
-    """The browser, or group of browsers, that the guesses at a person's codes are counted by (D45)."""
+    """Return the counter key of a person's browser or group of browsers (D45)."""
     return known_browser(context, user_id, browser_key) if known else UNKNOWN
 
 
 async def attempt_with_link(context: RequestContext, credentials: Credentials, link_hash: str) -> CodeGuesses:
-    """Count a guess by whoever has a link; returns the count with it. Raises Paused and Throttled (D45, D47)."""
+    """Count a guess in an enrolment by a link.
+
+    Returns the count including it. Raises Paused and Throttled. Source: D45, D47
+    """
     seen = await context.provider.registry.code_guesses.get(credentials.user_id, LINK)
     after = one_more_guess(context, seen, credentials)
     await throttle.attempt_with_link(context, link_hash)
@@ -87,7 +96,7 @@ async def attempt_with_link(context: RequestContext, credentials: Credentials, l
 
 
 def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:
-    """An entry of the audit with what is to be known of the pause that has just begun (D45)."""
+    """Return an audit entry with the details of a new pause (D45)."""
     where = {UNKNOWN: "new", LINK: "link"}.get(guesses.browser, "known")
     seconds = pause_after(guesses.guesses)
     detail = {"guesses": str(guesses.guesses), "pause_seconds": str(seconds), "browser": where}
@@ -97,9 +106,10 @@ def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:
 async def count(
     context: RequestContext, seen: CodeGuesses, after: CodeGuesses, credentials: Credentials
 ) -> CodeGuesses:
-    """Count a guess that is about to be tried: `after` instead of `seen`. Returns the count. Raises Paused and Throttled.
+    """Count a guess that is about to be tried.
 
-    Each time that somebody else was quicker is a guess of theirs, so the pause comes before the last round. Source: D45
+    It writes `after` in place of `seen` and returns the count. Each lost race means that a concurrent request made a
+    guess, so the pause begins before the last round. Raises Paused and Throttled. Source: D45
     """
     guesses = context.provider.registry.code_guesses
     for _ in range(2 * CODE_GUESSES):
@@ -111,7 +121,10 @@ async def count(
 
 
 def one_more_guess(context: RequestContext, seen: CodeGuesses, credentials: Credentials) -> CodeGuesses:
-    """The count with another guess, of which nothing is written yet. Raises Paused if none may be tried. Source: D45"""
+    """Return the count including another guess, without writing it.
+
+    Raises Paused if no guess is allowed. Source: D45
+    """
     try:
         return one_more(seen, fingerprint(credentials).hex(), context.now)
     except CodesPaused as paused:

@@ -1,4 +1,7 @@
-"""The end of a sign-in: exactly one code, or one refusal, for a pushed request (D15, D18, D50)."""
+"""The end of a sign-in: one code or refusal per request (D15, D18, D50).
+
+A pushed request gets exactly one of them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.records import AuthorizationRequest, Client
 
 OF_SESSION: Final = "session"
-"""the way of a sign-in in which nothing was asked for: single sign-on keeps how its session began, not with which code"""
+"""the method of a sign-in without questions: single sign-on records how its session began, but no code's method"""
 
 
 class OtherBrowser(Exception):
@@ -34,25 +37,28 @@ class OtherBrowser(Exception):
 
 
 class AlreadyCompleted(Exception):
-    """This request was completed before, by another page or tab (D15)."""
+    """Another page or tab completed this request before (D15)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """Which interaction answered a request, and when (epoch seconds)."""
+    """The interaction that answered a request, and the time (epoch seconds)."""
 
     interaction_id: str
     at: int
 
     def given_up(self, now: float) -> bool:
-        """Whether an answer that is not written yet never will be: nobody could take it any more (D15)."""
+        """Return whether a missing answer will never be written.
+
+        Nobody could receive it any more. Source: D15
+        """
         return now >= self.at + REDIRECT_REPEATED_SECONDS
 
 
 async def registered(context: RequestContext, request: AuthorizationRequest) -> Client:
-    """The client of a request that may still be answered at its redirect URI.
+    """Return the client of a request that may still be answered.
 
-    Raises InvalidRequest, which becomes a page. Source: D16, D50
+    Its redirect URI must still be registered. Raises InvalidRequest, which becomes a page. Source: D16, D50
     """
     client = await account_client.requesting_client(context, request.client_id)
     if client is None:
@@ -66,7 +72,10 @@ async def registered(context: RequestContext, request: AuthorizationRequest) -> 
 
 
 async def still_allowed(context: RequestContext, client: Client, interaction: Interaction) -> None:
-    """What a completion looks at once more. Raises AccessDenied. Source: D50"""
+    """Check again that the sign-in may be completed.
+
+    Raises AccessDenied. Source: D50
+    """
     request = interaction.request
     generation = context.provider.policy.serving(request.generation)
     if generation is None or not client_registration.serves(client, generation, context.today):
@@ -80,7 +89,10 @@ async def still_allowed(context: RequestContext, client: Client, interaction: In
 
 
 async def claimed_elsewhere(context: RequestContext, interaction: Interaction) -> bool:
-    """Whether another browser has claimed the request of an interaction that has not claimed it itself (D15)."""
+    """Return whether another browser has claimed the interaction's request.
+
+    The result is False if the interaction has claimed it itself. Source: D15
+    """
     if interaction.user_id and not interaction.session_id:
         return False
     owner = await context.provider.transient.get(
@@ -90,13 +102,16 @@ async def claimed_elsewhere(context: RequestContext, interaction: Interaction) -
 
 
 async def completed(context: RequestContext, interaction: Interaction) -> Completed | None:
-    """What has answered the request of an interaction, None while nothing has (D15)."""
+    """Return the completion of an interaction's request.
+
+    The result is None if the request has not been answered yet. Source: D15
+    """
     key = _completed_key(context, interaction)
     value = await context.provider.transient.get(namespaces.COMPLETED.name, key, now=context.now)
     if value is None:
         return None
     interaction_id, _, at = value.decode().partition(" ")
-    # While an upgrade goes on, a process of before may have written no time.
+    # During an upgrade, a process of the previous version may have written no time.
     return Completed(interaction_id=interaction_id, at=int(at or 0))
 
 
@@ -107,7 +122,10 @@ def code_of(context: RequestContext, interaction: Interaction) -> str:
 
 
 async def win(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
-    """Complete the request of an interaction, which only one can. Raises OtherBrowser and AlreadyCompleted. Source: D15"""
+    """Complete the request of an interaction; only one can.
+
+    Raises OtherBrowser and AlreadyCompleted. Source: D15
+    """
     if not await interactions.claim_request(context, unit, interaction):
         raise OtherBrowser
     winner = f"{interaction.interaction_id} {int(context.now)}".encode()
@@ -117,7 +135,10 @@ async def win(context: RequestContext, unit: TransientUnit, interaction: Interac
 
 
 async def reopen(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
-    """Undo `win` where nothing came of it, also where a unit is not undone. Source: D15"""
+    """Undo `win` after a failure.
+
+    It also works on an engine that does not roll back its units. Source: D15
+    """
     await unit.take(namespaces.COMPLETED.name, _completed_key(context, interaction))
 
 
@@ -164,9 +185,10 @@ async def write_grant(context: RequestContext, unit: TransientUnit, interaction:
 
 
 def _sid(context: RequestContext, interaction: Interaction) -> str:
-    """The session's name for this client alone: neither tells the session's key, nor do two clients know it is one.
+    """Return the session's name for this client alone.
 
-    Empty if there is none that outlives the sign-in. Source: OpenID Connect Front-Channel Logout §3, Spec 2.8
+    It does not reveal the session's key, and two clients cannot tell that they share a session. The result is empty if
+    no session outlives the sign-in. Source: OpenID Connect Front-Channel Logout §3, Spec 2.8
     """
     request, session = interaction.request, interaction.session_id or interaction.made_session_id
     if not (GENERATIONS[request.generation].sid_in_id_token and context.provider.policy.session_seconds and session):
@@ -180,7 +202,10 @@ def _habits(request: AuthorizationRequest) -> tuple[str, ...]:
 
 
 def event(context: RequestContext, interaction: Interaction, action: AuditAction, *, refused: str = "") -> AuditEvent:
-    """What the audit is told of the end of a sign-in. Source: DESIGN, Security"""
+    """Return the audit entry of the end of a sign-in.
+
+    Source: DESIGN, Security
+    """
     request = interaction.request
     return context.event(
         person_or_anonymous(interaction.user_id),
@@ -204,9 +229,10 @@ def _way(interaction: Interaction) -> str:
 
 
 async def concluded(context: RequestContext, client: Client, before: Interaction, after: Interaction) -> Interaction:
-    """The end of a sign-in in which nothing remains to be asked: a code, or a refusal if it is no longer allowed.
+    """Finish a sign-in in which nothing remains to be asked.
 
-    `before` is how the sign-in was loaded, `after` what this step has decided so far. Source: decisions "completion", D50
+    The result is a code, or a refusal if the sign-in is no longer allowed. `before` is the sign-in as it was loaded,
+    `after` the result of this step so far. Source: decisions "completion", D50
     """
     try:
         await still_allowed(context, client, after)
@@ -227,9 +253,9 @@ def _refused(context: RequestContext, before: Interaction, after: Interaction, e
 
 
 async def write_outcome(context: RequestContext, unit: TransientUnit, finished: Interaction) -> None:
-    """Write the code, or what the audit is told, of an interaction whose request was won; the interaction itself comes after.
+    """Write the code or the audit entry of a completed request.
 
-    Source: D15, D18, DESIGN, Security
+    The request must have been won; the interaction itself is written afterwards. Source: D15, D18, DESIGN, Security
     """
     if finished.outcome is Outcome.CODE:
         await write_grant(context, unit, finished)
@@ -241,10 +267,10 @@ async def write_outcome(context: RequestContext, unit: TransientUnit, finished: 
 
 
 async def refuse(context: RequestContext, interaction: Interaction, error: OAuthError) -> Interaction:
-    """Finish an interaction with an error for the client: cancelled, refused, not allowed.
+    """Finish an interaction with an error for the client.
 
-    Before the first factor the request stays open for other browsers: anybody may have its URL. Raises StaleStep,
-    OtherBrowser, AlreadyCompleted. Source: D15, D17
+    It was cancelled, refused or not allowed. Before the first factor the request stays open for other browsers, since
+    anybody may have its URL. Raises StaleStep, OtherBrowser, AlreadyCompleted. Source: D15, D17
     """
     finished = _refused(context, interaction, interaction, error)
     async with context.provider.transient.unit(context.now) as unit:
@@ -257,16 +283,20 @@ async def refuse(context: RequestContext, interaction: Interaction, error: OAuth
 
 
 def _ended(request: AuthorizationRequest) -> OAuthError:
-    """A request without a request_uri cannot have a wrong one (D16, D17)."""
+    """Return the error for a sign-in that has ended.
+
+    It depends on the generation: a request without a request_uri cannot have an invalid one. Source: D16, D17
+    """
     sentence = "this sign-in has ended or has expired"
     refusal = InvalidRequestURI if GENERATIONS[request.generation].pushed else AccessDenied
     return refusal(Reason.SIGN_IN_ENDED, sentence)
 
 
 async def leave(context: RequestContext, interaction: Interaction) -> AuthorizationResponse:
-    """Where a finished interaction sends the browser; the same redirect for 60 s, then D16's answer.
+    """Return the browser's redirect from a finished interaction.
 
-    Raises InvalidRequest where client or redirect URI are gone. Source: D15, D16
+    It is the same for 60 s, then D16's answer. Raises InvalidRequest if the client or its redirect URI no longer
+    exists. Source: D15, D16
     """
     request = interaction.request
     await registered(context, request)

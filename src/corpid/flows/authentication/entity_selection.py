@@ -1,6 +1,7 @@
-"""Which entities a person can choose for a client (D17, D30).
+"""Entities that a person can choose for a client (D17, D30).
 
-A person may have thousands: each question here costs the same for all but the page, which asks for what it shows.
+A person may have thousands. Each function costs the same for any number, except the page, which loads the entities that
+it shows.
 """
 
 from __future__ import annotations
@@ -20,23 +21,27 @@ if TYPE_CHECKING:
 SHOWN: Final = 50
 """entities of one page"""
 QUERY_CHARACTERS: Final = 200
-"""of what is searched for; the rest is left out"""
+"""characters of a search text; the rest is ignored"""
 _QUERY_WORDS: Final = 10
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """The first entities of those that match a query, usable ones before the others, and how many match it."""
+    """The first entities that match a query, and the number of matches.
+
+    Usable entities come before the others.
+    """
 
     choices: tuple[Choice, ...]
     total: int
     preselected: str
-    """an entity_id: of the only usable one, else the one that was to stand first, which may be none of these"""
+    """an entity_id: the only usable one, else the one given as first, which may be none of these"""
 
 
 async def unasked(context: RequestContext, user_id: str, client: Client, request: AuthorizationRequest) -> str:
-    """The entity that needs no choice: the identifier of the only usable one.
+    """Return the identifier of the only usable entity.
 
-    Empty for none or several, and where the client wants it to be chosen in any case (D30, D40).
+    No choice is needed then. The result is empty for none or several, and if the client requests a choice in any case.
+    Source: D30, D40
     """
     if single_sign_on.asks_choice(request):
         return ""
@@ -45,14 +50,14 @@ async def unasked(context: RequestContext, user_id: str, client: Client, request
 
 
 async def any_usable(context: RequestContext, user_id: str, client: Client) -> bool:
-    """Whether there is anything to choose at this client (D17)."""
+    """Return whether the person has any usable entity at this client (D17)."""
     return bool(await _first_usable(context, user_id, client))
 
 
 async def usable_here(context: RequestContext, user_id: str, entity_id: str, client: Client) -> Acting | None:
-    """A person and one of their entities that they can use at this client, None where they cannot.
+    """Return a person and their entity if usable at this client.
 
-    That the person is enabled is for the end of the sign-in to say (D17, D50).
+    The result is None otherwise. Whether the person is enabled is checked at the end of the sign-in. Source: D17, D50
     """
     found = await context.provider.registry_cache.membership(user_id, entity_id, context.now)
     if found is None:
@@ -62,9 +67,10 @@ async def usable_here(context: RequestContext, user_id: str, entity_id: str, cli
 
 
 async def offer(context: RequestContext, user_id: str, client: Client, *, query: str, preselected: str) -> Offer:
-    """The first entities that match the words of a query by name or number, each with why it is not usable.
+    """Return the first entities that match a query by name or number.
 
-    Usable ones come first, of these the preselected one, then they stand by name (Spec 3, R-19, D17).
+    Each unusable entity comes with its reason. Usable ones come first, starting with the preselected one; then they are
+    sorted by name. Source: Spec 3, R-19, D17
     """
     services = await _services(context, client)
     found, total = await context.provider.registry.directory.choices(
@@ -80,7 +86,10 @@ async def offer(context: RequestContext, user_id: str, client: Client, *, query:
 
 
 def _words(query: str) -> tuple[str, ...]:
-    """What is searched for is bounded, since each word is looked for in each of thousands of names."""
+    """Return a bounded number of search words.
+
+    Each word is searched for in thousands of names.
+    """
     return search_words(query[:QUERY_CHARACTERS])[:_QUERY_WORDS]
 
 

@@ -1,6 +1,6 @@
 """Passkeys: challenges, registration and sign-in (D45, D46).
 
-A challenge is `nonce.mac`, where the mac covers what it was made for; so a page that is only looked at writes nothing.
+A challenge is `nonce.mac`. The MAC covers its purpose and subject, so opening a page stores nothing.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 class ForeignChallenge(StaleStep):
-    """It was not made here, or for something else."""
+    """A challenge that was not made here, or for something else."""
 
 
 def make(context: RequestContext, purpose: str, subject: str) -> bytes:
-    """A new challenge, good for this purpose and subject (an interaction, an account) only.
+    """Return a new challenge for one purpose and subject.
 
-    Source: WebAuthn §13.4.3, D46
+    It is valid only for this purpose and this subject (an interaction or an account). Source: WebAuthn §13.4.3, D46
     """
     nonce = context.provider.new_id()
     return f"{nonce}.{_mac(context, purpose, subject, nonce)}".encode()
@@ -52,7 +52,8 @@ def make(context: RequestContext, purpose: str, subject: str) -> bytes:
 async def redeem(context: RequestContext, challenge: bytes, purpose: str, subject: str) -> None:
     """Spend a challenge that was made for this purpose and subject.
 
-    Raises ForeignChallenge, which spends nothing, and StaleStep for everybody but the first. Source: WebAuthn §7.2, D46
+    Raises ForeignChallenge, which spends nothing, and StaleStep for every request except the first. Source: WebAuthn
+    §7.2, D46
     """
     require_own(context, challenge, purpose, subject)
     async with context.provider.transient.unit(context.now) as unit:
@@ -61,14 +62,20 @@ async def redeem(context: RequestContext, challenge: bytes, purpose: str, subjec
 
 
 def require_own(context: RequestContext, challenge: bytes, purpose: str, subject: str) -> None:
-    """Return for a challenge that was made for this purpose and subject. Raises ForeignChallenge. Source: WebAuthn §7.2, D46"""
+    """Check that a challenge was made for this purpose and subject.
+
+    Raises ForeignChallenge. Source: WebAuthn §7.2, D46
+    """
     nonce, _, mac = challenge.decode("ascii", "replace").partition(".")
     if not hmac.compare_digest(mac.encode(), _mac(context, purpose, subject, nonce).encode()):
         raise ForeignChallenge
 
 
 async def spend(context: RequestContext, unit: TransientUnit, challenge: bytes) -> bool:
-    """Spend a challenge; True for the first only. Source: WebAuthn §7.2, D46"""
+    """Spend a challenge. Return True for the first request only.
+
+    Source: WebAuthn §7.2, D46
+    """
     text = challenge.decode("ascii", "replace")
     key = namespaces.key(namespaces.CHALLENGE, context.provider.policy.base_url, text)
     return await unit.add(namespaces.CHALLENGE.name, key, namespaces.CHALLENGE.seconds)
@@ -82,9 +89,10 @@ CHARACTERS: Final = 60
 
 
 def given(context: RequestContext) -> str:
-    """The name of a passkey that is new: the browser that made it and the day, e.g. `Firefox on Linux, 2027-01-15`.
+    """Return the default name of a new passkey.
 
-    A browser that names no device leaves the provider's name, which is in no language either. Source: D51
+    It consists of the browser that made it and the day, e.g. `Firefox on Linux, 2027-01-15`. If the browser names no
+    device, the provider's name is used, which also needs no translation. Source: D51
     """
     day = context.today
     where = context.device or context.provider.policy.name
@@ -92,7 +100,10 @@ def given(context: RequestContext) -> str:
 
 
 def chosen(typed: str) -> str:
-    """The name that a person has typed, in its one form. Raises Rejected for one that cannot be read, or is too long (D51)."""
+    """Return the canonical form of a name that a person has typed.
+
+    Raises Rejected for a name that is unreadable or too long. Source: D51
+    """
     refused = Rejected(phrase("Type a name of at most {characters} characters.", characters=CHARACTERS))
     try:
         name = names.display_name(typed)
@@ -105,12 +116,12 @@ def chosen(typed: str) -> str:
 
 _REGISTRATION: Final = "registration"
 _REASON_CHARACTERS: Final = 200
-"""it may repeat what the browser sent"""
+"""bounded, since it may repeat the browser's input"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What an answer says of itself, of which nothing is proved yet."""
+    """The unverified content of an answer."""
 
     answer: dict[str, Any]
     challenge: bytes
@@ -124,16 +135,20 @@ def _party(context: RequestContext) -> RelyingParty:
 
 
 def offered(context: RequestContext) -> bool:
-    """Whether passkeys work here: they belong to a domain, never to an address. Source: WebAuthn §5.1.3, D34, D46"""
+    """Return whether passkeys work at this issuer.
+
+    They belong to a domain, never to an IP address. Source: WebAuthn §5.1.3, D34, D46
+    """
     return law.works_at(context.provider.policy.base_url, context.provider.policy.passkey_rp_id)
 
 
 def authentication_options(
     context: RequestContext, purpose: str, subject: str, *, allowed: Iterable[Passkey] = ()
 ) -> str:
-    """The JSON that a page gives the browser to show a passkey, empty where they do not work. Looking spends nothing.
+    """Return the JSON with which the browser asks for a passkey.
 
-    With `allowed` one of these has to be shown. Source: WebAuthn §5.5, D46
+    The result is empty if passkeys do not work here. With `allowed`, one of these has to be used. Opening the page
+    spends nothing. Source: WebAuthn §5.5, D46
     """
     if not offered(context):
         return ""
@@ -145,7 +160,10 @@ def authentication_options(
 
 
 async def claimed(context: RequestContext, answer: str) -> Claim:
-    """What a browser's answer, as JSON, says of itself. Raises PasskeyRefused. Source: WebAuthn §7.2, D46"""
+    """Return the claim of a browser's answer in JSON.
+
+    Raises PasskeyRefused. Source: WebAuthn §7.2, D46
+    """
     parsed = law.parse_answer(answer)
     passkey = await context.provider.registry.factors.passkey(law.credential_id(parsed))
     user = await context.provider.registry.directory.user(passkey.user_id) if passkey else None
@@ -161,11 +179,11 @@ async def proved(
     entry_of: Callable[[User], AuditEvent],
     only: str = "",
 ) -> tuple[User, Passkey]:
-    """The owner of a passkey that was shown, and the passkey as it is now; `entry_of` makes the entry of its use.
+    """Verify an answer; return the owner and the passkey after its use.
 
-    The challenge, which was made for `purpose` and `subject`, is spent first, whatever comes after it. `only` is the
-    id of the one person whose passkeys will do; empty: anybody's. Raises PasskeyRefused and StaleStep.
-    Source: WebAuthn §7.2, D46
+    `entry_of` makes the audit entry of its use. The challenge, which was made for `purpose` and `subject`, is spent
+    first, whatever the result. `only` is the id of the one person whose passkeys are accepted; empty accepts any
+    person's. Raises PasskeyRefused and StaleStep. Source: WebAuthn §7.2, D46
     """
     await _redeem(context, claim.challenge, purpose, subject)
     return await _verified(context, claim, entry_of=entry_of, only=only)
@@ -174,7 +192,7 @@ async def proved(
 async def _verified(
     context: RequestContext, claim: Claim, *, entry_of: Callable[[User], AuditEvent], only: str
 ) -> tuple[User, Passkey]:
-    """The same of an answer whose challenge is spent."""
+    """Verify an answer as `proved` does, after its challenge was spent."""
     passkey, user = claim.passkey, claim.user
     if passkey is None:
         raise PasskeyRefused("no such passkey is known here")
@@ -199,14 +217,17 @@ async def _verified(
 
 
 def reason(refusal: PasskeyRefused) -> str:
-    """Why a passkey was refused, as the audit is told it. Source: DESIGN, Security"""
+    """Return the reason of a refusal for the audit log.
+
+    Source: DESIGN, Security
+    """
     return repr(str(refusal)[:_REASON_CHARACTERS])
 
 
 async def registration_options(context: RequestContext, user: User, subject: str) -> str:
-    """The JSON that a page gives the browser to make a passkey of this person, empty where they do not work.
+    """Return the JSON with which the browser makes a passkey.
 
-    `subject` is what the page belongs to: an enrolment, a session.
+    The result is empty if passkeys do not work here. `subject` is the enrolment or session that the page belongs to.
     Source: WebAuthn §5.4, D46
     """
     if not offered(context):
@@ -223,7 +244,7 @@ async def registration_options(context: RequestContext, user: User, subject: str
 
 
 async def newly_made(context: RequestContext, subject: str, *, answer: str) -> NewPasskey:
-    """What a browser has made for a challenge of this subject, which is spent.
+    """Verify a new passkey and spend the challenge of its subject.
 
     Raises Rejected and StaleStep. Source: WebAuthn §7.1, D46
     """
@@ -255,19 +276,21 @@ def _purpose(interaction: Interaction) -> str:
 
 
 def options(context: RequestContext, visit: Visit, *, allowed: Iterable[Passkey] = ()) -> str:
-    """The JSON that a page of the sign-in gives the browser, empty where passkeys do not work; spends nothing.
+    """Return the passkey JSON for a page of the sign-in.
 
-    After the password `allowed` are those of the person (D45, D46).
+    The result is empty if passkeys do not work here. Opening the page spends nothing. After the password, `allowed` are
+    the person's passkeys. Source: D45, D46
     """
     interaction = visit.interaction
     return authentication_options(context, _purpose(interaction), interaction.interaction_id, allowed=allowed)
 
 
 async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) -> Visit:
-    """A browser's answer, as JSON; returns the visit as it is now, with a new cookie value.
+    """Verify a browser's answer in JSON and continue the sign-in.
 
-    After the password it has to be a passkey of the same person. Whatever is wrong, they read one sentence.
-    Raises Rejected, Throttled, StaleStep, OtherBrowser, FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46
+    Returns the updated visit, with a new cookie value. After the password, the passkey has to belong to the same
+    person. The person reads the same sentence for every fault. Raises Rejected, Throttled, StaleStep, OtherBrowser,
+    FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46
     """
     interaction = visit.interaction
     visit.require(context, Event.PASSKEY)
@@ -300,7 +323,10 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
 
 
 def _refusal(context: RequestContext, interaction: Interaction, answer: str) -> PasskeyRefused | None:
-    """Why an answer is refused before anything is looked up; None if its challenge may be spent."""
+    """Return the reason to refuse an answer before any lookup.
+
+    None means that its challenge may be spent.
+    """
     try:
         challenge = law.challenge_of(law.parse_answer(answer))
         require_own(context, challenge, _purpose(interaction), interaction.interaction_id)
@@ -312,7 +338,10 @@ def _refusal(context: RequestContext, interaction: Interaction, answer: str) -> 
 
 
 async def _claimed(context: RequestContext, standing: Account | None, answer: str) -> tuple[Account | None, Claim]:
-    """Whose account the answer is about, of whom nothing is proved yet, and what it says of itself. Raises PasskeyRefused."""
+    """Return the claimed account and the claim of an answer.
+
+    Nothing is verified yet. Raises PasskeyRefused.
+    """
     parsed = law.parse_answer(answer)
     credential_id = law.credential_id(parsed)
     account = standing or await context.provider.registry.factors.account_by_passkey(credential_id)

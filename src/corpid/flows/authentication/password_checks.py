@@ -1,4 +1,4 @@
-"""Password checks: hashing a new one, and giving back an attempt that was not looked at (D44, D47)."""
+"""Password checks: hashing, verification and attempts given back unchecked (D44, D47)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 async def hashed(passwords: Passwords, user: User, password: str, *, source: HashingSource) -> str:
-    """The hash to keep of a password that this person may have. Raises PasswordRefused, PasswordsBusy (D44)."""
+    """Return the hash of a password that this person may have.
+
+    Raises PasswordRefused and PasswordsBusy. Source: D44
+    """
     chosen = chosen_password(password, user_name=user.user_name, blocklist=passwords.guessable())
     return await passwords.hash(chosen, source=source)
 
@@ -32,9 +35,9 @@ async def hashed(passwords: Passwords, user: User, password: str, *, source: Has
 async def fits(
     context: RequestContext, attempt: Attempt, account: str, *, password_hash: str | None, password: str
 ) -> bool:
-    """Whether this is the password of the hash; `account` is the user name in its mapped form.
+    """Return whether the password matches the hash.
 
-    Raises PasswordsBusy, and then gives the attempt back. Source: D44, D47
+    `account` is the user name in its mapped form. Raises PasswordsBusy after giving the attempt back. Source: D44, D47
     """
     async with _given_back_if_busy(context, attempt):
         source = _source(context, account, attempt)
@@ -42,9 +45,9 @@ async def fits(
 
 
 async def chosen(context: RequestContext, attempt: Attempt, user: User, password: str) -> str:
-    """The hash to keep of a new password of this person.
+    """Return the hash of a new password of this person.
 
-    Raises PasswordRefused, and PasswordsBusy, which gives the attempt back. Source: D44, D47
+    Raises PasswordRefused, and PasswordsBusy after giving the attempt back. Source: D44, D47
     """
     async with _given_back_if_busy(context, attempt):
         source = _source(context, names.user_name(user.user_name), attempt)
@@ -54,9 +57,10 @@ async def chosen(context: RequestContext, attempt: Attempt, user: User, password
 async def strengthened(
     context: RequestContext, attempt: Attempt, account: str, *, credentials: Credentials, password: str
 ) -> Credentials:
-    """The credentials after a sign-in with the right password, whose hash is raised to the setting if it can be.
+    """Return the credentials after a correct password, rehashed if outdated.
 
-    If too many checks wait, the hash stays as it is until the next sign-in. Source: D44
+    The hash is raised to the current setting. If too many checks wait, it stays as it is until the next sign-in.
+    Source: D44
     """
     old = credentials.password_hash or ""
     if not context.provider.passwords.outdated(old):

@@ -1,4 +1,4 @@
-"""Second-factor methods: which a person has, and which are available at a sign-in (D45)."""
+"""Second-factor methods of a person, and those available at a sign-in (D45)."""
 
 from __future__ import annotations
 
@@ -19,55 +19,64 @@ if TYPE_CHECKING:
 
 
 async def held_factors(registry: Registry, user_id: str) -> HeldFactors:
-    """The factors of a person; none of somebody who does not exist. Raises StoreUnavailable (D45, D46)."""
+    """Return the factors of a person.
+
+    They are empty for an unknown person. Raises StoreUnavailable. Source: D45, D46
+    """
     found = await registry.factors.account(user_id)
     return HeldFactors(credentials=Credentials(user_id=user_id), passkeys=(), codes=0) if found is None else found.held
 
 
 class Mailed(Protocol):
-    """What codes are sent by e-mail for: a sign-in, or an enrolment."""
+    """A sign-in or an enrolment for which codes are sent by e-mail."""
 
     @property
     def mails(self) -> int:
-        """How many were sent."""
+        """The number of codes sent."""
 
     @property
     def mailed_at(self) -> int:
-        """When the last of them was, in epoch seconds; 0: there is none."""
+        """The time of the last one in epoch seconds; 0: none."""
 
 
 class AtSecondFactor(Mailed, Protocol):
-    """A sign-in whose password was right."""
+    """A sign-in whose password was correct."""
 
     @property
     def way(self) -> Way | None:
-        """The way that was chosen, None while none was."""
+        """The chosen method, None if none was chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskSecondFactor:
-    """The password was right: a second factor is asked for in this way, and these others stand beside it."""
+    """The question for a second factor after a correct password.
+
+    It asks for one method and offers the others.
+    """
 
     way: Way
     others: tuple[Way, ...] = ()
     email: str = ""
-    """where codes go, if the way is by e-mail"""
+    """the address for codes, if the method is e-mail"""
     under_way: bool = False
-    """whether a code was sent that still works"""
+    """true if a code was sent that is still valid"""
     more: bool = True
-    """whether a further one can be sent in this sign-in"""
+    """true if another code can be sent in this sign-in"""
     passkeys: tuple[Passkey, ...] = ()
-    """those that can be shown, if the way is by passkey"""
+    """the passkeys that can be used, if the method is a passkey"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSecondFactor:
-    """Somebody whose password was right, as one look at the registry found them, and the ways that they have."""
+    """A person whose password was correct, with their second-factor methods.
+
+    The person is loaded from the registry in one query.
+    """
 
     account: Account
     ways: tuple[Way, ...]
     shows_passkeys: bool
-    """whether passkeys work here"""
+    """true if passkeys work here"""
 
     @property
     def user(self) -> User:
@@ -79,18 +88,24 @@ class PendingSecondFactor:
 
     @property
     def passkeys(self) -> tuple[Passkey, ...]:
-        """None where passkeys do not work."""
+        """Passkeys that can be used; empty if passkeys do not work here."""
         return self.account.held.passkeys if self.shows_passkeys else ()
 
 
 def pending_second_factor(context: RequestContext, account: Account) -> PendingSecondFactor:
-    """A person with the ways that they have; no way where nothing goes with the password (D45, D46)."""
+    """Return a person with their second-factor methods.
+
+    There are none if nothing can be combined with the password. Source: D45, D46
+    """
     found = available(context, account.user, account.held)
     return PendingSecondFactor(account=account, ways=found, shows_passkeys=Way.PASSKEY in found)
 
 
 def available(context: RequestContext, user: User, held: HeldFactors) -> tuple[Way, ...]:
-    """The ways that this person has; empty where nothing goes with the password (D45, D46)."""
+    """Return the second-factor methods that this person has.
+
+    The result is empty if nothing can be combined with the password. Source: D45, D46
+    """
     has = {
         Way.APP: held.app,
         Way.PASSKEY: bool(held.passkeys) and _takes_passkeys(context),
@@ -105,22 +120,28 @@ def _takes_passkeys(context: RequestContext) -> bool:
 
 
 def mails_codes(context: RequestContext, user: User) -> bool:
-    """Whether a code can go to this person by e-mail (D45)."""
+    """Return whether codes can be sent to this person by e-mail (D45)."""
     return context.provider.policy.email_codes and context.provider.mail.works and bool(user.email)
 
 
 def chosen(interaction: AtSecondFactor, person: PendingSecondFactor) -> Way:
-    """The way that an interaction is at, of somebody who has any: the one that was chosen, as long as it is there (D45)."""
+    """Return the current second-factor method of an interaction.
+
+    It is the chosen one, as long as it is available. The person must have at least one. Source: D45
+    """
     return next((way for way in person.ways if way is interaction.way), person.ways[0])
 
 
 def under_way(mailed: Mailed, *, now: float) -> bool:
-    """Whether a code was sent by e-mail that still works (D45)."""
+    """Return whether a code was sent by e-mail that is still valid (D45)."""
     return bool(mailed.mailed_at) and now < mailed.mailed_at + MAILED_CODE_SECONDS
 
 
 def asked(interaction: AtSecondFactor, person: PendingSecondFactor, *, now: float) -> AskSecondFactor:
-    """What the page of the second factor asks of somebody who has a way (D45)."""
+    """Return the content of the second-factor page.
+
+    The person must have at least one method. Source: D45
+    """
     way, sent = chosen(interaction, person), under_way(interaction, now=now)
     more = interaction.mails < MAILED_CODES_PER_SIGN_IN
     lead_on = (other for other in person.ways if other is not Way.EMAIL or sent or more)

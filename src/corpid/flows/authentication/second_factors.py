@@ -53,7 +53,10 @@ if TYPE_CHECKING:
 
 
 async def accept_app(context: RequestContext, credentials: Credentials, code: str, entry: AuditEvent) -> None:
-    """Spend a code of the person's app; `entry` tells the audit. Raises WrongCode (D45)."""
+    """Spend a code of the person's app.
+
+    `entry` is for the audit log. Raises WrongCode. Source: D45
+    """
     if not credentials.totp_secret:
         raise WrongCode("there is no app")
     step = totp.matching_step(credentials.totp_secret, code, context.now)
@@ -62,7 +65,10 @@ async def accept_app(context: RequestContext, credentials: Credentials, code: st
 
 
 async def accept_recovery(context: RequestContext, user: User, code: str, entry: AuditEvent) -> None:
-    """Spend one of the person's recovery codes, and notify them; `entry` is for the audit. Raises WrongCode (D45)."""
+    """Spend one of the person's recovery codes and notify them.
+
+    `entry` is for the audit log. Raises WrongCode. Source: D45
+    """
     code_hash = person_factors.hashed(user.user_id, code)
     if not await context.provider.registry.factors.take_recovery_code(user.user_id, code_hash, entry):
         raise WrongCode("this is none of the recovery codes that are left")
@@ -71,16 +77,19 @@ async def accept_recovery(context: RequestContext, user: User, code: str, entry:
 
 
 async def count_miss(context: RequestContext, unit: TransientUnit, name: str) -> bool:
-    """Count a wrong code at `name` (an interaction, an enrolment); whether that was one too many (D45)."""
+    """Count a wrong code; return whether it was one too many.
+
+    `name` is an interaction or an enrolment. Source: D45
+    """
     key = namespaces.key(namespaces.SECOND_FACTOR_MISSES, context.provider.policy.base_url, name)
     misses = await unit.count(namespaces.SECOND_FACTOR_MISSES.name, key, namespaces.SECOND_FACTOR_MISSES.seconds)
     return misses >= TOTP_MISSES
 
 
 async def send(context: RequestContext, visit: Visit, user: User) -> Interaction:
-    """Send a code; the one before ends. Returns the interaction as it is now.
+    """Send a code, which invalidates the previous one.
 
-    Raises Rejected where too many were sent, and StaleStep. Source: D45
+    Returns the updated interaction. Raises StaleStep, and Rejected if too many codes were sent. Source: D45
     """
     interaction = visit.interaction
     if interaction.mails >= MAILED_CODES_PER_SIGN_IN:
@@ -106,9 +115,10 @@ async def send(context: RequestContext, visit: Visit, user: User) -> Interaction
 
 
 async def count(context: RequestContext, user: User, browser_key: str, *, known: bool) -> None:
-    """Count a code that is to be sent. Raises Rejected where too many were, in an hour.
+    """Count a code that is about to be sent.
 
-    A known browser has an allowance of its own, which nobody can use up who has only the password. D45, D47
+    A known browser has an allowance of its own, which a thief of the password alone cannot use up. Raises Rejected if
+    too many were sent within an hour. Source: D45, D47
     """
     key = namespaces.key(
         namespaces.MAILED_CODES, context.provider.policy.deployment_url, user.user_id, browser_key if known else ""
@@ -120,14 +130,20 @@ async def count(context: RequestContext, user: User, browser_key: str, *, known:
 
 
 def code_of(context: RequestContext, name: str, mailed: Mailed, user: User) -> str:
-    """The six digits that were sent last for what has the unguessable `name` (D45)."""
+    """Return the six digits that were sent last for `name`.
+
+    `name` is the unguessable id of a sign-in or an enrolment. Source: D45
+    """
     mac = context.keys.mac("email-code", name, user.user_id, user.email, str(mailed.mails))
     number = int.from_bytes(sha256(mac.encode()).digest())
     return f"{number % 10**DIGITS:0{DIGITS}}"
 
 
 def check(context: RequestContext, name: str, mailed: Mailed, user: User, code: str) -> None:
-    """Return for the code that was sent last, within its ten minutes. Raises WrongCode (D45)."""
+    """Check that this code was sent last, within ten minutes.
+
+    Raises WrongCode. Source: D45
+    """
     typed = "".join(code.split()).encode()
     right = hmac.compare_digest(typed, code_of(context, name, mailed, user).encode())
     if not right or not second_factor_methods.under_way(mailed, now=context.now):
@@ -142,14 +158,15 @@ _WRONG: Final[Mapping[Way, Phrase]] = {
 
 
 class Stopped(Exception):
-    """Too many wrong codes: this sign-in has just been ended (D45)."""
+    """Too many wrong codes have just ended this sign-in (D45)."""
 
 
 async def submit_code(context: RequestContext, visit: Visit, *, code: str) -> Visit:
-    """The second factor, in the way that is asked for; returns the visit as it is now, with a new cookie value.
+    """Verify the code of the chosen second factor.
 
-    Five misses, in whichever ways, end the interaction with access_denied. Raises Rejected, Stopped, Throttled (also
-    as Paused), StaleStep, FormHandled, AlreadyCompleted. Source: D34, D45
+    Returns the updated visit, with a new cookie value. Five wrong codes, of any methods, end the interaction with
+    access_denied. Raises Rejected, Stopped, Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted.
+    Source: D34, D45
     """
     standing = await person(context, visit, Event.CODE)
     user, way = standing.user, second_factor_methods.chosen(visit.interaction, standing)
@@ -166,9 +183,10 @@ async def submit_code(context: RequestContext, visit: Visit, *, code: str) -> Vi
 
 
 async def choose_way(context: RequestContext, visit: Visit, *, way: str) -> Visit:
-    """Another way to show the second factor; by e-mail a code is sent, unless one is to be typed that was.
+    """Switch to another second-factor method.
 
-    Returns the visit as it is now. Raises Rejected, Paused, StaleStep. Source: D45
+    For e-mail, a code is sent unless a valid one is still to be typed. Returns the updated visit. Raises Rejected,
+    Paused, StaleStep. Source: D45
     """
     interaction = visit.interaction
     standing = await person(context, visit, Event.WAY)
@@ -186,10 +204,11 @@ async def choose_way(context: RequestContext, visit: Visit, *, way: str) -> Visi
 
 
 async def person(context: RequestContext, visit: Visit, event: Event) -> PendingSecondFactor:
-    """Who has shown their password and nothing else yet. Raises Rejected for an account that was switched off.
+    """Return the person who has typed their password, and nothing else yet.
 
-    Raises StaleStep where nobody stands there: also where no second factor is left, which the audit is told; and
-    Throttled, so that nobody fills the audit with that. Source: D45, D47, D50
+    Raises Rejected for a disabled account. Raises StaleStep if there is no such person, also if no second factor is
+    left, which is then audited. Raises Throttled, so that nobody fills the audit log with such entries. Source: D45,
+    D47, D50
     """
     if visit.lacks_second_factor is not None:
         user = visit.lacks_second_factor
@@ -210,7 +229,10 @@ async def _throttle(context: RequestContext, unit: TransientUnit, visit: Visit, 
 
 
 async def _admit(context: RequestContext, visit: Visit, standing: PendingSecondFactor, way: Way) -> CodeGuesses | None:
-    """Count an attempt before it is tried; returns the count of guesses, None for a recovery code, which nobody guesses."""
+    """Count an attempt before it is tried.
+
+    Returns the count of guesses, None for a recovery code, which cannot be guessed.
+    """
     guessed, seen, credentials = way is not Way.RECOVERY, standing.account.guesses, standing.credentials
     after = code_guesses.one_more_guess(context, seen, credentials) if guessed else None
     async with context.provider.transient.unit(context.now) as unit:
@@ -248,13 +270,20 @@ _ACCEPT: Final[Mapping[Way, Accept]] = {
 def event_of(
     context: RequestContext, visit: Visit, user: User | None, way: Way, outcome: Literal["ok", "refused"]
 ) -> AuditEvent:
-    """What the audit is told of a second factor that was shown. Source: DESIGN, Security"""
+    """Return the audit entry of an attempt at a second factor.
+
+    Source: DESIGN, Security
+    """
     entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, outcome)
     return msgspec.structs.replace(entry, detail={**entry.detail, "way": way.value})
 
 
 async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, guesses: CodeGuesses | None) -> None:
-    """Whoever comes so far has the password, so its owner is told: once a day, however often it happens."""
+    """Count and audit a wrong code, and notify the owner.
+
+    A person who gets here has the password, so its owner is notified: once a day, however often it happens. Raises
+    Stopped after too many.
+    """
     of_owner = namespaces.key(namespaces.MISSES_OF_OWNER, context.provider.policy.deployment_url, user.user_id)
     async with context.provider.transient.unit(context.now) as unit:
         too_many = await count_miss(context, unit, visit.interaction.interaction_id)

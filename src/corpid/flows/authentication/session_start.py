@@ -1,4 +1,4 @@
-"""Session start after authentication, and whether it is the first sign-in (D30, D34, D45-D47)."""
+"""Session start after authentication, and detection of the first sign-in (D30, D34, D45-D47)."""
 
 from __future__ import annotations
 
@@ -33,20 +33,23 @@ if TYPE_CHECKING:
 
 
 async def expect_first_sign_in(context: RequestContext, unit: TransientUnit, user_id: str) -> None:
-    """Somebody has just set up their sign-in (D47)."""
+    """Record that a person has just set up their sign-in (D47)."""
     await unit.put(namespaces.NEWCOMER.name, _key(context, user_id), b"", namespaces.NEWCOMER.seconds)
 
 
 async def _was_expected(context: RequestContext, unit: TransientUnit, user_id: str) -> bool:
-    """Whether the person had set up their sign-in and not used it yet; from here on they are expected no more (D47)."""
+    """Take the record that the person's first sign-in is expected (D47).
+
+    The result is True if the person had set up their sign-in and not used it yet. The record is then removed.
+    """
     return await unit.take(namespaces.NEWCOMER.name, _key(context, user_id)) is not None
 
 
 def _new_here(account: Account, *, expected: bool) -> bool:
-    """Whether a sign-in in a browser that is not known is one to tell the person of.
+    """Return whether to notify the person of an unknown browser.
 
-    Not their first: who has set their own factors was expected then; of others, who were given theirs, the audit says
-    whether they have signed in before. Source: D47
+    The first sign-in is not notified. It was expected if the person has set their own factors. For other people, who
+    were given their factors, the audit log shows whether they have signed in before. Source: D47
     """
     set_by_themselves = account.held.credentials.password_set_by == "user" or bool(account.held.passkeys)
     return not expected and (set_by_themselves or account.signed_in_before)
@@ -61,26 +64,28 @@ _LONGEST_SIGN_IN_SECONDS: Final = INTERACTION_SECONDS * (1 + INTERACTION_EXTENSI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authentication:
-    """The person who has shown every factor, and with what (RFC 8176)."""
+    """A fully authenticated person and the factors used (RFC 8176)."""
 
     account: Account
-    """as it was when they were checked"""
+    """as it was when the factors were checked"""
     amr: tuple[str, ...]
     passkey: str = ""
     """the credential id of the passkey that was shown"""
     way: Way | None = None
-    """of the second factor, where a code was shown"""
+    """method of the second factor, if a code was typed"""
 
 
 async def complete(context: RequestContext, visit: Visit, shown: Authentication) -> Visit:
-    """Move a sign-in on after its last factor, and finish it if nothing remains to be asked.
+    """Start the session after authentication and continue the sign-in.
 
-    Returns the visit as it is now, with the browser's new cookie value. One for the account's own pages ends here. Who
-    was signed in at this browser before, if it was somebody else, is signed out. The person is looked at again where the
-    session is written: whoever changes factors or disables their owner before sees no session to end, so none begins;
-    whoever does so later sees it. Raises StaleStep, then and where another tab has signed in or out meanwhile;
-    AlreadyCompleted; and OtherBrowser where this is the first factor too and another browser was quicker.
-    Source: D15, D30, D34, D47, D50
+    The sign-in is finished if nothing remains to be asked; one for the account's own pages ends here. Returns the
+    updated visit, with the browser's new cookie value. Another person who was signed in at this browser is signed out.
+    The person is checked again when the session is written. If their factors were changed or they were disabled before,
+    there was no session to end, so none begins; if that happens later, the session is found and ended.
+
+    Raises StaleStep if no session begins for that reason, or if another tab has signed in or out meanwhile;
+    AlreadyCompleted; and OtherBrowser if this is also the first factor and another browser was faster. Source: D15,
+    D30, D34, D47, D50
     """
     before, name = visit.interaction, names.user_name(shown.account.user.user_name)
     finished, session = await _decided(context, visit, shown, name)
@@ -121,8 +126,10 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
 async def _decided(
     context: RequestContext, visit: Visit, shown: Authentication, name: str
 ) -> tuple[Interaction, Session | None]:
-    """The interaction as it will be, and the session that begins with it: none if the sign-in ends here and nothing
-    else is served by one."""
+    """Return the future interaction and the session that begins with it.
+
+    There is no session if the sign-in ends here and nothing else would use one.
+    """
     before, user = visit.interaction, shown.account.user
     entity_id = await entity_selection.unasked(context, user.user_id, visit.client, before.request)
     after = machine.authenticated(
@@ -151,14 +158,20 @@ async def _decided(
 
 
 def _cost(shown: Authentication, *, known: bool) -> int:
-    """How many attempts this sign-in has cost its address: in a known browser what can be guessed is counted there."""
+    """Return the number of attempts that this sign-in cost its address.
+
+    In a known browser, guessable factors are counted there instead.
+    """
     guessed = (shown.amr != acr.PASSKEY) + (shown.way not in (None, Way.RECOVERY))
     unguessable = shown.way in (None, Way.RECOVERY)
     return unguessable + (0 if known else guessed)
 
 
 async def _retire_cookie(context: RequestContext, unit: TransientUnit, visit: Visit) -> None:
-    """A browser never has two values that live: of two tabs that end at once, one tries again with the other's."""
+    """Invalidate the old cookie value. Raises StaleStep if that was done before.
+
+    A browser never has two valid values: of two tabs that finish at once, one tries again with the other's value.
+    """
     if not await browsers.retire(context, unit, visit.cookie):
         await interactions.release_step(context, unit, visit.interaction)
         raise StaleStep
@@ -173,7 +186,10 @@ async def _win(context: RequestContext, unit: TransientUnit, visit: Visit, finis
 
 
 async def _give_up(context: RequestContext, unit: TransientUnit, visit: Visit, *, won: bool) -> None:
-    """Undo what only whoever signs in may take, on an engine that undoes nothing by itself. Raises StaleStep."""
+    """Undo the claims of a sign-in that failed. Raises StaleStep.
+
+    This is for engines that do not roll back their units.
+    """
     if won:
         await completion.reopen(context, unit, visit.interaction)
     await browsers.revive(context, unit, visit.cookie, visit.browser)
@@ -182,7 +198,11 @@ async def _give_up(context: RequestContext, unit: TransientUnit, visit: Visit, *
 
 
 def _new_session(context: RequestContext, visit: Visit, shown: Authentication, purpose: SessionPurpose) -> Session:
-    """Without single sign-on, one for this sign-in alone: whoever is signed out everywhere is signed out of it too (D30)."""
+    """Return the session of this sign-in.
+
+    If single sign-on is off, it serves this sign-in alone, so that signing out everywhere ends the sign-in too. Source:
+    D30
+    """
     single_sign_on = context.provider.policy.session_seconds or _LONGEST_SIGN_IN_SECONDS
     seconds = {"sign_in": single_sign_on, "account": ACCOUNT_SESSION_SECONDS}[purpose]
     return Session(

@@ -20,21 +20,22 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Action
 
 NOTED_SECONDS: Final = 120
-"""how late a session may know of its last use: so seldom is it written"""
+"""the greatest delay in recording a session's use, so that it is rarely written"""
 _PLACES: Final[dict[SessionPurpose, str]] = {"sign_in": "session_id", "account": "account_id"}
-"""where a browser keeps its session of each purpose"""
+"""the member of a browser that holds its session of each purpose"""
 
 
 async def held(context: RequestContext, browser: Browser | None, *, but_of: str = "") -> list[Session]:
-    """The live sessions of those who are signed in at a browser, but for the person of the user_id `but_of`.
+    """Return the live sessions of the persons signed in at a browser.
 
-    Also those that the browser no longer keeps itself, since the same person has signed in there again. Source: D30
+    The person with the user_id `but_of` is left out. Sessions that the browser no longer refers to, since the same
+    person has signed in there again, are included. Source: D30
     """
     if browser is None:
         return []
     owners = {browser.user_id} - {"", but_of}
     if not browser.user_id:
-        # It was written before it kept who has signed in.
+        # Written by a version that did not yet store the person.
         ids = [getattr(browser, place) for place in _PLACES.values()]
         kept = [await context.provider.registry.sessions.get(each, now=context.now) for each in ids if each]
         mine = {each.user_id for each in kept if each is not None and each.browser_id == browser.browser_id}
@@ -46,23 +47,30 @@ async def held(context: RequestContext, browser: Browser | None, *, but_of: str 
 
 
 def kept_in(browser: Browser, user_id: str, session: Session | None) -> Browser:
-    """The browser in which this person has signed in, and that keeps this session from here on, if one begins. Source: D30"""
+    """Return the browser after this person has signed in.
+
+    It refers to the new session, if one begins. Source: D30
+    """
     kept = {} if session is None else {_PLACES[session.purpose]: session.session_id}
     return msgspec.structs.replace(browser, user_id=user_id, **kept)
 
 
 def gone_from(browser: Browser, ended: Iterable[Session]) -> Browser:
-    """The browser without these sessions. Source: D30"""
+    """Return the browser without these sessions.
+
+    Source: D30
+    """
     ids = {each.session_id for each in ended}
     gone = {place: "" for place in _PLACES.values() if getattr(browser, place) in ids}
     return msgspec.structs.replace(browser, **gone)
 
 
 async def begin(context: RequestContext, session: Session | None, seen: Credentials, *, passkey: str) -> bool:
-    """Write a session that its person has just signed in for; False if they have changed since they were seen.
+    """Store the session of a new sign-in, unless the person has changed.
 
-    `seen` are the credentials that they have shown, `passkey` the id of a passkey, or empty. None for a sign-in that needs
-    no session: the person is looked at all the same. Source: D30, D50, DESIGN, Security
+    Returns False if they have changed since they were loaded. `seen` are the credentials that were verified; `passkey`
+    is the id of a passkey, or empty. The session is None for a sign-in that needs none; the person is checked in that
+    case too. Source: D30, D50, DESIGN, Security
     """
     sessions = context.provider.registry.sessions
     if session is None:
@@ -72,19 +80,28 @@ async def begin(context: RequestContext, session: Session | None, seen: Credenti
 
 
 async def use(context: RequestContext, session: Session, *, entity_id: str | None = None) -> Session:
-    """Note that a session is used, and for which entity, if one was chosen; returns it as it is now. Source: D30"""
+    """Record the use of a session and the entity chosen, if any.
+
+    Returns the updated session. Source: D30
+    """
     _authorise(Person(user_id=session.user_id), "write", session)
     await context.provider.registry.sessions.use(session.session_id, at=int(context.now), entity_id=entity_id)
     return msgspec.structs.replace(session, seen_at=int(context.now))
 
 
 async def use_seldom(context: RequestContext, session: Session) -> Session:
-    """As `use`, but at most every two minutes. Source: D30"""
+    """Record the use of a session at most every two minutes.
+
+    Within that time the session is returned unchanged. Source: D30
+    """
     return await use(context, session) if context.now >= session.seen_at + NOTED_SECONDS else session
 
 
 async def end(context: RequestContext, session: Session) -> None:
-    """End a session in the name of the person whose it is. Source: D30, DESIGN, Security"""
+    """End a session in the name of its owner.
+
+    Source: D30, DESIGN, Security
+    """
     owner = Person(user_id=session.user_id)
     _authorise(owner, "delete", session)
     event = context.event(owner, AuditAction.SESSION_END, subject=session.user_id)
@@ -92,19 +109,19 @@ async def end(context: RequestContext, session: Session) -> None:
 
 
 async def end_with_sign_in(context: RequestContext, made: Session | None) -> None:
-    """End the session that a sign-in has made, once that is over, where single sign-on is off: it served nothing else.
+    """End the session of a finished sign-in if single sign-on is off.
 
-    None for a sign-in that made none. Source: D30
+    Such a session served only this sign-in. `made` is None for a sign-in without a session. Source: D30
     """
     if made is not None and not context.provider.policy.session_seconds:
         await end(context, made)
 
 
 async def sign_out(context: RequestContext, cookie: str, browser: Browser, ending: Iterable[Session]) -> str:
-    """End the sessions of a browser; returns its new cookie value.
+    """End the sessions of a browser and return its new cookie value.
 
-    It is a new browser from here on, but for being known: what other tabs had begun, whoever sits there next cannot
-    go on with. Raises StaleStep where another tab has signed in or out meanwhile. Source: D30, D34, D47
+    From then on it is a new browser, except that it is still known for its people. The next user cannot continue what
+    other tabs had begun. Raises StaleStep if another tab has signed in or out meanwhile. Source: D30, D34, D47
     """
     async with context.provider.transient.unit(context.now) as unit:
         successor = await browsers.sign_out(context, unit, cookie, browser)

@@ -1,7 +1,7 @@
 """The sign-in, step by step: password, code, entity, consent (Spec 3, D15, D29, D34, D45).
 
-`visits.visit` loads what a step needs, once; `rules.authentication.sign_in` says what the step may do and where it leads;
-each `submit_…` writes that in one unit, which claims the step. Who comes second is shown the current page.
+`visits.visit` loads the data of a step, once. `rules.authentication.sign_in` decides the result of the step. Each
+`submit_…` writes it in one unit, which claims the step; any later request gets the current page.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ if TYPE_CHECKING:
 
 
 class Rejected(Exception):
-    """What was typed is not accepted; the sentence is for the person."""
+    """The error for input that is not accepted.
+
+    The sentence is for the person.
+    """
 
     def __init__(self, sentence: Phrase) -> None:
         super().__init__(sentence)
@@ -56,7 +59,10 @@ class Rejected(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """A browser at its own interaction, with what was loaded of it; `cookie` is the value it sent."""
+    """A browser at its own interaction, with the data loaded for it.
+
+    `cookie` is the value that the browser sent.
+    """
 
     interaction: Interaction
     browser: Browser
@@ -65,40 +71,49 @@ class Visit:
     session: Session | None = None
     """the session that signed it in, or that its factors began"""
     standing: PendingSecondFactor | None = None
-    """who has shown their password here, and nothing beside it yet"""
+    """the person who has typed their password here, and nothing else yet"""
     last_entity: str | None = None
-    """what they chose last in this browser, empty for none yet; None: it is not known for them, or nobody stands here"""
+    """the person's last choice in this browser, empty for none yet; None: it is not known for them, or there is no person"""
     form: SubmittedForm = field(default_factory=SubmittedForm)
-    """what is being submitted, where it proves a factor"""
+    """the submitted form, if it proves a factor"""
     lacks_second_factor: User | None = None
-    """who typed their password here and has no second factor left; nobody stands here for now"""
+    """the person who typed their password here but has no second factor left; they are not signed in for now"""
 
     def state_of(self, context: RequestContext, interaction: Interaction, *, usable: bool = False) -> State:
-        """The state of an interaction of this browser; `usable` as in `rules.authentication.sign_in.state`. Source: D15"""
+        """Return the state of an interaction of this browser.
+
+        `usable` is as in `rules.authentication.sign_in.state`. Source: D15
+        """
         return machine.state(interaction, now=context.now, usable=usable, asks_consent=asks_consent(self))
 
     def require(self, context: RequestContext, event: Event, *, usable: bool = False) -> None:
-        """Return if the sign-in takes this event as it was loaded. Raises StaleStep. Source: D15"""
+        """Check that the loaded sign-in accepts this event. Raises StaleStep.
+
+        Source: D15
+        """
         machine.require(self.state_of(context, self.interaction, usable=usable), event)
 
     def knows(self) -> bool:
-        """Whether somebody has signed in in this browser, so that it may be known for a person (D47)."""
+        """Return whether any person has signed in in this browser.
+
+        It may then be known for the current person. Source: D47
+        """
         return self.browser.known or bool(self.browser.session_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskPassword:
-    """Nobody is known yet."""
+    """The question for user name and password, before the person is known."""
 
     lacks_second_factor: bool = False
-    """whether somebody was known, and had no second factor left"""
+    """true if a person was known but had no second factor left"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChooseEntity:
-    """Several entities can be used: the first of those that match, and how many do.
+    """The first entities that match, and the number of matches.
 
-    `preselected` is an entity_id or empty.
+    There are several usable ones. `preselected` is an entity_id or empty.
     """
 
     choices: tuple[Choice, ...]
@@ -108,7 +123,10 @@ class ChooseEntity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoEntity:
-    """None of the person's entities can be used at this client (D17): the first of them, and how many there are."""
+    """The person's entities, none of them usable at this client.
+
+    It holds the first of them and their number. Source: D17
+    """
 
     choices: tuple[Choice, ...]
     total: int
@@ -116,7 +134,7 @@ class NoEntity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskConsent:
-    """The person has to agree to what the client will read (D29)."""
+    """The question for consent to the data that the client will read (D29)."""
 
     user: User
     choice: Choice
@@ -124,7 +142,10 @@ class AskConsent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirm:
-    """Everything is known from the session; a click completes (D30)."""
+    """The confirmation of a sign-in by single sign-on.
+
+    Everything is known from the session; a click completes it. Source: D30
+    """
 
     user: User
     choice: Choice
@@ -134,7 +155,10 @@ Page = AskPassword | AskSecondFactor | ChooseEntity | NoEntity | AskConsent | Co
 
 
 async def current(context: RequestContext, visit: Visit, *, query: str = "") -> Page:
-    """The page that an unfinished interaction is at; `query` is what a choice is narrowed down by (D15)."""
+    """Return the current page of an unfinished interaction.
+
+    `query` narrows down a choice. Source: D15
+    """
     interaction = visit.interaction
     if visit.standing is not None:
         return second_factor_methods.asked(interaction, visit.standing, now=context.now)
@@ -155,7 +179,7 @@ async def current(context: RequestContext, visit: Visit, *, query: str = "") -> 
 
 
 async def _chosen(context: RequestContext, visit: Visit) -> Acting | None:
-    """The entity that was chosen, None while there is none, or it can no longer be used."""
+    """Return the chosen entity, None without one that is usable."""
     user_id, entity_id = visit.interaction.user_id, visit.interaction.entity_id
     if not entity_id:
         return None
@@ -172,12 +196,12 @@ async def _last_entity(context: RequestContext, visit: Visit) -> str:
 
 
 def asks_entity(visit: Visit) -> bool:
-    """Whether this sign-in is for somebody who acts for an entity (D17)."""
+    """Return whether the person has to act for an entity (D17)."""
     return account_client.purpose(visit.interaction.request) == "sign_in"
 
 
 def asks_consent(visit: Visit) -> bool:
-    """Whether this sign-in has a page for consent (D29, D40)."""
+    """Return whether this sign-in has a page for consent (D29, D40)."""
     request = visit.interaction.request
     return needs_consent(visit.client, request.scopes) or single_sign_on.asks_consent(request)
 
@@ -185,17 +209,16 @@ def asks_consent(visit: Visit) -> bool:
 def event(
     context: RequestContext, visit: Visit, user: User | None, action: AuditAction, outcome: Literal["ok", "refused"]
 ) -> AuditEvent:
-    """What the audit is told of a factor (DESIGN, Security)."""
+    """Return the audit entry of an attempt at a factor (DESIGN, Security)."""
     actor = person_or_anonymous(user.user_id if user else "")
     return context.event(actor, action, client_id=visit.client.client_id, outcome=outcome)
 
 
 async def submit_password(context: RequestContext, visit: Visit, *, user_name: str, password: str) -> Visit:
-    """The first factor; returns the visit as it is now.
+    """Check the first factor and return the updated visit.
 
-    The cookie stays until the last one: a password check takes long enough for a second click.
-
-    Raises Rejected, Throttled, PasswordsBusy, StaleStep and OtherBrowser. Source: D15, D34, D44, D47
+    The cookie stays until the last factor: a password check takes long enough for a second click. Raises Rejected,
+    Throttled, PasswordsBusy, StaleStep and OtherBrowser. Source: D15, D34, D44, D47
     """
     visit.require(context, Event.PASSWORD)
     try:
@@ -204,7 +227,7 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
         name = ""
     known = visit.knows() and await throttle.is_known(context, name, visit.browser.browser_key)
     attempt = await throttle.attempt(context, name, visit.browser.browser_key, known=known)
-    # Whoever is named, and whether they exist or not, the same is asked of the database.
+    # The database gets the same query for every name, whether the user exists or not.
     account = await context.provider.registry.factors.account_by_name(name)
     credentials = account.held.credentials if account else Credentials(user_id="")
     stored, user = credentials.password_hash, account.user if account else None
@@ -229,7 +252,10 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
 
 
 async def _refuse_without_second_factor(context: RequestContext, visit: Visit, account: Account) -> None:
-    """Only who typed the right password reads what this account lacks."""
+    """Refuse an account without a second factor. Raises Rejected.
+
+    Only a person who typed the correct password reads this reason.
+    """
     if second_factor_methods.pending_second_factor(context, account).ways:
         return
     refused = without_second_factor(context, visit, account.user)
@@ -238,13 +264,13 @@ async def _refuse_without_second_factor(context: RequestContext, visit: Visit, a
 
 
 def without_second_factor(context: RequestContext, visit: Visit, user: User | None) -> AuditEvent:
-    """What the audit is told where the password was right and nothing goes with it (D45)."""
+    """Return the audit entry of a correct password without a second factor (D45)."""
     entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused")
     return msgspec.structs.replace(entry, detail={**entry.detail, "reason": "no second factor is left"})
 
 
 def no_second_factor(context: RequestContext) -> Phrase:
-    """What a person reads then (D45)."""
+    """Return the sentence for a person without a second factor (D45)."""
     return phrase(
         "Your account has no second factor that can be used here. Ask the person who manages {name} in your "
         "organisation for a link to set one up.",
@@ -253,9 +279,10 @@ def no_second_factor(context: RequestContext) -> Phrase:
 
 
 async def submit_entity(context: RequestContext, visit: Visit, *, entity_id: str) -> Visit:
-    """The choice of an entity; returns the visit as it is now.
+    """Choose an entity and return the updated visit.
 
-    Raises Rejected and StaleStep, and what `completion.win` does where nothing else remains to be asked. Source: D17, D30
+    Raises Rejected and StaleStep, and the errors of `completion.win` if nothing else remains to be asked. Source: D17,
+    D30
     """
     interaction = visit.interaction
     visit.require(context, Event.ENTITY, usable=await _chosen(context, visit) is not None)
@@ -265,22 +292,28 @@ async def submit_entity(context: RequestContext, visit: Visit, *, entity_id: str
 
 
 async def submit_consent(context: RequestContext, visit: Visit) -> Visit:
-    """The person agrees; returns the visit as it is now. Raises StaleStep, and as `submit_entity` (D29)."""
+    """Record the person's consent and return the updated visit.
+
+    Raises StaleStep, and the same errors as `submit_entity`. Source: D29
+    """
     visit.require(context, Event.CONSENT, usable=await _chosen(context, visit) is not None)
     return await _onwards(context, visit, machine.consented(visit.interaction))
 
 
 async def confirm(context: RequestContext, visit: Visit) -> Visit:
-    """The person goes on with the session that is there; returns the visit as it is now. Raises as `submit_consent` (D30)."""
+    """Continue with the existing session and return the updated visit.
+
+    Raises the same errors as `submit_consent`. Source: D30
+    """
     visit.require(context, Event.CONFIRM, usable=await _chosen(context, visit) is not None)
     return await _onwards(context, visit, visit.interaction)
 
 
 async def _onwards(context: RequestContext, visit: Visit, after: Interaction) -> Visit:
-    """Write a step, and finish the sign-in with it if nothing remains to be asked.
+    """Store a step, and finish the sign-in if nothing else remains.
 
-    Then the entity is remembered for the next time. Where single sign-on is off, the session that the factors made ends;
-    another tab stands on its own. Source: D15, D17, D30
+    The entity is then remembered for the next time. If single sign-on is off, the session that the factors began ends;
+    another tab is independent of it. Source: D15, D17, D30
     """
     before = visit.interaction
     if visit.state_of(context, after, usable=True) is not State.CONFIRM:
@@ -302,7 +335,10 @@ async def _onwards(context: RequestContext, visit: Visit, after: Interaction) ->
 
 
 async def _session_used(context: RequestContext, visit: Visit) -> Session | None:
-    """The browser's session for single sign-on, which was loaded with the visit unless it is another one."""
+    """Return the browser's session for single sign-on.
+
+    It was loaded with the visit, unless it is another one.
+    """
     loaded, kept = visit.session, visit.browser.session_id
     if loaded is not None and kept == loaded.session_id:
         return browsers.of_browser(context, visit.browser, loaded)
@@ -310,15 +346,15 @@ async def _session_used(context: RequestContext, visit: Visit) -> Session | None
 
 
 def _made(visit: Visit) -> Session | None:
-    """The session that this sign-in has made, if it lives."""
+    """Return the live session that this sign-in began, if any."""
     made = visit.session
     return made if made is not None and made.session_id == visit.interaction.made_session_id else None
 
 
 async def start_over(context: RequestContext, visit: Visit) -> Visit:
-    """Forget who is signed in in this interaction, so that another account can be used; returns the visit as it is now.
+    """Sign the person out of this interaction; return the updated visit.
 
-    Raises StaleStep. Source: D30
+    Another account can then be used. Raises StaleStep. Source: D30
     """
     visit.require(context, Event.OTHER_ACCOUNT)
     forgotten = machine.forgotten(visit.interaction)
@@ -328,7 +364,10 @@ async def start_over(context: RequestContext, visit: Visit) -> Visit:
 
 
 async def extend(context: RequestContext, visit: Visit) -> Visit:
-    """Give the person another ten minutes, at most ten times; returns the visit as it is now. Raises Rejected and StaleStep (D15)."""
+    """Extend the sign-in by ten minutes, at most ten times.
+
+    Returns the updated visit. Raises Rejected and StaleStep. Source: D15
+    """
     if not machine.extendable(visit.interaction):
         raise Rejected(phrase("This sign-in cannot be extended any more."))
     visit.require(context, Event.EXTEND)
@@ -338,7 +377,7 @@ async def extend(context: RequestContext, visit: Visit) -> Visit:
 
 
 async def cancel(context: RequestContext, visit: Visit) -> Visit:
-    """Finish with access_denied, as the person asked for; returns the visit as it is now.
+    """Finish with access_denied at the person's request; return the updated visit.
 
     Raises StaleStep, OtherBrowser, AlreadyCompleted. Source: D15, D17
     """

@@ -1,14 +1,15 @@
 """Growing delay for wrong passwords and codes, never a permanent lock (D47).
 
-Each attempt is counted before it is tried, in a bucket that also says until when the next one waits
-(`rules.authentication.throttling`). Past the free ones an attempt begins a delay, and of those that do so at once one is
-tried. An account is counted for each address, so that one stranger slows only themselves. When very many addresses guess
-at it, it is counted for each neighbourhood of addresses too; never for all of them together, or strangers could keep its
-owner out. A browser that signed in here before is counted on its own, and by nothing else. An attempt that was never
-tried is given back, so what can be given back is counted in fixed windows of time: nothing is left over for a later one.
+Each attempt is counted before it is tried, in a bucket that also holds the end of the delay
+(`rules.authentication.throttling`). After the free attempts, each attempt begins a delay; of several that do so at
+once, only one is tried. An account is counted for each address, so that a stranger slows only themselves. When very
+many addresses guess at it, it is also counted for each neighbourhood of addresses; never for all of them together, or
+strangers could keep its owner out. A browser with an earlier sign-in is counted on its own, and by nothing else. An
+attempt that was never tried is given back, so such counts use fixed windows of time: nothing carries over into a later
+window.
 
-Buckets are taken in one order, codes, account or browser, everywhere, neighbourhood, address, or two requests that meet
-would wait for each other on PostgreSQL.
+Buckets are taken in one order (codes, account or browser, everywhere, neighbourhood, address); otherwise two concurrent
+requests could deadlock on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ _Who: TypeAlias = tuple[str, ...]
 _FREE_FOR_ACCOUNT: Final = 5
 """from one address, or in one known browser"""
 _FREE_FOR_ACCOUNT_EVERYWHERE: Final = 100
-"""beyond them a neighbourhood is counted as an address is"""
+"""after them, a neighbourhood is counted like an address"""
 _LONGEST_NEARBY_SECONDS: Final = 60
 """shorter, since neighbours share it"""
 _FREE_FOR_ADDRESS: Final = 50
 _FREE_FOR_LINK_CODES: Final = 20
-"""wrong ones, from one address"""
+"""wrong codes from one address"""
 _LONGEST_SECONDS: Final = 300
 _COUNTED_IN_SECONDS: Final = 300
-"""what is longer is told in minutes"""
+"""longer delays are given in minutes"""
 
 
 class Throttled(Exception):
@@ -53,7 +54,7 @@ class Throttled(Exception):
 
     @property
     def sentence(self) -> Phrase:
-        """What the person reads."""
+        """The explanation for the person."""
         if self.seconds > _COUNTED_IN_SECONDS:
             return counted(
                 -(-self.seconds // 60),
@@ -73,18 +74,18 @@ class _Count:
 
     who: _Who
     until: int = 0
-    """when the delay ends that it has begun, in epoch seconds; 0: none"""
+    """end of the delay that it has begun, in epoch seconds; 0: none"""
     step: int = 0
-    """what was added to begin it"""
+    """the increment that began the delay"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """An attempt that was admitted, and what it was counted for."""
+    """An admitted attempt and its counts."""
 
     counts: tuple[_Count, ...]
     known: bool = False
-    """whether the browser is known for the account"""
+    """true if the browser is known for the account"""
 
 
 def _window(now: float) -> str:
@@ -92,9 +93,9 @@ def _window(now: float) -> str:
 
 
 async def last_entity(context: RequestContext, user_name: str, browser_key: str) -> str | None:
-    """The entity that a person chose last in a browser where they have signed in before, empty for none yet.
+    """Return the entity that a person last chose in a known browser.
 
-    None where the browser is not known for them. Source: D17, D47
+    The result is empty if there is none yet; None if the browser is not known for the person. Source: D17, D47
     """
     known = _known(context, user_name, browser_key)
     value = await context.provider.transient.get(namespaces.KNOWN_BROWSER.name, known, now=context.now)
@@ -104,13 +105,13 @@ async def last_entity(context: RequestContext, user_name: str, browser_key: str)
 async def remember(
     context: RequestContext, unit: TransientUnit, user_name: str, browser_key: str, entity_id: str | None
 ) -> None:
-    """Know a browser again for a person, and what they chose last in it (D17, D47)."""
+    """Remember a browser as known, with the person's last entity (D17, D47)."""
     known = _known(context, user_name, browser_key)
     await unit.put(namespaces.KNOWN_BROWSER.name, known, (entity_id or "").encode(), namespaces.KNOWN_BROWSER.seconds)
 
 
 async def is_known(context: RequestContext, user_name: str, browser_key: str) -> bool:
-    """Whether a person has signed in before in this browser, with every factor (D47)."""
+    """Return whether a person has fully signed in here before (D47)."""
     return await last_entity(context, user_name, browser_key) is not None
 
 
@@ -139,7 +140,10 @@ def _address(context: RequestContext) -> _Who:
 
 
 async def attempt(context: RequestContext, user_name: str, browser_key: str, *, known: bool) -> Attempt:
-    """Count an attempt to show a password; `known`: whether the browser is known. Raises Throttled where it comes too early (D47)."""
+    """Count an attempt at a password.
+
+    `known` says that the browser is known for the account. Raises Throttled if the attempt comes too early. Source: D47
+    """
     async with context.provider.transient.unit(context.now) as unit:
         if known:
             return await _attempt_in_browser(context, unit, user_name, browser_key)
@@ -157,11 +161,11 @@ async def attempt(context: RequestContext, user_name: str, browser_key: str, *, 
 async def attempt_second_factor(
     context: RequestContext, unit: TransientUnit, user_name: str, browser_key: str, *, known: bool
 ) -> Attempt:
-    """Count an attempt to show a second factor that can be guessed. Raises Throttled where it comes too early.
+    """Count an attempt at a second factor that can be guessed.
 
-    Only who has the password comes so far, so an account's attempts in browsers that are not known count together,
-    wherever they come from. A known browser is the owner's, who is not to be kept out by a thief of the password.
-    D45, D47
+    It requires the password, so an account's attempts in unknown browsers are counted together, from any address. A
+    known browser belongs to the owner, who must not be kept out by a thief of the password. Raises Throttled if the
+    attempt comes too early. Source: D45, D47
     """
     if known:
         return await _attempt_in_browser(context, unit, user_name, browser_key)
@@ -183,18 +187,19 @@ async def _admit_account(context: RequestContext, unit: TransientUnit, user_name
 
 
 async def attempt_unguessable(context: RequestContext, unit: TransientUnit) -> None:
-    """Count an attempt to show a passkey or a recovery code. Raises Throttled where it comes too early.
+    """Count an attempt with a passkey or a recovery code.
 
-    Nobody guesses a signature or 80 random bits, so nothing is counted for the owner, whom a stranger or a thief of
-    the password could then keep out. D45, D46, D47
+    A signature or 80 random bits cannot be guessed, so nothing is counted for the owner; otherwise a stranger or a
+    thief of the password could keep them out. Raises Throttled if the attempt comes too early. Source: D45, D46, D47
     """
     await _admit_address(context, unit)
 
 
 async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
-    """Count an attempt to show a factor to the enrolment of a link. Raises Throttled where it comes too early.
+    """Count an attempt at a factor in an enrolment by a link.
 
-    Who has the link is counted by it alone, so that guesses in the sign-in never shut the way to mend it. D47
+    Attempts with a link are counted by the link alone, so that guesses in the sign-in never block recovery. Raises
+    Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
         of_link = await _admit(context, unit, ("link", link_hash, _window(context.now)), _FREE_FOR_ACCOUNT)
@@ -203,26 +208,36 @@ async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
 
 
 async def attempt_link_code(context: RequestContext) -> None:
-    """Count an attempt to open a link by its code. Raises Throttled if it comes too early (D47)."""
+    """Count an attempt to open a link by its code.
+
+    Raises Throttled if the attempt comes too early. Source: D47
+    """
     async with context.provider.transient.unit(context.now) as unit:
         await _admit(context, unit, _link_codes(context), _FREE_FOR_LINK_CODES)
 
 
 async def link_code_accepted(context: RequestContext, unit: TransientUnit) -> None:
-    """Give an address back the attempt with which it opened a link: many people may have one address (D47)."""
+    """Give back the attempt that opened a link.
+
+    Many people may share one address. Source: D47
+    """
     await _count(context, unit, _link_codes(context), -1)
 
 
 def _link_codes(context: RequestContext) -> _Who:
-    """Counted in fixed windows, so that attempts and opened links end together."""
+    """Return the counter for link codes from this address.
+
+    Fixed windows make attempts and opened links end together.
+    """
     return ("link codes", site(context.address), _window(context.now))
 
 
 async def change(context: RequestContext, by: str) -> Attempt:
-    """Count an attempt to change one's own factors: `by` a person's id, or the hash of a link. Raises Throttled where it comes too early.
+    """Count an attempt to change one's own factors.
 
-    Each may cost a hash and a letter, and hashing and mail are there for everybody. Who has a link is counted by it
-    alone, so that a thief in the account never shuts the way to mend it. D47
+    `by` is a person's id or the hash of a link. Each attempt may cost a hash and an e-mail, and hashing and mail are
+    shared by everybody. Attempts with a link are counted by the link alone, so that a thief in the account never blocks
+    recovery. Raises Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
         counts = await _admit(context, unit, ("change", by, _window(context.now)), FACTOR_CHANGES)
@@ -230,10 +245,10 @@ async def change(context: RequestContext, by: str) -> Attempt:
 
 
 async def give_back(context: RequestContext, attempt: Attempt) -> None:
-    """Take an attempt of this request out of the counts, because no password was looked at (D47)."""
+    """Remove an attempt of this request, because no password was checked (D47)."""
     async with context.provider.transient.unit(context.now) as unit:
         for each in attempt.counts:
-            # Past its end another attempt may have begun a delay in its place.
+            # After the delay has ended, another attempt may have begun a new one.
             begun = each.step if context.provider.clock() < each.until else 0
             await _count(context, unit, each.who, -1 - begun)
 
@@ -257,7 +272,11 @@ async def _admit(
     user_name: str = "",
     longest: int = _LONGEST_SECONDS,
 ) -> list[_Count]:
-    """Count an attempt; `user_name` in its mapped form, where an operator can end the delay by unlocking the account."""
+    """Count an attempt and return what was counted.
+
+    `user_name`, in its mapped form, is given if an operator can end the delay by unlocking the account. Raises
+    Throttled if the attempt comes too early.
+    """
     found = await _count(context, unit, who, 1)
     if found.attempts <= free:
         return [_Count(who=who)]
@@ -271,15 +290,18 @@ async def _admit(
     step = until - ends
     begun = await _count(context, unit, who, blocking(step))
     if begun.blocked != found.blocked + step:
-        # Another attempt has begun a delay since: it is the one that is tried.
+        # Another attempt has begun a delay meanwhile: that one is tried.
         await _count(context, unit, who, -blocking(step))
         raise Throttled(max(1, until - now))
     return [_Count(who=who, until=until, step=blocking(step))]
 
 
 async def _unlocks(context: RequestContext, unit: TransientUnit, user_name: str) -> str:
-    """Part of what is counted past the free attempts, so that they are counted anew after each unlocking, which knows
-    neither addresses nor browsers; empty if there was none, and for what cannot be unlocked."""
+    """Return the part of a counter's key that each unlocking changes.
+
+    It is used after the free attempts, so that they are counted again after each unlocking, which knows neither
+    addresses nor browsers. The result is empty if there was no unlocking, and for counters that cannot be unlocked.
+    """
     if not user_name:
         return ""
     key = namespaces.key(namespaces.UNLOCKS, context.provider.policy.deployment_url, user_name)
@@ -289,10 +311,11 @@ async def _unlocks(context: RequestContext, unit: TransientUnit, user_name: str)
 async def succeeded(
     context: RequestContext, unit: TransientUnit, user_name: str, browser_key: str, *, known: bool, of_address: int
 ) -> None:
-    """After every factor was shown: forget this account's attempts, in a known browser those that were made in it.
+    """Forget an account's attempts after full authentication.
 
-    The address gets back what this sign-in cost it, `of_address` attempts, and no more, or one account of one's own
-    would be a licence to try the passwords of others. D47
+    In a known browser, only the attempts made there are forgotten. The address gets back the attempts that this sign-in
+    cost it (`of_address`) and no more; otherwise an attacker's own account would be a licence to try the passwords of
+    others. Source: D47
     """
     if known:
         await _forget(context, unit, _in_browser(context, browser_key, user_name), user_name)
@@ -323,7 +346,10 @@ async def _forget_everywhere(unit: TransientUnit, issuer: str, user_name: str) -
 
 
 async def unlock(unit: TransientUnit, issuer: str, user_name: str) -> None:
-    """An operator ends the delay of an account; `user_name` in its mapped form (D47)."""
+    """End the delay of an account for an operator.
+
+    `user_name` is in its mapped form. Source: D47
+    """
     codes = namespaces.key(namespaces.ATTEMPT_BUCKET, issuer, *_codes(user_name))
     await unit.take(namespaces.ATTEMPT_BUCKET.name, codes)
     await _forget_everywhere(unit, issuer, user_name)

@@ -1,4 +1,4 @@
-"""Who may see an interaction's pages: the browser that it belongs to (D15, D34)."""
+"""Access to an interaction's pages, limited to its own browser (D15, D34)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class NoInteraction(Exception):
-    """There is no such sign-in, or it ended long ago."""
+    """A sign-in that does not exist, or ended long ago."""
 
 
 class ForeignBrowser(Exception):
-    """The browser is not the one that began this sign-in, or keeps no cookies."""
+    """A browser that did not begin this sign-in, or keeps no cookies."""
 
     def __init__(self, interaction: Interaction) -> None:
         super().__init__("another browser")
@@ -35,9 +35,10 @@ class ForeignBrowser(Exception):
 
 
 async def visit(context: RequestContext, interaction_id: str, cookie: str | None) -> Visit:
-    """A browser at its own interaction.
+    """Load the interaction of a browser.
 
-    Raises NoInteraction, ForeignBrowser, and InvalidRequest where client or redirect URI are gone. Source: D15, D34
+    Raises NoInteraction, ForeignBrowser, and InvalidRequest if the client or its redirect URI no longer exists. Source:
+    D15, D34
     """
     interaction = await interactions.load(context, interaction_id)
     if interaction is None:
@@ -51,7 +52,10 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
 
 
 async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:
-    """With nobody signed in where the session or the sign-in has ended or grown too old, or a factor changed (D30, D40, D50)."""
+    """Return the visit, anonymous if its authentication is no longer valid.
+
+    That is so if the session or the sign-in has ended or grown too old, or if a factor changed. Source: D30, D40, D50
+    """
     interaction = visit.interaction
     if not interaction.user_id or interaction.outcome is not None:
         return visit
@@ -78,7 +82,10 @@ async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:
 
 
 async def _last_entity(context: RequestContext, visit: Visit) -> str | None:
-    """Loaded where a second factor is asked for, whose attempts a known browser counts on its own (D45, D47)."""
+    """Return the last entity, loaded if a second factor is asked for.
+
+    A known browser counts the attempts at that factor on its own. Source: D45, D47
+    """
     if visit.interaction.signed_in or not visit.knows():
         return None
     return await throttle.last_entity(context, visit.interaction.user_name, visit.browser.browser_key)

@@ -53,11 +53,11 @@ async def write(
     action: AuditAction | None = None,
     summary: AuditEvent | None = None,
 ) -> None:
-    """Authorise every change and write them all, each with an event of its own in its transaction.
+    """Authorise all changes and write them, each with an audit event.
 
-    `action` is that of the only change, if a command knows a more exact one than `action_of`; `summary` is an event of
-    all of them, which goes with the last. Raises access.Forbidden before anything is written, StoreUnavailable.
-    Source: DESIGN "Security", D57
+    Each event is written in the transaction of its change. `action` is the action of the only change, if a command
+    knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. Raises
+    access.Forbidden before anything is written, and StoreUnavailable. Source: DESIGN "Security", D57
     """
     for change in changes:
         authorise(actor, "delete" if change.verb == "remove" else "write", _object(change))
@@ -66,7 +66,10 @@ async def write(
 
 
 def change_event(actor: Actor, change: Change, action: AuditAction | None = None) -> AuditEvent:
-    """The event of one change: the record's key as object, and the names of the members that differ. Source: D57"""
+    """Return the audit event of one change.
+
+    Its object is the record's key, and it lists the names of the members that differ. Source: D57
+    """
     differing = " ".join(_differing(change))
     return AuditEvent(
         actor=actor.name,
@@ -79,7 +82,11 @@ def change_event(actor: Actor, change: Change, action: AuditAction | None = None
 
 
 def action_of(change: Change) -> AuditAction:
-    """The action of a change: of a switch that it turns and nothing else, or of its kind and verb. Source: D57"""
+    """Return the audit action of a change.
+
+    If the change only turns a switch, the action is that of the switch; otherwise it follows from the kind of record
+    and the verb. Source: D57
+    """
     switch = SWITCHES.get(change.kind)
     if switch is not None and list(_differing(change)) == ["enabled"]:
         return switch[getattr(change.becomes, "enabled", False)]
@@ -127,6 +134,9 @@ def _recorded(change: Change, event: AuditEvent) -> StoreChange:
 
 
 def _differing(change: Change) -> Iterable[str]:
-    """The names of the members that a change of a record changes; none of one that is added or removed."""
+    """Return the names of the members that a change modifies.
+
+    There are none for a record that is added or removed.
+    """
     names = change.becomes.__struct_fields__ if change.was and change.becomes else ()
     return (name for name in names if getattr(change.was, name) != getattr(change.becomes, name))

@@ -44,7 +44,10 @@ class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def no_key_set(context: RequestContext, cause: str, reason: Reason = Reason.CLIENT_KEYS_UNAVAILABLE) -> ServerError:
-    """The refusal if a client has no key set that can be used; the caller reads the cause in developer mode (D27, D28)."""
+    """Return the refusal for a client without a usable key set.
+
+    The caller sees the cause in developer mode. Source: D27, D28
+    """
     sentence = "the key set of this client cannot be fetched or used"
     public = f"{sentence}: {cause}" if context.provider.policy.developer_mode else sentence
     return ServerError(reason, public, detail=cause)

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 async def record(context: RequestContext, action: AuditAction, client_id: str) -> None:
-    """Write the event; the client has been authenticated, or its access token verified.
+    """Write the audit event of a replay.
 
-    Called inside the unit that found it, so it is kept with what that unit spent. Raises StoreUnavailable.
-    Source: DESIGN "Security", D7, D8, D18
+    Before, the client has been authenticated or its access token verified. It is called inside the unit that detected
+    the replay, so the event is stored together with what that unit spent. Raises StoreUnavailable. Source: DESIGN
+    "Security", D7, D8, D18
     """
     event = AuditEvent(
         actor=f"client:{client_id}",

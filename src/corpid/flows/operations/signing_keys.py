@@ -123,7 +123,10 @@ class SigningKeys:
 
 
 def _secret_of(issuer: str, secret: bytes) -> bytes:
-    """The server secret of an issuer: the stored one for the first, one derived from it for each further one (D62)."""
+    """Return the server secret of an issuer.
+
+    The first issuer uses the stored secret; each further one uses a secret derived from it. Source: D62
+    """
     return hmac.digest(secret, tuple_bytes("issuer", issuer), "sha256") if issuer else secret
 
 

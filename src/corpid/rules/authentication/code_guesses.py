@@ -10,17 +10,20 @@ _DAY: int = 86400
 
 
 class CodeGuesses(msgspec.Struct, frozen=True, kw_only=True):
-    """Guesses without a success between them, of one person in one browser or group of browsers; epoch seconds."""
+    """Guesses of one person since the last success; times in epoch seconds.
+
+    They are counted for one browser or for one group of browsers.
+    """
 
     user_id: str
     browser: str = ""
     """the hash of a known browser; empty: every other browser; `link`: enrolments by a link"""
     factors: str = ""
-    """fingerprint of the person's password and app at the last guess: after a change of them counting starts again"""
+    """fingerprint of the person's password and app at the last guess; a change of either restarts the count"""
     guesses: int = 0
     paused_until: int = 0
     told_at: int = 0
-    """when a pause began of which the person was told last"""
+    """start of the last pause of which the person was notified"""
 
 
 class CodesPaused(Exception):
@@ -32,7 +35,10 @@ class CodesPaused(Exception):
 
 
 def pause_after(guesses: int) -> int:
-    """The seconds of the pause that begins with this guess: none before the 20th, then 15 minutes, doubled up to a day (D45)."""
+    """Return the seconds of the pause that begins with this guess.
+
+    There is none before the 20th guess. Then it is 15 minutes, doubled with each guess, up to a day. Source: D45
+    """
     if guesses < CODE_GUESSES:
         return 0
     longest_at = LONGEST_CODE_PAUSE_SECONDS // FIRST_CODE_PAUSE_SECONDS
@@ -42,10 +48,10 @@ def pause_after(guesses: int) -> int:
 
 
 def one_more(seen: CodeGuesses, factors: str, now: float) -> CodeGuesses:
-    """The count with a guess that is about to be tried; `factors` is today's fingerprint, `now` epoch seconds.
+    """Return the count including a guess that is about to be tried.
 
-    The guess that uses up the allowance begins the pause, so that others at the same moment find it. Raises CodesPaused.
-    Source: D45
+    `factors` is the current fingerprint, `now` is in epoch seconds. The guess that uses up the allowance begins the
+    pause, so that concurrent guesses find it. Raises CodesPaused. Source: D45
     """
     if seen.factors != factors:
         seen = CodeGuesses(user_id=seen.user_id, browser=seen.browser, factors=factors)

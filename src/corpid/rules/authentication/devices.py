@@ -1,4 +1,4 @@
-"""Browser and system from User-Agent, in words that the owner recognises.
+"""Browser and operating system from User-Agent, in words that the owner recognises.
 
 Nothing is decided by it, since a User-Agent can be forged.
 """
@@ -27,13 +27,13 @@ _SYSTEMS: Final = (
     (re.compile(r"\bMac OS X\b|\bMacintosh\b"), "macOS"),
     (re.compile(r"\bLinux\b"), "Linux"),
 )
-"""The first that fits: browsers name those that they resemble, too"""
+"""the first match counts, since browsers also name those that they resemble"""
 
 
 def device(user_agent: str) -> str:
-    """`Firefox on Windows`, `Firefox`, `Windows`, or empty: only names that stand here come out.
+    """Return browser and system: `Firefox on Windows`, `Firefox`, `Windows`, or empty.
 
-    Source: RFC 9110 §10.1.5
+    Only names from the tables of this module are returned. Source: RFC 9110 §10.1.5
     """
     return _named(user_agent[:_CHARACTERS])
 

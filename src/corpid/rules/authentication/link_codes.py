@@ -13,27 +13,30 @@ from typing import Final
 from corpid.jose.encoding import tuple_bytes
 
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""32 characters, without the letters that are taken for others: I, L, O and U"""
+"""32 characters, without the letters that are mistaken for others: I, L, O and U"""
 CHARACTERS: Final = 20
 """100 bits: a stolen table of hashes is of no use while a link works"""
 _GROUP: Final = 4
 _CONFUSED: Final = str.maketrans("OILU", "011V")
 _LONGEST: Final = 500
-"""characters of what is typed or pasted: a whole link, at most"""
+"""characters of a typed or pasted text: a whole link, at most"""
 
 
 def code_from(random: str) -> str:
-    """A code as it is shown, five groups of four characters, from a random text of at least 100 bits (DESIGN, Security)."""
+    """Return a code as it is shown: five groups of four characters.
+
+    It is derived from a random text of at least 100 bits. Source: DESIGN, Security
+    """
     number = int.from_bytes(sha256(random.encode()).digest())
     letters = "".join(ALPHABET[number >> 5 * place & 31] for place in range(CHARACTERS))
     return "-".join(letters[place : place + _GROUP] for place in range(0, CHARACTERS, _GROUP))
 
 
 def canonical(typed: str) -> str:
-    """The 20 characters of a code, however it was typed; of a whole link that was pasted, those of its fragment.
+    """Return the 20 characters of a typed code or pasted link.
 
-    Case, spaces, dashes, full-width forms and characters that look alike do not matter. Raises ValueError for
-    anything else. Source: DESIGN, Security
+    Of a link, the fragment counts. Case, spaces, dashes, full-width forms and characters that look alike do not matter.
+    Raises ValueError for anything else. Source: DESIGN, Security
     """
     if len(typed) > _LONGEST:
         raise ValueError("too long for a code")
@@ -54,7 +57,7 @@ def hashed(code: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewLink:
-    """A link as its person gets it."""
+    """A link as it is given to its person."""
 
     page: str
     """the URL of the page that opens links"""
@@ -63,5 +66,8 @@ class NewLink:
 
     @property
     def url(self) -> str:
-        """The link's URL; its code is in the fragment, which no log holds (RFC 9110 §4.2.5)."""
+        """The link's URL, with its code in the fragment.
+
+        No log holds the fragment. Source: RFC 9110 §4.2.5
+        """
         return f"{self.page}#{self.code}"

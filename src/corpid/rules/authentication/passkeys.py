@@ -1,6 +1,6 @@
-"""Passkeys: what a browser is asked, and what its answer proves (WebAuthn Level 3, D46).
+"""Passkeys: options for the browser and verification of its answers.
 
-The user is always verified by the authenticator, so a passkey counts as two factors.
+The authenticator always verifies the user, so a passkey counts as two factors. Source: WebAuthn Level 3, D46
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MILLISECONDS: Final = 300_000
-"""how long a browser lets a person look for their passkey"""
+"""the time that a browser gives a person to find their passkey"""
 ANSWER_BYTES: Final = 16_384
 CREDENTIAL_ID_BYTES: Final = 1023
 """WebAuthn §5.8.3"""
@@ -50,11 +50,17 @@ _TRANSPORTS: Final = frozenset(each.value for each in AuthenticatorTransport)
 
 
 class PasskeyRefused(Exception):
-    """A browser's answer proves nothing; the text is for the log, never for the page."""
+    """The error for a browser's answer that proves nothing.
+
+    The text is for the log, never for the page.
+    """
 
 
 class CounterWentBack(PasskeyRefused):
-    """The signature is good, and its counter is not above the last one: perhaps a copy of the key (D46)."""
+    """A valid signature whose counter is not above the last one (D46).
+
+    The key may have been copied.
+    """
 
 
 class RelyingParty(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +81,7 @@ class NewPasskey(msgspec.Struct, frozen=True, kw_only=True):
     sign_count: int
     aaguid: str
     synced: bool
-    """whether it can be on several devices of its owner"""
+    """true if it can be on several devices of its owner"""
     transports: tuple[str, ...]
 
 
@@ -86,9 +92,10 @@ class UsedPasskey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def works_at(base_url: str, rp_id: str = "") -> bool:
-    """Return whether passkeys of `rp_id` work at an issuer: its host is that domain or below it, and no IP address.
+    """Return whether passkeys of `rp_id` work at an issuer.
 
-    Without an rp_id they are those of its own host. Source: WebAuthn §5.1.2, §5.1.3, D34, D46, D62
+    They do if the issuer's host is that domain or a subdomain of it, and no IP address. Without an rp_id the passkeys
+    belong to the issuer's own host. Source: WebAuthn §5.1.2, §5.1.3, D34, D46, D62
     """
     host = urlsplit(base_url).hostname or ""
     try:
@@ -99,7 +106,10 @@ def works_at(base_url: str, rp_id: str = "") -> bool:
 
 
 def relying_party(base_url: str, name: str, rp_id: str = "") -> RelyingParty:
-    """Origin and rpId of an issuer; without an rp_id it is the host of its base_url. Source: WebAuthn §5.1.2, D46, D62"""
+    """Return the origin and rpId of an issuer.
+
+    Without an rp_id, the host of its base_url is used. Source: WebAuthn §5.1.2, D46, D62
+    """
     parts = urlsplit(base_url)
     return RelyingParty(rp_id=rp_id or parts.hostname or "", origin=f"{parts.scheme}://{parts.netloc}", name=name)
 
@@ -113,9 +123,9 @@ def registration_options(
     display_name: str,
     known: Sequence[str] = (),
 ) -> str:
-    """The JSON that `navigator.credentials.create` gets; `known` are credential ids that the person has already.
+    """Return the JSON for `navigator.credentials.create`.
 
-    Source: WebAuthn §5.4, D46
+    `known` are the credential ids that the person already has. Source: WebAuthn §5.4, D46
     """
     options = webauthn.generate_registration_options(
         rp_id=party.rp_id,
@@ -136,10 +146,10 @@ def registration_options(
 def authentication_options(
     party: RelyingParty, *, challenge: bytes, allowed: Mapping[str, Sequence[str]] | None = None
 ) -> str:
-    """The JSON that `navigator.credentials.get` gets.
+    """Return the JSON for `navigator.credentials.get`.
 
-    Without `allowed` any passkey of this provider will do, and nobody is named. `allowed` are the credential ids of one
-    person, who is known already, each with its transports. Source: WebAuthn §5.5, §14.6.3, D46
+    Without `allowed`, any passkey of this provider will do and no person is named. `allowed` are the credential ids of
+    one person, who is already known, each with its transports. Source: WebAuthn §5.5, §14.6.3, D46
     """
     options = webauthn.generate_authentication_options(
         rp_id=party.rp_id,
@@ -157,7 +167,10 @@ def authentication_options(
 
 
 def parse_answer(answer: str) -> dict[str, Any]:
-    """The JSON of a browser's answer. Raises PasskeyRefused. Source: WebAuthn §5.1, D46"""
+    """Parse the JSON of a browser's answer. Raises PasskeyRefused.
+
+    Source: WebAuthn §5.1, D46
+    """
     if len(answer) > ANSWER_BYTES:
         raise PasskeyRefused("the answer is too long")
     try:
@@ -167,7 +180,10 @@ def parse_answer(answer: str) -> dict[str, Any]:
 
 
 def credential_id(answer: dict[str, Any]) -> str:
-    """The credential id that an answer claims. Raises PasskeyRefused. Source: WebAuthn §7.2, D46"""
+    """Return the credential id that an answer claims. Raises PasskeyRefused.
+
+    Source: WebAuthn §7.2, D46
+    """
     try:
         named = answer["id"]
         length = len(from_base64url(named))
@@ -179,7 +195,10 @@ def credential_id(answer: dict[str, Any]) -> str:
 
 
 def challenge_of(answer: dict[str, Any]) -> bytes:
-    """The challenge that an answer claims to be for. Raises PasskeyRefused. Source: WebAuthn §5.8.1, D46"""
+    """Return the challenge that an answer claims. Raises PasskeyRefused.
+
+    Source: WebAuthn §5.8.1, D46
+    """
     try:
         return from_base64url(_said_by_browser(answer)["challenge"])
     except _MALFORMED as error:
@@ -191,13 +210,21 @@ def _said_by_browser(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_embedded(answer: dict[str, Any]) -> None:
-    """Our pages are never inside another's; who answers from there was led there."""
+    """Refuse an answer that was made inside a page of another origin.
+
+    The provider's pages are never embedded in another page, so a person who answers from there was led there. Raises
+    PasskeyRefused.
+    """
     if _said_by_browser(answer).get("crossOrigin"):
         raise PasskeyRefused("the answer was made inside a page of another origin")
 
 
 def _refuse_useless(public_key: bytes) -> None:
-    """A key that can be used finds an empty signature wrong; any other one fails before it looks at it."""
+    """Refuse a public key that cannot verify signatures.
+
+    A usable key rejects an empty signature as invalid. Any other key fails earlier, with one of the errors in
+    `_MALFORMED`.
+    """
     key = decode_credential_public_key(public_key)
     with suppress(InvalidSignature):
         verify_signature(
@@ -206,9 +233,11 @@ def _refuse_useless(public_key: bytes) -> None:
 
 
 def verify_registration(party: RelyingParty, answer: dict[str, Any], *, challenge: bytes) -> NewPasskey:
-    """The passkey that a browser has made.
+    """Verify the passkey that a browser has made.
 
-    Raises PasskeyRefused, also for a key that is none: off its curve, or of an unknown one. Source: WebAuthn §7.1, D46"""
+    Raises PasskeyRefused, also for an invalid key: a point off its curve, or an unknown curve. Source: WebAuthn §7.1,
+    D46
+    """
     try:
         _refuse_embedded(answer)
         proven = webauthn.verify_registration_response(
@@ -244,12 +273,12 @@ def verify_authentication(
     user_handle: bytes,
     identified: bool = False,
 ) -> UsedPasskey:
-    """Verify an answer against a stored passkey: key, counter, kind and user handle.
+    """Verify an answer against a stored passkey.
 
-    A browser that was told which passkeys will do, since their owner was `identified`, may leave the handle out.
-    Raises PasskeyRefused, also where a passkey of one device now says that it can be on several, or the other way
-    round; and CounterWentBack where either counter is not zero and the new one is not above the last.
-    Source: WebAuthn §6.1.3, §7.2, D46
+    Its key, counter, kind and user handle are checked. The handle may be missing if the browser was given the passkeys
+    that will do, because their owner was `identified`. Raises PasskeyRefused, also if a single-device passkey now
+    claims to be multi-device, or the reverse. Raises CounterWentBack if either counter is not zero and the new one is
+    not above the last. Source: WebAuthn §6.1.3, §7.2, D46
     """
     try:
         _refuse_embedded(answer)

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 SHORTEST: Final = 12
 LONGEST: Final = 128
 LONGEST_TYPED: Final = 4 * LONGEST
-"""code points before NFC, which makes at most four of them one; the bound keeps normalising cheap"""
+"""code points before NFC, which combines at most four of them into one; the bound keeps normalising cheap"""
 BEYOND_THE_NAME: Final = 6
-"""characters that a password has besides the user name"""
+"""characters that a password must have in addition to the user name"""
 
 
 class PasswordRefused(Exception):
-    """This password may not be chosen; the sentence says to its owner what to change."""
+    """A password that may not be chosen.
+
+    The sentence tells its owner what to change.
+    """
 
     def __init__(self, sentence: Phrase) -> None:
         super().__init__(sentence)
@@ -29,15 +32,18 @@ class PasswordRefused(Exception):
 
 
 def normalised(password: str) -> str:
-    """The form in which a password is hashed, so that every keyboard's way to type it is the same (NFC, D44)."""
+    """Return the form of a password that is hashed.
+
+    The same password gives the same form (NFC) on every keyboard. Source: D44
+    """
     return unicodedata.normalize("NFC", password)
 
 
 def chosen_password(password: str, *, user_name: str, blocklist: AbstractSet[str]) -> str:
-    """The normalised form of a password that a person may have: 12 to 128 characters, none that others guess.
+    """Return the normalised form of an allowed password.
 
-    `blocklist` holds casefolded passwords. There are no rules of composition.
-    Raises PasswordRefused. Source: D44 (NIST SP 800-63B §5.1.1.2)
+    It has 12 to 128 characters and is not easily guessed. `blocklist` holds casefolded passwords. There are no rules of
+    composition. Raises PasswordRefused. Source: D44 (NIST SP 800-63B §5.1.1.2)
     """
     if len(password) > LONGEST_TYPED:
         raise PasswordRefused(phrase("Choose a password with at most {characters} characters.", characters=LONGEST))

@@ -18,15 +18,18 @@ _GROUP: Final = 4
 
 
 def code_from(random: bytes) -> str:
-    """A recovery code as text: 10 random bytes, four groups of four characters (RFC 4648 §6, D45)."""
+    """Return a recovery code as text, made from 10 random bytes.
+
+    It has four groups of four characters. Source: RFC 4648 §6, D45
+    """
     letters = base64.b32encode(random).decode("ascii").lower()
     return "-".join(letters[place : place + _GROUP] for place in range(0, len(letters), _GROUP))
 
 
 def hashed(user_id: str, code: str) -> str:
-    """The stored hash of a code: SHA-256 over owner and normalised code, hexadecimal.
+    """Return the stored hash of a recovery code, in hexadecimal.
 
-    80 random bits need no slow hash. Source: D45
+    It is SHA-256 over owner and normalised code; 80 random bits need no slow hash. Source: D45
     """
     usual = "".join(letter for letter in code.lower() if letter.isalnum()).replace("0", "o").replace("1", "l")
     return sha256(tuple_bytes("recovery-code", user_id, usual)).hexdigest()
@@ -34,7 +37,10 @@ def hashed(user_id: str, code: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldFactors:
-    """Everything that a person can show, but a code by e-mail, which their address stands for."""
+    """All factors of a person, except codes by e-mail.
+
+    The e-mail address stands for those codes.
+    """
 
     credentials: Credentials
     passkeys: tuple[Passkey, ...]
@@ -43,17 +49,17 @@ class HeldFactors:
 
     @property
     def password(self) -> bool:
-        """True if there is one, whatever goes with it."""
+        """True if a password is set, even without a second factor."""
         return self.credentials.password_hash is not None
 
     @property
     def app(self) -> bool:
-        """True if there is one, whether or not there is the password that it goes with."""
+        """True if an app is set up, even without a password."""
         return self.credentials.totp_secret is not None
 
     @property
     def typed_code(self) -> bool:
-        """True if a code can be asked for: of the app, or one that was kept."""
+        """True if a code of the app or a recovery code exists."""
         return self.app or self.codes > 0
 
     @property
@@ -63,9 +69,12 @@ class HeldFactors:
 
     @property
     def any(self) -> bool:
-        """True if there is something to begin a sign-in with."""
+        """True if any factor can begin a sign-in."""
         return self.password or self.app or bool(self.passkeys)
 
     def can_sign_in_without_passkeys(self, *, mailed: bool) -> bool:
-        """Return whether the password stays enough, for good: recovery codes run out. `mailed`: whether a code can go by e-mail (D45)."""
+        """Return whether the password and a lasting second factor are available.
+
+        Recovery codes do not count, since they run out. `mailed` says that codes can be sent by e-mail. Source: D45
+        """
         return self.password and (self.app or mailed)

@@ -1,10 +1,10 @@
-"""The sign-in as a machine: states, events, and the table of transitions (D15, D29, D30, D45, D50).
+"""The sign-in as a state machine: states, events and transitions (D15, D29, D30, D45, D50).
 
-A state is not stored as such: it follows from the `Interaction` and from what is loaded with it (`state`). A form is an
-event. `TRANSITIONS` says which events a state takes, and in which states each of them may leave the sign-in; whoever
-sends another event is shown the page of the state. The functions below the table make the interaction of each move; a
-flow loads what they need, asks them, and writes what they return. Each raises the serial by one, whatever the number of
-states that it passes: who claims a serial first moves the sign-in on, everybody else is too late.
+A state is not stored: `state` derives it from the `Interaction` and the data loaded with it. A form is an event.
+`TRANSITIONS` lists the events that a state accepts, and the states that may follow each of them. Any other event is
+answered with the page of the current state. The functions below the table build the interaction after each move; a flow
+loads their inputs, calls them, and writes their result. Each raises the serial by one, even if it passes through
+several states. The first request to claim a serial moves the sign-in on; all others are too late.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 
 class State(Enum):
-    """Where a sign-in is."""
+    """The state of a sign-in."""
 
     PASSWORD = "password"
-    """nobody is known: a user name and a password are asked for, or a passkey"""
+    """no person is known: a user name and a password are asked for, or a passkey"""
     SECOND_FACTOR = "second factor"
     """the password was right"""
     ENTITY = "entity"
-    """every factor was shown; no entity is chosen, or the chosen one can no longer be used"""
+    """every factor was verified; no entity is chosen, or the chosen one can no longer be used"""
     CONSENT = "consent"
-    """an entity is chosen, and the person has to agree to what the client will read"""
+    """an entity is chosen, and the person has to consent to the data that the client will read"""
     CONFIRM = "confirm"
-    """nothing remains to be asked, and no form of this browser has said so: single sign-on"""
+    """nothing remains to be asked, but no form of this browser has confirmed that: single sign-on"""
     EXPIRED = "expired"
     """its ten minutes are over"""
     ENDED = "ended"
@@ -46,41 +46,41 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What moves a sign-in: a form that is accepted, or what is found when the sign-in is loaded."""
+    """An accepted form, or a finding when the sign-in is loaded."""
 
     PASSWORD = "password"
-    """the right one, of somebody who has a second factor"""
+    """correct, of a person with a second factor"""
     PASSKEY = "passkey"
-    """one that was accepted"""
+    """accepted"""
     WAY = "way"
-    """another way to show the second factor"""
+    """another second-factor method"""
     CODE = "code"
-    """the right one"""
+    """correct"""
     MISSES = "misses"
     """one wrong code too many"""
     ENTITY = "entity"
-    """one that can be used"""
+    """usable at this client"""
     CONSENT = "consent"
     """the person agrees"""
     CONFIRM = "confirm"
-    """the person goes on with the session that is there"""
+    """the person continues with the existing session"""
     OTHER_ACCOUNT = "other account"
     """the person is somebody else"""
     EXTEND = "extend"
     """more time"""
     CANCEL = "cancel"
     LAPSE = "lapse"
-    """what was shown holds no longer: the session ended, a factor changed, `max_age` passed"""
+    """the authentication is no longer valid: the session ended, a factor changed, or `max_age` passed"""
     EXPIRY = "expiry"
     """the ten minutes pass"""
 
 
 _AUTHENTICATED: Final = frozenset({State.ENTITY, State.CONSENT, State.ENDED})
-"""after the last factor: what is asked for next; ended if nothing is, and for the account's own pages"""
+"""after the last factor: the next question; ended if there is none, and for the account's own pages"""
 
 
 def _open(state: State, **taken: frozenset[State]) -> dict[Event, frozenset[State]]:
-    """The events of a state, with those that every open state takes."""
+    """Return the transitions of a state, including those of every open state."""
     always = {Event.EXTEND: state, Event.CANCEL: State.ENDED, Event.EXPIRY: State.EXPIRED}
     return {Event[name]: states for name, states in taken.items()} | {
         event: frozenset({after}) for event, after in always.items()
@@ -111,21 +111,24 @@ TRANSITIONS: Final[Mapping[State, Mapping[Event, frozenset[State]]]] = {
     State.EXPIRED: {},
     State.ENDED: {},
 }
-"""by state and event, the states that may come next; which of them follows from what is loaded"""
+"""by state and event, the states that may come next; the loaded data decide between them"""
 
 
 class StaleStep(Exception):
-    """The sign-in does not take this event: another request has moved it on, or is doing so."""
+    """The error for an event that the sign-in does not accept.
+
+    Another request has moved the sign-in on, or is doing so.
+    """
 
 
 def require(state: State, event: Event) -> None:
-    """Return if a sign-in in this state takes the event. Raises StaleStep. Source: D15"""
+    """Check that a sign-in in this state accepts the event. Raises StaleStep (D15)."""
     if event not in TRANSITIONS[state]:
         raise StaleStep
 
 
 class Outcome(Enum):
-    """How an interaction ended."""
+    """The outcome of an interaction."""
 
     CODE = "code"
     ACCOUNT = "account"
@@ -134,7 +137,10 @@ class Outcome(Enum):
 
 
 class Way(Enum):
-    """What is asked for. A code of an app goes first: it can be typed on any device, where a passkey may not be."""
+    """The second-factor methods, in order of preference.
+
+    A code of an app comes first: it can be typed on any device, while a passkey may not be available there.
+    """
 
     APP = "app"
     PASSKEY = "passkey"
@@ -162,7 +168,7 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     level: int = 0
     """the assurance level reached"""
     session_id: str = ""
-    """the session that signed it in, where single sign-on did: a page has to be confirmed"""
+    """the session that signed it in by single sign-on; a page then has to be confirmed"""
     factors: bytes = b""
     """fingerprint of the credentials that the first factor was checked against"""
     entity_id: str = ""
@@ -175,24 +181,27 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     passkey: str = ""
     """the credential id of the passkey that signed it in"""
     way: Way | None = None
-    """the way of the second factor that was chosen"""
+    """the second-factor method that was chosen"""
     mails: int = 0
-    """codes sent by e-mail, whoever was signing in: their number is part of each"""
+    """number of codes sent by e-mail, for any person who was signing in; it is part of each code"""
     mailed_at: int = 0
-    """when the last of them was sent"""
+    """time of the last of them"""
     made_session_id: str = ""
-    """the session that its factors began, with which it ends"""
+    """the session that its factors began; the sign-in ends with it"""
     error_reason: str = ""
     """code of the reason of a refusal"""
 
     @property
     def signed_in(self) -> bool:
-        """Whether every factor was shown."""
+        """True after every factor has been verified."""
         return bool(self.auth_time)
 
     @property
     def anonymous(self) -> Interaction:
-        """The same sign-in with nobody signed in, as a lapse leaves it; the next move stores that."""
+        """The same sign-in with no person signed in, as after a lapse.
+
+        The next move stores it.
+        """
         return _replace(
             self,
             user_id="",
@@ -215,9 +224,10 @@ _replace: Final = msgspec.structs.replace
 
 
 def state(interaction: Interaction, *, now: float, usable: bool, asks_consent: bool) -> State:
-    """The state of a sign-in; `usable`: whether the chosen entity can be used, `asks_consent`: whether consent has a page here.
+    """Return the state of a sign-in.
 
-    Of a sign-in with an outcome, or before the last factor, neither is looked at. Source: D15, D29, D30
+    `usable` says that the chosen entity can be used, `asks_consent` that this sign-in has a consent page. Both are
+    ignored if the sign-in has an outcome, and before the last factor. Source: D15, D29, D30
     """
     if interaction.outcome is not None:
         return State.ENDED
@@ -233,15 +243,19 @@ def state(interaction: Interaction, *, now: float, usable: bool, asks_consent: b
 
 
 def fingerprint(credentials: Credentials) -> bytes:
-    """SHA-256 over both factors: another password or secret gives another one (DESIGN, Security)."""
+    """Return SHA-256 over both factors.
+
+    Another password or secret gives another fingerprint. Source: DESIGN, Security
+    """
     return sha256(tuple_bytes(*credentials.factors)).digest()
 
 
 def holds(interaction: Interaction, *, same_factors: bool, session_lives: bool, now: float) -> bool:
-    """Return whether what was shown still counts: its factors, their age, and the session that they began. If not: a lapse.
+    """Return whether the authentication so far is still valid.
 
-    `session_lives` is about the session of `made_session_id`, and not looked at if there is none. Single sign-on is
-    judged by its session (`single_sign_on.suffices`). Source: D15, D40, D50
+    If it is not, the sign-in lapses. It depends on the factors, their age, and the session that they began.
+    `session_lives` refers to the session of `made_session_id` and is ignored if there is none. Single sign-on is judged
+    by its session (`single_sign_on.suffices`). Source: D15, D40, D50
     """
     if not same_factors or (interaction.made_session_id and not session_lives):
         return False
@@ -254,7 +268,10 @@ _Shown: TypeAlias = tuple[str, ...]
 
 
 def known(interaction: Interaction, *, user_id: str, user_name: str, credentials: Credentials) -> Interaction:
-    """After a right password: who it is, `user_name` in its mapped form. Source: D15, D44"""
+    """Return the interaction after a correct password, with its user.
+
+    `user_name` is in its mapped form. Source: D15, D44
+    """
     return _replace(
         interaction.anonymous,
         serial=interaction.serial + 1,
@@ -265,12 +282,15 @@ def known(interaction: Interaction, *, user_id: str, user_name: str, credentials
 
 
 def other_way(interaction: Interaction, way: Way) -> Interaction:
-    """With another way to show the second factor. Source: D45"""
+    """Return the interaction with another second-factor method (D45)."""
     return _replace(interaction, serial=interaction.serial + 1, way=way)
 
 
 def mailed(interaction: Interaction, *, now: float) -> Interaction:
-    """With a code on its way by e-mail; the one before ends. Source: D45"""
+    """Return the interaction with a code sent by e-mail.
+
+    The previous code becomes invalid. Source: D45
+    """
     moved = other_way(interaction, Way.EMAIL)
     return _replace(moved, mails=interaction.mails + 1, mailed_at=int(now))
 
@@ -287,7 +307,10 @@ def authenticated(
     way: Way | None,
     now: float,
 ) -> Interaction:
-    """After the last factor; `credentials` are those that it was checked against. Source: D15, D45, D46"""
+    """Return the interaction after the last factor.
+
+    `credentials` are those that the factor was checked against. Source: D15, D45, D46
+    """
     return _replace(
         interaction,
         serial=interaction.serial + 1,
@@ -303,32 +326,41 @@ def authenticated(
 
 
 def chosen(interaction: Interaction, entity_id: str) -> Interaction:
-    """With the entity that the person acts for; what was agreed to for another one counts no more. Source: D17, D29"""
+    """Return the interaction with the entity that the person acts for.
+
+    Consent given for another entity is discarded. Source: D17, D29
+    """
     return _replace(interaction, serial=interaction.serial + 1, entity_id=entity_id, consented=False)
 
 
 def consented(interaction: Interaction) -> Interaction:
-    """After the person has agreed. Source: D29"""
+    """Return the interaction after consent was given (D29)."""
     return _replace(interaction, serial=interaction.serial + 1, consented=True)
 
 
 def forgotten(interaction: Interaction) -> Interaction:
-    """With nobody signed in, so that another account can be used. Source: D30"""
+    """Return the interaction with no person signed in.
+
+    Another account can then be used. Source: D30
+    """
     return _replace(interaction.anonymous, serial=interaction.serial + 1)
 
 
 def extendable(interaction: Interaction) -> bool:
-    """Return whether the person can be given more time. Source: D15"""
+    """Return whether the person can be given more time (D15)."""
     return interaction.extensions < INTERACTION_EXTENSIONS
 
 
 def fresh_expiry(now: float) -> float:
-    """When an interaction ends that begins or is extended at `now` (D15)."""
+    """Return the end of an interaction that begins or is extended now.
+
+    `now` and the result are in epoch seconds. Source: D15
+    """
     return now + INTERACTION_SECONDS
 
 
 def extended(interaction: Interaction, *, now: float) -> Interaction:
-    """With another ten minutes. Source: D15, WCAG 2.2.1"""
+    """Return the interaction with another ten minutes (D15, WCAG 2.2.1)."""
     return _replace(
         interaction,
         serial=interaction.serial + 1,
@@ -340,9 +372,10 @@ def extended(interaction: Interaction, *, now: float) -> Interaction:
 def ended(
     before: Interaction, after: Interaction, outcome: Outcome, *, now: float, description: str = "", reason: str = ""
 ) -> Interaction:
-    """Finished in the move that began at `before`; `after` is what the same move has decided so far, often `before` itself.
+    """Return the interaction, finished with this outcome.
 
-    Of a refusal: `description` is for the client, `reason` the code in the catalogue. Source: D15, D17
+    `before` is the interaction at the start of the move; `after` is the result of the same move so far, often `before`
+    itself. For a refusal, `description` is for the client and `reason` is the code in the catalogue. Source: D15, D17
     """
     return _replace(
         after,

@@ -1,4 +1,4 @@
-"""Single sign-on: may a signed-in browser skip signing in (D30, D40)."""
+"""Single sign-on: conditions for skipping authentication in a signed-in browser (D30, D40)."""
 
 from __future__ import annotations
 
@@ -19,20 +19,24 @@ def suffices(request: AuthorizationRequest, *, auth_time: int, level: int, acr_p
 
 
 def still_suffices(request: AuthorizationRequest, *, auth_time: int, now: float) -> bool:
-    """Return whether a sign-in that was made for the request may still answer it (OpenID Connect Core §3.1.2.1, D15, D40).
+    """Return whether a sign-in made for the request may still answer it.
 
-    It always has the ten minutes of a page, or a small max_age could not be met by who needs them (WCAG 2.2.1).
+    It is always valid for the ten minutes of a page. Otherwise a person who needs that time could never meet a small
+    max_age (WCAG 2.2.1). Source: OpenID Connect Core §3.1.2.1, D15, D40
     """
     return request.max_age is None or now - auth_time < max(request.max_age, INTERACTION_SECONDS)
 
 
 def asks_choice(request: AuthorizationRequest) -> bool:
-    """Return whether the client wants the entity to be chosen on a page (D40)."""
+    """Return whether the client requests that an entity be chosen.
+
+    The choice is then made on a page. Source: D40
+    """
     return "select_account" in request.prompt
 
 
 def asks_consent(request: AuthorizationRequest) -> bool:
-    """Return whether the client wants consent to be asked on a page (D40)."""
+    """Return whether the client requests consent on a page (D40)."""
     return "consent" in request.prompt
 
 

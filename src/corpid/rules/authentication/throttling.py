@@ -1,8 +1,8 @@
-"""Counts of attempts: one number that holds how many there were, and until when the next one waits (D47).
+"""Attempt counters: attempts and the end of the delay in one number (D47).
 
-A bucket is one counter of the transient store. Its lower bits count attempts, its upper ones say when the delay ends, in
-seconds of a cycle of twelve days, which is far longer than a bucket lasts; both are raised and lowered by adding to it,
-which is atomic on every engine. So an attempt is counted in one statement, given back in one, and forgotten in one.
+A bucket is one counter of the transient store. Its lower bits count attempts. Its upper bits hold the end of the delay,
+in seconds of a cycle of twelve days, which is far longer than a bucket lasts. Both are raised and lowered by adding to
+the counter, which is atomic on every engine. So one statement counts an attempt, one gives it back, and one forgets it.
 """
 
 from __future__ import annotations
@@ -19,30 +19,39 @@ _LONGEST_EXPONENT: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """What was counted: `attempts` may be below zero after some were given back; `blocked` is compared, never read."""
+    """The decoded value of a counter.
+
+    `attempts` may be below zero after some were given back. `blocked` is compared, never read.
+    """
 
     attempts: int
     blocked: int
 
     def blocked_until(self, now: float) -> int:
-        """When the delay ends, in epoch seconds; a moment that has passed if there is none. Source: D47"""
+        """Return the end of the delay, in epoch seconds.
+
+        If there is no delay, the time is in the past. Source: D47
+        """
         until = int(now) // _CYCLE * _CYCLE + self.blocked
-        # A delay that was begun in the cycle before.
+        # The delay began in the previous cycle.
         return until - _CYCLE if until > now + _CYCLE // 2 else until
 
 
 def bucket(counted: int) -> Bucket:
-    """The bucket of a counter's value. Source: D47"""
+    """Return the bucket of a counter's value (D47)."""
     above = counted + _HALF
     return Bucket(attempts=(above & (2 * _HALF - 1)) - _HALF, blocked=above >> _BITS)
 
 
 def delay(attempts: int, *, free: int, longest: int) -> int:
-    """The seconds until another attempt after this one: 0 for the free ones, then 2, 4, 8 up to `longest`. Source: D47"""
+    """Return the seconds until another attempt is allowed after this one.
+
+    It is 0 for the free attempts, then 2, 4, 8 and so on up to `longest`. Source: D47
+    """
     beyond = attempts - free
     return 0 if beyond <= 0 else min(2 ** min(beyond, _LONGEST_EXPONENT), longest)
 
 
 def blocking(seconds: int) -> int:
-    """What to add to a counter so that its delay ends so many seconds later. Source: D47"""
+    """Return the increment that ends a counter's delay this many seconds later (D47)."""
     return seconds << _BITS

@@ -19,22 +19,32 @@ SECRET_BYTES: Final = 20  # 160 bits
 
 
 class WrongCode(Exception):
-    """No step of the allowed ones has this code, or it is no code at all."""
+    """The error for a code that matches no allowed step.
+
+    It is also raised for text that is no code at all.
+    """
 
 
 class UnusableSecret(ValueError):
-    """Not the base32 form of at least 160 bits."""
+    """The error for a text that is not a TOTP secret.
+
+    A secret is base32 of at least 160 bits.
+    """
 
 
 def secret_from(random: bytes) -> str:
-    """The base32 form of 20 random bytes, as apps and records keep it. Raises UnusableSecret if there are fewer (D45)."""
+    """Return 20 random bytes in base32, as apps and records store them.
+
+    Raises UnusableSecret if there are fewer bytes. Source: D45
+    """
     return parse_secret(base64.b32encode(random).decode("ascii"))
 
 
 def parse_secret(text: str) -> str:
-    """A secret in its usual form: base32 in upper case, without spaces and padding.
+    """Return a secret in its usual form.
 
-    Raises UnusableSecret when it is not base32 or has fewer than 160 bits. Source: RFC 4648 §6, D45
+    This is base32 in upper case, without spaces and padding. Raises UnusableSecret if the text is not base32 or has
+    fewer than 160 bits. Source: RFC 4648 §6, D45
     """
     secret = "".join(text.split()).upper().rstrip("=")
     try:
@@ -47,16 +57,19 @@ def parse_secret(text: str) -> str:
 
 
 def code_at(secret: str, now: float) -> str:
-    """The six digits that an app shows at `now` (epoch seconds). Raises UnusableSecret (RFC 6238 §4.2)."""
+    """Return the six digits that an app shows at `now`.
+
+    `now` is in epoch seconds. Raises UnusableSecret. Source: RFC 6238 §4.2
+    """
     return _code(parse_secret(secret), _step(now))
 
 
 def matching_step(secret: str, code: str, now: float) -> int:
-    """The code's step (30 seconds, since the epoch): that of `now`, or a neighbour.
+    """Return the code's step: that of `now`, or a neighbouring one.
 
-    `now` is in epoch seconds; spaces in the code are ignored. A step works once, which the caller sees to
-    by raising the last accepted step. All steps are compared, each in constant time.
-    Raises WrongCode, and UnusableSecret for a secret that never was one. Source: RFC 6238 §5.2, D45
+    A step is a number of 30-second periods since the epoch; `now` is in epoch seconds. Spaces in the code are ignored.
+    A step works only once, which the caller ensures by raising the last accepted step. All steps are compared, each in
+    constant time. Raises WrongCode, and UnusableSecret for an invalid secret. Source: RFC 6238 §5.2, D45
     """
     usual, typed, current = parse_secret(secret), _digits(code), _step(now)
     matching = [
@@ -70,7 +83,10 @@ def matching_step(secret: str, code: str, now: float) -> int:
 
 
 def otpauth_uri(secret: str, *, account: str, issuer: str) -> str:
-    """The URI that an app reads from a QR code. Raises UnusableSecret (Key URI format of authenticator apps, D45)."""
+    """Return the URI that an app reads from a QR code.
+
+    Raises UnusableSecret. Source: Key URI format of authenticator apps, D45
+    """
     uri: str = pyotp.TOTP(parse_secret(secret), name=account, issuer=issuer).provisioning_uri()
     return uri
 

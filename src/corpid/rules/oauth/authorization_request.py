@@ -153,7 +153,10 @@ def _context_message(parameters: dict[str, str], *, punctuation: bool) -> str | 
 
 
 def _refuse_objects(parameters: dict[str, str], generation: Generation) -> None:
-    """The parameters are to come themselves; a push knows one refusal for that, the query two (D14)."""
+    """Refuse request objects: parameters must be sent directly.
+
+    A pushed request has one error code for that, a query has two. Source: D14
+    """
     for name, reason, refusal in (
         ("request", Reason.REQUEST_OBJECT, RequestNotSupported),
         ("request_uri", Reason.REQUEST_OBJECT_BY_REFERENCE, RequestURINotSupported),

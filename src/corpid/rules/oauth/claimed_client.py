@@ -1,4 +1,4 @@
-"""The client that a request says it is of, before anything is verified."""
+"""The client that a request claims to come from, before verification."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def claimed_client_id(parameters: Mapping[str, str], authorization: Sequence[bytes] = ()) -> str:
-    """The client_id of the parameters, of the client assertion or of the access token; empty if none says one.
+    """Return the client_id that a request claims, empty if none.
 
-    Whoever sent it may have made it up: it is for the log, which bounds and escapes it. Source: D48, D57
+    It is taken from the parameters, the client assertion or the access token. It may be invented: it is for the log,
+    which bounds and escapes it. Source: D48, D57
     """
     if parameters.get("client_id"):
         return parameters["client_id"]

@@ -118,10 +118,11 @@ def _audience(issuer: str) -> str:
 
 
 def failed(reason: Reason, candidate: Candidate, *, issuer: str, developer_mode: bool, detail: str) -> InvalidClient:
-    """The refusal of a candidate for what the caller may not know: an unknown client, a setting, a signature.
+    """Return the refusal of an assertion without revealing its cause.
 
-    One sentence for all of them, so that none tells whether a client exists; `reason` and `detail` are for the log. In developer
-    mode it names the member that allows an endpoint as audience. Source: D28, D64
+    The cause may be an unknown client, a setting or a signature. One sentence covers all of them, so that it does not
+    reveal whether a client exists; `reason` and `detail` are for the log. In developer mode it names the member that
+    allows an endpoint as audience. Source: D28, D64
     """
     more = f", or {_audience(issuer)}" if candidate.names_endpoint else ""
     hint = " (a client may name this endpoint until its endpoint_audience_until)" if more and developer_mode else ""

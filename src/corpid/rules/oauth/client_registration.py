@@ -72,7 +72,7 @@ _LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerRules:
-    """What the settings of one issuer say of registrations (D62)."""
+    """The settings of one issuer for registrations (D62)."""
 
     pushed: Generation | None
     """what a client uses there that names no generation"""
@@ -160,7 +160,10 @@ def register(client: Client, rules: Rules) -> tuple[str, ...]:
 
 
 def is_registered_at(client: Client, issuer_id: str) -> bool:
-    """Whether an issuer knows a client; naming none stands for the first (D62)."""
+    """Return whether a client is registered at an issuer.
+
+    A client that names no issuer belongs to the first one. Source: D62
+    """
     return issuer_id in client.issuers if client.issuers else issuer_id == FIRST_ISSUER
 
 

@@ -1,9 +1,10 @@
-"""The errors of the protocol: one class per OAuth error code, each raised with a reason of the catalogue.
+"""The errors of the protocol, one class per OAuth error code.
 
-An error knows its code and its usual status, never a redirect, a header or a body: the web
-floor renders it (`web.pages.errors`), and a flow that has proven a redirect URI returns an
-error response instead of raising. `description` is public (D28), `reason` and `detail` go to the log only;
-`sentence` is what a page says to a person if the code alone would say too little, `requesting_client` whom it names.
+Each is raised with a reason of the catalogue. An error knows its code and its usual status, never a redirect, a header
+or a body: the web floor renders it (`web.pages.errors`), and a flow that has proven a redirect URI returns an error
+response instead of raising. `description` is public (D28), `reason` and `detail` go to the log only; `sentence` is
+shown to a person on a page if the code alone would say too little, and `requesting_client` is the client that the page
+names.
 """
 
 from __future__ import annotations
@@ -231,7 +232,10 @@ class TooManyRequests(TemporarilyUnavailable):
 
 
 class RequestOf:
-    """A block in which a client is known to ask: what is raised in it carries the `client_id`."""
+    """A block of code in which the requesting client is known.
+
+    Errors raised in it carry the `client_id`.
+    """
 
     __slots__ = ("_client_id",)
 
@@ -260,5 +264,8 @@ def public_description(error: OAuthError, reference: str) -> str:
 
 
 def reason_of(code: str) -> Reason:
-    """The reason with this code, which a record kept; SIGN_IN_REFUSED for one of another version (D57)."""
+    """Return the reason with this code, as stored in a record.
+
+    The result is SIGN_IN_REFUSED for a code of another version. Source: D57
+    """
     return Reason.__members__.get(code.upper(), Reason.SIGN_IN_REFUSED)

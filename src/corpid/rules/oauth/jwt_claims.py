@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BadClaim(Exception):
-    """A claim or header member is not what it must be; the text is public.
+    """An invalid claim or header member; the text is public.
 
     `reason` is that of the refusal; None: the token is malformed.
     """

@@ -1,7 +1,8 @@
-"""The catalogue of refusals: each reason with its OAuth error, who must act, its cause and how to mend it.
+"""The catalogue of refusals.
 
-An `OAuthError` cannot be made without a `Reason`, so nothing is refused that is not declared here. The log line of a
-refusal carries the code, `corpid_refusals_total` counts by it, and docs/refusals.md is made from it (`make tables`).
+Each reason has its OAuth error, the party that must act, its cause and its remedy. An `OAuthError` cannot be made
+without a `Reason`, so every refusal is declared here. The log line of a refusal carries the code,
+`corpid_refusals_total` counts by it, and docs/refusals.md is made from it (`make tables`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ErrorCode: TypeAlias = Literal[
 
 
 class Acts(StrEnum):
-    """Who must act on a refusal."""
+    """The party that must act on a refusal."""
 
     RP_DEVELOPER = "RP developer"
     PERSON = "person"
@@ -31,7 +32,10 @@ class Acts(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What is declared of a reason; a second or third error is that of another generation or endpoint."""
+    """The declaration of a reason.
+
+    A second or third error is that of another generation or endpoint.
+    """
 
     errors: tuple[ErrorCode, ...]
     acts: Acts
@@ -51,7 +55,10 @@ _ADMINISTRATOR = Acts.ENTITY_ADMINISTRATOR
 
 @unique
 class Reason(Enum):
-    """Why a request was refused. `code` is what stands in the log and names the anchor in docs/refusals.md."""
+    """The reason for refusing a request.
+
+    `code` appears in the log and names the anchor in docs/refusals.md.
+    """
 
     # fmt: off
     # HTTP, at every endpoint

@@ -80,7 +80,11 @@ def _acting() -> sa.Select[Any]:
 
 
 def usable() -> sa.Select[Any]:
-    """`user_id`, forms → user, entity, membership, of at most two entities that can be used. D17, D30, D50."""
+    """Select at most two entities that a person can use.
+
+    The parameters are `user_id` and the forms; the columns are those of user, entity and membership. Source: D17, D30,
+    D50
+    """
     return _acting().where(_MINE, _USABLE).limit(2)
 
 

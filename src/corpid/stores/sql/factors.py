@@ -80,7 +80,11 @@ _PASSKEYS_START: Final = _GUESSES_END + 2
 
 
 def _account(secret: Codec[Credentials]) -> sa.Select[Any]:
-    """user, credentials, guesses (or nulls), recovery codes left, whether they have signed in; once for each passkey, or nulls."""
+    """Select a person with all data for signing in.
+
+    The columns are user, credentials, guesses (or nulls), the number of recovery codes left, whether the person has
+    signed in, and one passkey (or nulls). There is one row for each passkey, or a single one without.
+    """
     owner = users.c.user_id
     codes = sa.select(sa.func.count()).select_from(recovery_codes).where(recovery_codes.c.user_id == owner)
     completed = audit.c.action == sa.literal_column("'sign_in.complete'")
@@ -154,7 +158,10 @@ class SqlFactors:
         return self._found(rows, browser) if rows else None
 
     async def account_by_name(self, user_name: str) -> Account | None:
-        """None for a text that cannot be a user name, which is looked for all the same."""
+        """Load a person by user name.
+
+        The result is None for a text that cannot be a user name; the query is made all the same.
+        """
         try:
             name = user_name_key(user_name)
         except NameRefused:

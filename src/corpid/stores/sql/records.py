@@ -58,12 +58,13 @@ class SqlRecords:
             rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
 
     async def write(self, changes: Sequence[Change], event: AuditEvent | None = None) -> None:
-        """Removals come first, then records in the order in which they refer to each
-        other, whatever the order of `changes`; what a removed record carried (an entity's memberships, a
-        membership's roles) goes with it.
+        """Write removals first, then records in the order of their references.
 
-        Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record. Up to 200
-        changes are then all undone; of more, what earlier transactions wrote stays.
+        The order of `changes` does not matter. Anything that a removed record carried (an entity's memberships, a
+        membership's roles) is removed with it.
+
+        Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record. Up to 200 changes are then all
+        undone; of more, the changes of earlier transactions stay.
         """
         parts = self._parts(changes)
         for part in parts[:-1]:
@@ -78,7 +79,10 @@ class SqlRecords:
                 await self._audit.record(event)
 
     def _parts(self, changes: Sequence[Change]) -> list[list[Change]]:
-        """What each transaction writes: at least one, a sign-out with the last change of its person."""
+        """Return the changes of each transaction, at least one transaction.
+
+        A sign-out goes with the last change of its person.
+        """
         of_records = [change for change in changes if not isinstance(change, SignOut)]
         of_records.sort(key=self._order)
         starts = range(0, max(1, len(of_records)), CHANGES_AT_ONCE)

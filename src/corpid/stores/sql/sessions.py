@@ -89,7 +89,11 @@ def unless_there(credentials: RecordType) -> sa.Executable:
 
 
 def _person_now(secret: Codec[Credentials], *, outer: bool) -> sa.Select[Any]:
-    """`user_id`, `passkey` → whether the person is enabled, how many passkeys they have of that id, credentials."""
+    """Select a person's current state for comparison.
+
+    The parameters are `user_id` and `passkey`. The columns are whether the person is enabled, the number of their
+    passkeys of that id, and the credentials.
+    """
     owned = sa.and_(passkeys.c.credential_id == sa.bindparam("passkey"), passkeys.c.user_id == users.c.user_id)
     held = sa.select(sa.func.count()).select_from(passkeys).where(owned).scalar_subquery()
     return (

@@ -124,7 +124,7 @@ class ValkeyTransientUnit:
         return (await self._ask(part, ("SET", name, value, "PX", _lifetime(ttl), "NX")))[-1] is not None
 
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
-        """A lifetime that got lost on the way is set by the next raise."""
+        """Raise a counter; the next raise restores a lost lifetime."""
         part, name = self._epoch.entry(kind, key)
         return int((await self._ask(part, ("INCRBY", name, by), ("PEXPIRE", name, _lifetime(ttl), "NX")))[-2])
 

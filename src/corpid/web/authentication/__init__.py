@@ -1,1 +1,1 @@
-"""The pages of the sign-in."""
+"""Pages of the sign-in."""

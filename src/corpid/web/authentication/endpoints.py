@@ -1,7 +1,7 @@
-"""Endpoints of the sign-in: a page, a POST for each step, two ways out.
+"""Endpoints of the sign-in: a page, a POST per step, two exits.
 
-A POST that claims its step moves on with 303; who comes too late, or with an old cookie or form, is sent
-to the page that is current (D15, D34, D35).
+A POST that claims its step is redirected with 303. A late request, or one with an old cookie or form, is redirected to
+the page that is current. Source: D15, D34, D35
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _WAIT_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Submitted:
-    """A form of a page that this browser was shown, for the step that is current."""
+    """A form from a page of this browser, for the current step."""
 
     step: Step
     form: Mapping[str, str]
@@ -74,7 +74,10 @@ def _to(web: WebContext, interaction_id: str, action: str = "") -> Response:
 
 
 async def interaction(request: Request, web: WebContext) -> Response:
-    """Every address below /sign-in/{interaction}: the page, its steps, and the ways to leave (D15)."""
+    """Answer every address below /sign-in/{interaction}.
+
+    They are the page, its steps, and the ways to leave. Source: D15
+    """
     interaction_id, _, action = str(request.path_params["rest"]).partition("/")
     state = request.scope["state"]
     try:
@@ -87,7 +90,7 @@ async def interaction(request: Request, web: WebContext) -> Response:
     if "landed" in state:
         add_cookie(answer, web.provider, arrival_cookie_name(web.provider), "", seconds=0)
     if "cookie" in state:
-        # Also where something failed after the sign-in: the old value is dead.
+        # Also after a failure that follows the sign-in: the old value is invalid.
         set_cookie(answer, web.provider, state["cookie"])
     return answer
 
@@ -126,14 +129,17 @@ async def _at(request: Request, web: WebContext, context: RequestContext, visit:
         return await _get(request, web, context, visit, action)
     except (visits.NoInteraction, visits.ForeignBrowser):
         raise
-    except Exception as error:  # noqa: BLE001 - the one who asks is known here
+    except Exception as error:  # noqa: BLE001 - the requesting client is known here
         return landing.failed(request, web, visit.client, visit.interaction, error)
 
 
 async def _old_form(
     request: Request, web: WebContext, context: RequestContext, interaction_id: str, sent: str | None
 ) -> Response:
-    """A form with an old cookie value gets the current page; a double click gets the new value again (D34)."""
+    """Redirect a form with an old cookie value to the current page.
+
+    A repeated form, as from a double click, gets the new cookie value again. Source: D34
+    """
     new_cookie = await _value_after(context, sent, sha256(await form_bytes(request)).digest())
     if new_cookie is not None:
         request.scope["state"]["cookie"] = new_cookie
@@ -141,7 +147,10 @@ async def _old_form(
 
 
 async def _value_after(context: RequestContext, sent: str | None, form: bytes) -> str | None:
-    """The cookie value that this very form brought, which another request may still be handling: for a second at most."""
+    """Return the cookie value that resulted from this form.
+
+    Another request may still be handling the form; this waits at most a second for it.
+    """
     for _ in range(_WAITS):
         try:
             new_cookie = await browsers.replace_again(context, sent, form)
@@ -179,7 +188,10 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
 
 
 async def _may_leave(context: RequestContext, looked_at: Interaction) -> bool:
-    """Return whether a sign-in is over, so that its browser goes back with whatever the answer is (D15, D16)."""
+    """Return whether the browser of this sign-in may leave.
+
+    It may once the sign-in is over, whatever the answer is. Source: D15, D16
+    """
     if looked_at.outcome is not None or context.now >= looked_at.expires_at:
         return True
     completed = await completion.completed(context, looked_at)
@@ -193,7 +205,7 @@ async def _over(
 
 
 async def _ending(web: WebContext, context: RequestContext, visit: Visit) -> View | None:
-    """The page of a sign-in that is over, None while it goes on."""
+    """Return the page of a sign-in that is over, else None."""
     looked_at = visit.interaction
     if looked_at.outcome is not None:
         return await terminal_pages.over(web, context, visit, Ending.ENDED)
@@ -214,7 +226,7 @@ class _Outcome:
 
     status: int
     ending: Ending | None = None
-    """the page of a sign-in that is over; None: the page that is current, or, from 422 on, the same with what is wrong"""
+    """the page of a sign-in that is over; None: the current page or, from 422 on, the same page with its errors"""
 
 
 _OUTCOMES: Final[Mapping[type[Exception], _Outcome]] = {
@@ -225,7 +237,7 @@ _OUTCOMES: Final[Mapping[type[Exception], _Outcome]] = {
     Rejected: _Outcome(status=422),
     Throttled: _Outcome(status=429),
 }
-"""by what the flows raise; whatever else they raise is an error, which the sign-in outlives (`landing.failed`)"""
+"""by the flows' exceptions; any other exception is an error after which the sign-in can continue (`landing.failed`)"""
 
 
 async def _post(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
@@ -244,7 +256,7 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
         proving = replace(visit, form=SubmittedForm(digest=digest))
         return await _take(request, web, context, _Submitted(step=step, form=form, visit=proving))
     except FormHandled:
-        # A double click makes a browser drop the first answer: the second waits for it, and brings the same (D34).
+        # A double click makes a browser drop the first answer: the second waits for it and returns the same (D34).
         new_cookie = await _value_after(context, visit.cookie, digest)
     if new_cookie is None:
         alone = replace(visit, form=SubmittedForm(digest=digest, waited=True))
@@ -254,7 +266,10 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
 
 
 async def _take(request: Request, web: WebContext, context: RequestContext, submitted: _Submitted) -> Response:
-    """Take the step: on with what is next, or to the way back; else the answer of the table."""
+    """Take the step; redirect to the next page or the exit.
+
+    If the step is not taken, the answer follows the table.
+    """
     visit = submitted.visit
     try:
         after = await submitted.step.submit(context, visit, submitted.form)
@@ -283,7 +298,7 @@ async def _told(
 async def _again(
     request: Request, web: WebContext, context: RequestContext, submitted: _Submitted, error: FieldError
 ) -> Response:
-    """The same page with what is wrong, unless the sign-in has ended meanwhile."""
+    """Return the same page with its errors, unless the sign-in has ended."""
     visit, form = submitted.visit, submitted.form
     after = await visits.visit(context, visit.interaction.interaction_id, visit.cookie)
     ending = await _ending(web, context, after)

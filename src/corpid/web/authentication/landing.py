@@ -1,4 +1,4 @@
-"""Arrival of a sign-in that its browser held, and its errors (D15, D34)."""
+"""Arrival of a sign-in held by its browser, and its errors (D15, D34)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 async def land(
     request: Request, web: WebContext, context: RequestContext, interaction_id: str, action: str
 ) -> Response | None:
-    """Store a sign-in that its browser holds, and brings in a cookie, or in a form if it is too long for one (D15, D34).
+    """Store a sign-in that its browser holds (D15, D34).
 
-    Returns a page if that failed, and the browser has to try again.
+    It arrives in a cookie, or in a form if it is too long for one. Returns a page if storing failed and the browser has
+    to try again.
     """
     provider = web.provider
     held = arrival_cookie(request, provider)
@@ -48,14 +49,14 @@ async def land(
         try:
             await provider.registry_cache.refuse_maintenance(context.now)
             await held_arrivals.store(context, browser, arrival)
-        except Exception as error:  # noqa: BLE001 - the one who asks is known here
+        except Exception as error:  # noqa: BLE001 - the requesting client is known here
             return failed(request, web, client, arrival.interaction, error, reload=posted)
     request.scope["state"]["landed"] = True
     return None
 
 
 def met(url: str, frame: Frame) -> ErrorContext:
-    """Something went wrong inside a sign-in, whose page can be looked at again."""
+    """Return the error context of a sign-in whose page can be reopened."""
     return ErrorContext(frame=frame, back=Link(url=url, text=phrase("Open the page again")), goes_on=True)
 
 
@@ -68,7 +69,10 @@ def failed(
     *,
     reload: bool = False,
 ) -> Response:
-    """The page of an error that a sign-in outlives; `reload`: only the same form brings it on (D16)."""
+    """Return the error page of a sign-in that can continue.
+
+    `reload` says that only the same form can continue it. Source: D16
+    """
     around = replace(client_frame(web, client, interaction), under_way=True)
     return errors.as_page(
         request, error, web.renderer, ErrorContext(frame=around) if reload else met(around.here, around)

@@ -26,12 +26,18 @@ _NO_MORE_TIME: Final = phrase("This sign-in cannot be extended any more.")
 
 
 def step_name(interaction: Interaction) -> str:
-    """The step that a form names; more time does not change it (D15, WCAG 2.2.1)."""
+    """Return the step that a form names.
+
+    An extension does not change it. Source: D15, WCAG 2.2.1
+    """
     return str(interaction.serial - interaction.extensions)
 
 
 def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple[int, int] | None) -> Frame:
-    """Around a page that asks something; `step` is its number and how many there are (D12, D15, D17)."""
+    """Return the frame of a page that asks something.
+
+    `step` is its number and the number of steps. Source: D12, D15, D17
+    """
     interaction, provider = visit.interaction, web.provider
     extendable = interaction.extensions < INTERACTION_EXTENSIONS
     where = interaction.interaction_id
@@ -58,7 +64,10 @@ def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple
 
 
 async def final_frame(web: WebContext, context: RequestContext, client: Client, interaction: Interaction) -> Frame:
-    """Around a page on which nothing is asked any more: who asked, and for whom, once that was chosen (D12)."""
+    """Return the frame of a page that asks nothing more.
+
+    It names the client and, once chosen, the entity. Source: D12
+    """
     known, acting = client_frame(web, client, interaction), None
     if interaction.entity_id:
         acting = await web.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now)
@@ -66,7 +75,10 @@ async def final_frame(web: WebContext, context: RequestContext, client: Client, 
 
 
 def client_frame(web: WebContext, client: Client, interaction: Interaction) -> Frame:
-    """The frame without the directory, which may be unavailable (D12)."""
+    """Return the frame without data from the directory.
+
+    The directory may be unavailable. Source: D12
+    """
     request = interaction.request
     return Frame(
         client_name=client.name,

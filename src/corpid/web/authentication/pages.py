@@ -1,4 +1,4 @@
-"""Pages of a sign-in, from the flow's current page (DESIGN "Pages")."""
+"""Pages of a sign-in, built from the flow's current page (DESIGN "Pages")."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 
 def _factors(visit: Visit) -> int:
-    """None if single sign-on knows the person, else a passkey, or a password and what goes with it."""
+    """Return the number of steps for factors.
+
+    It is 0 with single sign-on, 1 with a passkey, and 2 with a password and a second factor.
+    """
     if visit.interaction.session_id:
         return 0
     return 1 if visit.interaction.amr == acr.PASSKEY else 2
@@ -46,7 +49,10 @@ def _steps(visit: Visit, *, chooses: bool) -> int:
 
 
 async def _chooses(context: RequestContext, visit: Visit) -> bool:
-    """Return whether an entity has to be chosen; of somebody who has not shown every factor yet, whether that may be."""
+    """Return whether an entity has to be chosen.
+
+    Before the last factor, it says whether a choice is possible.
+    """
     interaction = visit.interaction
     if not interaction.signed_in or not sign_in.asks_entity(visit):
         return sign_in.asks_entity(visit)
@@ -88,17 +94,17 @@ class _Look:
     again: Again
 
     def at(self, action: str = "") -> str:
-        """The address path of the sign-in's page, or of one of its actions."""
+        """Return the path of the sign-in's page or of an action."""
         return interaction_path(self.web, self.visit.interaction.interaction_id, action)
 
     def frame(self, step: int | None) -> Frame:
-        """The frame of the page; `step` counts from one."""
-        # What can be chosen changes meanwhile, and with it how many steps there are.
+        """Return the frame of the page; `step` counts from one."""
+        # The entities that can be chosen may change meanwhile, and so may the number of steps.
         return frame(self.web, self.context, self.visit, step=(step, max(step, self.steps)) if step else None)
 
 
 async def of_step(web: WebContext, context: RequestContext, visit: Visit, page: sign_in.Page, again: Again) -> View:
-    """The page of a step."""
+    """Return the page of a step."""
     steps = _steps(visit, chooses=await _chooses(context, visit))
     look = _Look(web=web, context=context, visit=visit, steps=steps, again=again)
     return _VIEWS[type(page)](look, page)
@@ -108,7 +114,7 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
     provider = look.web.provider
     options = passkeys.options(look.context, look.visit)
     lacks_second_factor = (("password", sign_in.no_second_factor(look.context)),) if page.lacks_second_factor else ()
-    # Who it is decides whether there is a choice, which is told to them alone, and a passkey is two factors at once.
+    # Only the person may learn whether there is a choice, and a passkey counts as two factors at once.
     fewer = sign_in.asks_entity(look.visit) or bool(options)
     return views.SignIn(
         frame=replace(look.frame(1), fewer_steps=fewer),
@@ -193,14 +199,17 @@ _VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
 
 
 def _told(request: AuthorizationRequest) -> tuple[Phrase, ...]:
-    """The data that the client receives; a packed subject contains all of it (D29, R-12.2)."""
+    """Return the data that the client receives, as consent items.
+
+    A packed subject contains all of them. Source: D29, R-12.2
+    """
     generation = GENERATIONS[request.generation]
     parties = IDENTITY_SCOPES if generation.packed_subject else ()
     return consent_items((*request.scopes, *generation.unasked_scopes, *parties))
 
 
 async def leaving(web: WebContext, context: RequestContext, visit: Visit) -> View:
-    """The own page between the last POST and the client (D37)."""
+    """Return the page between the last POST and the client (D37)."""
     around = await final_frame(web, context, visit.client, visit.interaction)
     return views.Leave(
         frame=replace(around, under_way=True),
@@ -210,7 +219,7 @@ async def leaving(web: WebContext, context: RequestContext, visit: Visit) -> Vie
 
 
 async def waiting(web: WebContext, context: RequestContext, visit: Visit) -> View:
-    """A completion is being written by another request (D15)."""
+    """Return the page for a completion that another request is writing (D15)."""
     around = await final_frame(web, context, visit.client, visit.interaction)
     return views.Wait(
         frame=replace(around, under_way=True), url=interaction_path(web, visit.interaction.interaction_id)

@@ -1,4 +1,4 @@
-"""The page that ends single sign-on, and the sign-in to the account (D30)."""
+"""The sign-out page, for single sign-on and the account (D30)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _FORM: Final = "sign-out"
 
 
 async def sign_out(request: Request, web: WebContext) -> Response:
-    """Ask, then end the sessions of this browser; its cookie value is replaced (D30, D34)."""
+    """Ask, then end the sessions of this browser.
+
+    The cookie value is replaced. Source: D30, D34
+    """
     provider = web.provider
     context = await page_request(request, provider)
     sent = cookie(request, provider)
@@ -42,13 +45,16 @@ async def sign_out(request: Request, web: WebContext) -> Response:
     form = parameters.parse(await form_bytes(request), {"form_token", "step"})
     require_own_form(context, form, browser.browser_id, _FORM)
     answer = see_other(web.base_path + SIGN_OUT_PATH)
-    with suppress(StaleStep):  # asked again, or told that it is done
+    with suppress(StaleStep):  # the page asks again, or reports that it is done
         set_cookie(answer, provider, await sessions.sign_out(context, sent, browser, held))
     return answer
 
 
 async def _question(web: WebContext, context: RequestContext, browser: Browser, held: list[Session]) -> View:
-    """The question before signing out, with a link back to an open account."""
+    """Return the question before signing out.
+
+    It has a link back to an open account.
+    """
     found = [await web.provider.registry.directory.user(each.user_id) for each in held]
     open_here = any(each.purpose == "account" for each in held)
     return views.SignOut(

@@ -1,4 +1,4 @@
-"""The POSTs of the sign-in: submission, and field of errors (D15)."""
+"""POSTs of the sign-in: submission and error field of each (D15)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FIELDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A POST of the sign-in: its submission, and the field of its errors."""
+    """A POST of the sign-in: its submission and its error field."""
 
     submit: Callable[[RequestContext, Visit, Mapping[str, str]], Awaitable[Visit]]
     """returns the visit as it is now"""
     field: str = ""
     proves: bool = False
-    """whether it may be the last factor, after which the browser has another cookie value"""
+    """true if it may be the last factor, after which the browser has another cookie value"""
 
 
 async def _password(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
@@ -89,4 +89,4 @@ STEPS: Final[Mapping[str, Step]] = {
     "extend": Step(submit=_extend),
     "cancel": Step(submit=_cancel),
 }
-"""by the last part of the address that a form posts to"""
+"""by the last part of the form's action address"""

@@ -36,7 +36,7 @@ class Ending(Enum):
     SHUT = "shut"
     """too many wrong codes (D45)"""
     CLAIMED_ELSEWHERE = "claimed_elsewhere"
-    """another browser was quicker with this request (D15)"""
+    """another browser was first with this request (D15)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ class _Told:
     heading: Phrase
     said: Phrase
     advice: Callable[[str], Phrase]
-    """by the name of who asked"""
+    """by the client's name"""
     answers: bool = True
-    """whether the way back carries an answer of this sign-in"""
+    """true if the link back carries an answer of this sign-in"""
 
 
 def _anew(name: str) -> Phrase:
@@ -93,13 +93,13 @@ _TOLD: Final[Mapping[Ending, _Told]] = {
 
 
 def page(ending: Ending, name: str, frame: Frame, back: Link | None) -> views.Problem:
-    """The page of an ending; `name` is the client's."""
+    """Return the page of an ending; `name` is the client's name."""
     told = _TOLD[ending]
     return views.Problem(frame=frame, heading=told.heading, paragraphs=(told.said, told.advice(name)), back=back)
 
 
 async def over(web: WebContext, context: RequestContext, visit: Visit, ending: Ending) -> View:
-    """The page of a sign-in that is over, for the browser that it belongs to."""
+    """Return the page of a finished sign-in, for its own browser."""
     client, interaction = visit.client, visit.interaction
     answer = Link(
         url=interaction_path(web, interaction.interaction_id, "leave"),
@@ -110,7 +110,10 @@ async def over(web: WebContext, context: RequestContext, visit: Visit, ending: E
 
 
 def other_browser(client: Client | None, interaction: Interaction) -> View:
-    """The page was opened in another browser than the one that began, or cookies are blocked (D34)."""
+    """Return the page for another browser than the sign-in's own.
+
+    It is also shown if cookies are blocked. Source: D34
+    """
     request = interaction.request
     return views.Problem(
         frame=Frame(client_name=client.name if client else None, ui_locales=request.ui_locales),
@@ -124,7 +127,10 @@ def other_browser(client: Client | None, interaction: Interaction) -> View:
 
 
 def without_cookie() -> View:
-    """Nothing is known of this sign-in, and the browser has sent no cookie with which there would be something (D34)."""
+    """Return the page for an unknown sign-in without a cookie.
+
+    With a cookie, more might be known. Source: D34
+    """
     return views.Problem(
         frame=Frame(),
         heading=phrase("Cookies are needed to sign in"),
@@ -136,7 +142,7 @@ def without_cookie() -> View:
 
 
 def unknown() -> View:
-    """There is no such sign-in any more."""
+    """Return the page for a sign-in that no longer exists."""
     return views.Problem(
         frame=Frame(),
         heading=phrase("This sign-in is no longer here"),

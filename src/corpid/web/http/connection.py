@@ -205,7 +205,10 @@ class Connection(RequestReader):
         self.refuse(400, Reason.HTTP_MALFORMED, msg)
 
     def refuse(self, status: int, reason: Reason, description: str) -> None:
-        """Answer with a small JSON error, after the answers that are due before it, and hang up (D32, D47)."""
+        """Answer with a small JSON error and close the connection.
+
+        The answers that are due before it are sent first. Source: D32, D47
+        """
         if self._reading is Reading.END:
             return
         reference = new_request_id()

@@ -1,4 +1,4 @@
-"""Which of several issuers a request is for: by its Host header, then by its path (D62)."""
+"""Selection of a request's issuer by Host header and path (D62)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ if TYPE_CHECKING:
 
 
 class Issuers:
-    """The ASGI application of a deployment with several issuers, below the shell: hands each request on.
+    """The ASGI application of a deployment with several issuers.
 
-    Of the issuers of a host the one with the longest path that the request's begins with answers. A host that is no
-    issuer's own, only in allowed_hosts, is the first one's; so is a path that is under none of its host's issuers,
-    unless the host is another's alone. D35, D62
+    It is below the shell and passes each request on. Of the issuers of a host, the one with the longest path that is a
+    prefix of the request's path answers. A host that is no issuer's own, but only in allowed_hosts, belongs to the
+    first issuer. So does a path under none of its host's issuers, unless the host belongs only to another issuer.
+    Source: D35, D62
     """
 
     def __init__(self, applications: Mapping[tuple[str, str], ASGIApp]) -> None:
-        """`applications`: id and base_url of each issuer, the first one's first → its application."""
+        """Take the application of each issuer, the first one's first.
+
+        The keys of `applications` are id and base_url of each issuer.
+        """
         self._of_host: Final[dict[str, list[tuple[str, str, ASGIApp]]]] = {}
         for (issuer_id, base_url), application in applications.items():
             parts = urlsplit(base_url)

@@ -93,7 +93,11 @@ class Middleware:
         self._draining = True
 
     def observe(self, observe: Observe) -> None:
-        """Report every answer: endpoint, status, code of its error, seconds, its reason, whether its client is known, and its issuer."""
+        """Report every answer to this function.
+
+        It receives the endpoint, status, error code, duration in seconds, reason, whether the client is known, and the
+        issuer.
+        """
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -83,7 +83,10 @@ def as_oauth_error(error: Exception) -> OAuthError:
 
 
 def record(request: Request, error: OAuthError) -> str:
-    """Note an error for the access log, with its client or the one that it claims; returns the reference (D28, D48)."""
+    """Record an error for the access log and return its reference.
+
+    The entry names the client, or the one that the request claims. Source: D28, D48
+    """
     state = request.scope["state"]
     log: LogFields = state["log"]
     log["error"] = error.code

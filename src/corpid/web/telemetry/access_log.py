@@ -84,7 +84,10 @@ def cut(value: object) -> str:
 
 
 def refused(address: str, status: int, request_id: str, reason: Reason, description: str) -> None:
-    """The line of a request that broke a limit of its connection and never reached the application (D47, D48)."""
+    """Log a request that broke a limit of its connection.
+
+    It never reached the application. Source: D47, D48
+    """
     (error,) = reason.value.errors
     log().info(
         "request",

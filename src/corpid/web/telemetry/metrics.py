@@ -158,10 +158,11 @@ class Metrics:
         client: str = "stranger",
         issuer: str = "",
     ) -> None:
-        """Count an answered request: its route, status, the code of its error (or nothing), and how long it took.
+        """Count an answered request.
 
-        A refusal is counted by its reason, too, and by whether its `client` had `authenticated` or was a `stranger`.
-        `issuer` answered, where there are several.
+        It is counted by its route, status and error code (or nothing), with its duration in seconds. A refusal is also
+        counted by its reason, and by whether its `client` had `authenticated` or was a `stranger`. `issuer` is the one
+        that answered, if there are several.
         """
         found = self._children.get((endpoint, status, error, issuer))
         counter, histogram = found or self._child(endpoint, status, error, issuer)
