@@ -30,7 +30,7 @@ sys.exit(int(sys.argv[2] == "0"))
 def test_when_one_of_several_programs_fails_the_others_are_ended_and_their_pipes_closed(
     tmp_path: Path, body: str
 ) -> None:
-    """Issue 11: a pipe that stays open is a ResourceWarning, which the next test would be blamed for."""
+    """A pipe that stays open is a ResourceWarning, which the next test would be blamed for."""
     with pytest.raises(AssertionError):
         race(tmp_path, "import os\n" + body, processes=2)
     for number in sorted(tmp_path.iterdir()):

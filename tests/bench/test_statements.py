@@ -19,7 +19,7 @@ def count(seconds: float, idle_seconds: float) -> Count:
 
 @pytest.mark.parametrize("seconds", [1, 10, 19, 25, 60])
 def test_what_is_swept_every_second_is_no_part_of_a_flow_however_long_the_flows_take(seconds: int) -> None:
-    """Issue 11: each flow sweeps three times, and so does the provider by itself, once a second."""
+    """Each flow sweeps three times, and so does the provider by itself, once a second."""
     slow = count(seconds, 15)
     assert slow.each(Asked(calls=60 + seconds, idle_calls=15)) == 3
     assert slow.each(Asked(calls=60 + seconds, idle_calls=16)) == 3

@@ -50,7 +50,7 @@ def through(visitor: Visitor, page: Page) -> dict[str, str]:
 
 @BOTH
 def test_the_first_visit_ends_at_the_relying_party_and_one_cookie_stays(visitor: Visitor, stage: Stage) -> None:
-    """Issue 10.15: also where the page is reloaded, and left and come back to."""
+    """D34: also where the page is reloaded, and left and come back to."""
     page = visitor.tab()
     page.goto(begin(stage))
     shows(page, "Sign in")
@@ -65,7 +65,7 @@ def test_the_first_visit_ends_at_the_relying_party_and_one_cookie_stays(visitor:
 def test_a_request_that_is_too_long_for_a_cookie_goes_by_a_form(
     visitor: Visitor, stage: Stage, request: pytest.FixtureRequest
 ) -> None:
-    """Issue 10.15: a script sends it, or a button does."""
+    """D34: a script sends it, or a button does."""
     page = visitor.tab()
     page.goto(begin(stage, state=LONG_STATE))
     if "no script" in request.node.name:

@@ -44,8 +44,16 @@ def test_a_client_is_registered_for_the_issuers_that_it_names(several: Terminal)
     assert json.loads(several.done("client", "show", "rp", "--json"))["issuers"] == ["first", "old"]
 
 
+def test_a_client_of_a_further_issuer_gets_every_scope_as_one_of_the_first_does(several: Terminal) -> None:
+    """D62: what the help of --scope says holds at each issuer."""
+    several.done(*ADD, "--issuer", "old", *LEGACY)
+    further = json.loads(several.done("client", "show", "rp", "--json"))["scopes"]
+    several.done(*("other" if each == "rp" else each for each in ADD))
+    assert further == json.loads(several.done("client", "show", "other", "--json"))["scopes"] != ["openid"]
+
+
 def test_a_client_that_names_an_issuer_that_is_not_there_is_refused(several: Terminal) -> None:
-    """Issue, "Bad input"."""
+    """D62."""
     assert "'gone' is no issuer of this deployment: choose from first, old" in several.refused(*ADD, "--issuer", "gone")
     entry = "{name: RP, redirect_uris: ['https://rp.example/cb'], jwks_uri: https://rp.example/j, issuers: [gone]}"
     refused = several.refused("apply", several.file(f"clients: {{rp: {entry}}}"))
@@ -59,7 +67,7 @@ def test_a_client_whose_issuers_serve_none_of_its_generations_is_told(several: T
 
 
 def test_the_migration_report_is_one_and_says_who_cannot_reach_the_successor(several: Terminal) -> None:
-    """Issue: one client_id, one report."""
+    """D62: one client_id, one report."""
     several.done(*ADD, "--issuer", "old", *LEGACY, "--generation", "current")
     [found] = json.loads(several.done("client", "migration", "--json"))
     assert (found["client_id"], found["lists_successor"], found["reaches_successor"]) == ("rp", True, False)

@@ -14,6 +14,7 @@ from corpid.flows.account import links
 from corpid.flows.authentication import code_guesses
 from corpid.texts import phrase
 from tests.adapters.test_smtp import post_office
+from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX
 from tests.enrolment.test_forgotten_password import at_the_page, sent
@@ -43,7 +44,7 @@ def test_a_notice_says_what_happened_to_whom_and_what_to_do(notice: Notice) -> N
     async def test(made: World) -> None:
         await made.person("nina", name="Nina Novak", email=MAILBOX, language="ms")
         user = await made.provider.registry.directory.user(newcomer.NINA)
-        notifications.notify(made.provider, user, notice)
+        notifications.notify(await context(made.provider), user, notice)
         [letter] = postbox.letters
         assert (letter.to, letter.language, letter.subject) == (MAILBOX, "ms", notice.subject)
         for part in ("Nina Novak", notice.told, "Your user name is nina.", "tell the person who manages CorpID"):
@@ -83,8 +84,8 @@ def test_nobody_is_written_to_who_has_no_address() -> None:
     async def test(made: World) -> None:
         await made.person("nina")
         user = await made.provider.registry.directory.user(newcomer.NINA)
-        notifications.notify(made.provider, user, notifications.PASSWORD_CHANGED)
-        notifications.no_link(made.provider, user)
+        notifications.notify(await context(made.provider), user, notifications.PASSWORD_CHANGED)
+        notifications.no_link(await context(made.provider), user)
         assert not postbox.letters
 
     run(test, postbox=postbox)

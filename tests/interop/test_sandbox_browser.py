@@ -11,7 +11,7 @@ import pytest
 
 from corpid.sandbox import browser as html_pages
 from corpid.sandbox import people
-from corpid.sandbox.browser import Browser, StrandedError
+from corpid.sandbox.browser import Browser, DeadEndError
 from corpid.sandbox.people import Person
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def test_a_missing_form_is_told_with_the_page_that_lacks_it() -> None:
         await walker.open("https://op.example/start")
         await walker.fill_and_submit(code="123456")
 
-    with pytest.raises(StrandedError, match=r"400.*Something is wrong.*Expired"):
+    with pytest.raises(DeadEndError, match=r"400.*Something is wrong.*Expired"):
         asyncio.run(run())
 
 

@@ -341,7 +341,7 @@ def test_fapi2_and_legacy_run_in_one_deployment(worlds: Worlds) -> None:
 
 
 def test_a_client_that_names_an_issuer_that_is_gone_is_told_at_the_start(worlds: Worlds) -> None:
-    """Issue: a sentence at start; the client is known nowhere else meanwhile."""
+    """D62: a sentence at start; the client is known nowhere else meanwhile."""
     world = worlds.fresh()
     rp = world.registers("rp-2", issuers=("gone",))
     json_refusal(world.push(rp, state="s"), 401, "invalid_client", state="s")

@@ -306,7 +306,7 @@ def test_nothing_of_a_query_stands_in_the_log(legacy: World) -> None:
     }
     legacy.sign_in()
     code = told(legacy.get(legacy.asked(**secret)))["code"]
-    for wrong in ({}, {"scope": "openid other"}, {"client_id": "s3cretClient"}, {"request": "s3cretObject"}):
+    for wrong in ({}, {"scope": "openid other"}, {"client_id": "another-client"}, {"request": "s3cretObject"}):
         legacy.get(legacy.asked(**{**secret, **wrong}), legacy.new_browser())
     assert b"s3cret" not in LOG.getvalue()
     assert code.encode() not in LOG.getvalue()

@@ -110,7 +110,7 @@ def test_the_environment_takes_them_as_json(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_what_cannot_be_an_issuer_is_refused_with_what_to_do(tables: list[dict[str, Any]], says: str) -> None:
-    """Issue, "Bad input"; D62."""
+    """D62."""
     sentence = refusal(*tables)
     assert "issuers" in sentence
     assert says in sentence
@@ -179,7 +179,7 @@ def test_what_a_client_uses_that_names_no_generation_is_pushed_at_its_issuers() 
     ],
 )
 def test_a_client_that_names_an_issuer_that_is_not_there_is_refused(named: tuple[str, ...], fault: str) -> None:
-    """Issue, "Bad input"."""
+    """D62."""
     with pytest.raises(RegistrationError) as refused:
         register(a_client(issuers=named), client_rules(load(**HERE, issuers=[TABLE])))
     assert [(each.member, each.reason) for each in refused.value.faults] == [("issuers", fault)]

@@ -81,7 +81,10 @@ def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: b
 async def _add(client_id: str, members: dict[str, object]) -> tuple[Client, tuple[str, ...], Settings]:
     chosen = settings.load()
     rules = client_rules(chosen)
-    rules = replace(rules, new_client={"scopes": SCOPES, **rules.new_client})
+    further = {
+        name: replace(each, new_client={"scopes": SCOPES, **each.new_client}) for name, each in rules.further.items()
+    }
+    rules = replace(rules, new_client={"scopes": SCOPES, **rules.new_client}, further=further)
     async with open_registry(chosen) as opened:
         client, remarks = await clients.add_client(
             opened.registry, opened.passwords, client_id, members, actor=OPERATOR, rules=rules

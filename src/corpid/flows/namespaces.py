@@ -87,7 +87,7 @@ class Entry(Generic[T]):
         return self._value(await unit.take(self.namespace.name, self.key))
 
     async def put(self, unit: TransientUnit, value: T, *, seconds: float | None = None) -> None:
-        """Overwrite the entry, for the namespace's lifetime. Raises StoreUnavailable.
+        """Overwrite the entry; `seconds` replaces the namespace's lifetime.
 
         Raises StoreUnavailable.
         """

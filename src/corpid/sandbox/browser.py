@@ -213,7 +213,7 @@ LONGEST_REFRESH_SECONDS: Final = 2.0
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
-class StrandedError(Exception):
+class DeadEndError(Exception):
     """The browser is at a page without the expected way on.
 
     The message quotes it.
@@ -253,7 +253,7 @@ class Browser:
     async def submit(self, form: Form, button: str | None = None) -> Page:
         """Press a button of the form, by default the first.
 
-        `button` is its name, value or label. Raises StrandedError if there is no such button.
+        `button` is its name, value or label. Raises DeadEndError if there is no such button.
         """
         self.left = None
         pressed = self._button(form, button)
@@ -269,11 +269,11 @@ class Browser:
     async def fill_and_submit(self, *names: str, button: str | None = None, **values: str) -> Page:
         """Fill the form that has these fields and press its button.
 
-        Raises StrandedError, LookupError.
+        Raises DeadEndError, LookupError.
         """
         form = self.page.form_with(*names, *values)
         if form is None:
-            raise self.lacks_second_factor(f"it has no form with {', '.join((*names, *values))}")
+            raise self.dead_end(f"it has no form with {', '.join((*names, *values))}")
         for name, value in values.items():
             form.fill(name, value)
         return await self.submit(form, button)
@@ -283,10 +283,10 @@ class Browser:
         own = _origin(self.url)
         return next((form for form in self.page.forms if _origin(urljoin(self.url, form.action)) != own), None)
 
-    def lacks_second_factor(self, problem: str) -> StrandedError:
+    def dead_end(self, problem: str) -> DeadEndError:
         """An exception that names the browser's page and its error."""
         status = self.response.status_code if self.response is not None else 0
-        return StrandedError(f"{self.url} ({status}) {self.page.heading or self.page.title!r}: {problem}: "
+        return DeadEndError(f"{self.url} ({status}) {self.page.heading or self.page.title!r}: {problem}: "
                              f"{self.page.text[:300]}")  # fmt: skip
 
     def _button(self, form: Form, wanted: str | None) -> Control | None:
@@ -294,9 +294,7 @@ class Browser:
             return next(iter(form.buttons), None)
         named = [button for button in form.buttons if wanted in (button.name, button.value, button.label)]
         if not named:
-            raise self.lacks_second_factor(
-                f"the form has no button {wanted!r}, only {[(b.name, b.value) for b in form.buttons]}"
-            )
+            raise self.dead_end(f"the form has no button {wanted!r}, only {[(b.name, b.value) for b in form.buttons]}")
         return named[0]
 
     async def _navigate(self, method: str, url: str, *, site: str, content: str | None = None) -> None:
@@ -319,7 +317,7 @@ class Browser:
             url = target
             if response.status_code not in (307, 308):
                 method, content = "GET", None
-        raise self.lacks_second_factor(f"more than {HOPS} redirects, the last to {url}")
+        raise self.dead_end(f"more than {HOPS} redirects, the last to {url}")
 
     async def _fetch(self, method: str, url: str, *, site: str, content: str | None, referrer: str) -> httpx.Response:
         headers = {

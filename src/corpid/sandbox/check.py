@@ -14,7 +14,7 @@ import httpx
 
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.sandbox import people
-from corpid.sandbox.browser import StrandedError
+from corpid.sandbox.browser import DeadEndError
 from corpid.sandbox.inspection import TIMEOUT_SECONDS, Inspector, Outcome
 from corpid.sandbox.verification import CheckFailed, ProviderError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Scenario: TypeAlias = Callable[[Inspector, Outcome], Awaitable[None]]
 
-FAILURES: Final = (CheckFailed, ProviderError, StrandedError, httpx.HTTPError, LookupError, ValueError, RuntimeError)
+FAILURES: Final = (CheckFailed, ProviderError, DeadEndError, httpx.HTTPError, LookupError, ValueError, RuntimeError)
 """what a scenario may end with that is a finding, not a fault of the check"""
 
 

@@ -64,7 +64,7 @@ async def sign_in(
 
     The callback, as URL or posted form.
 
-    Without `agree` the person cancels if consent is asked. Raises StrandedError if the pages lead nowhere.
+    Without `agree` the person cancels if consent is asked. Raises DeadEndError if the pages lead nowhere.
     """
     await browser.open(authorization_url)
     return await finish(browser, person, entity, agree=agree, now=now)
@@ -78,17 +78,17 @@ async def finish(
     agree: bool = True,
     now: Callable[[], float] = time.time,
 ) -> Callback:
-    """Continue from the current page to the callback. Raises StrandedError."""
+    """Continue from the current page to the callback. Raises DeadEndError."""
     answered: str | None = None
     for _ in range(PAGES):
         if browser.left is not None:
             return browser.left
         page = step_of(browser)
         if page == answered:
-            raise browser.lacks_second_factor(f"the page {page} was shown again")
+            raise browser.dead_end(f"the page {page} was shown again")
         answered = page
         await answer_page(browser, person, entity, agree=agree, now=now)
-    raise browser.lacks_second_factor(f"no end after {PAGES} pages")
+    raise browser.dead_end(f"no end after {PAGES} pages")
 
 
 async def answer_page(
@@ -99,27 +99,27 @@ async def answer_page(
     agree: bool = True,
     now: Callable[[], float] = time.time,
 ) -> None:
-    """Complete one page of the browser. Raises StrandedError."""
+    """Complete one page of the browser. Raises DeadEndError."""
     await _answers(browser, person, entity, agree=agree, now=now)[step_of(browser)]()
 
 
 async def cancel(browser: Browser) -> Callback:
-    """Press Cancel; the callback. Raises StrandedError."""
+    """Press Cancel; the callback. Raises DeadEndError."""
     form = next((form for form in browser.page.forms if any(b.label == "Cancel" for b in form.buttons)), None)
     if form is None:
-        raise browser.lacks_second_factor("there is no Cancel")
+        raise browser.dead_end("there is no Cancel")
     await browser.submit(form, "Cancel")
     if browser.left is None and (posting := browser.form_for_another_site()) is not None:
         await browser.submit(posting)
     if browser.left is None:
-        raise browser.lacks_second_factor("Cancel did not lead back")
+        raise browser.dead_end("Cancel did not lead back")
     return browser.left
 
 
 def step_of(browser: Browser) -> str:
     """The browser's current page: sign_in, code, entity, decision, return or post.
 
-    Raises StrandedError.
+    Raises DeadEndError.
     """
     page = browser.page
     if browser.form_for_another_site() is not None:
@@ -132,7 +132,7 @@ def step_of(browser: Browser) -> str:
     found = [name for name, fields in known.items() if page.form_with(*fields)]
     if found:
         return found[0]
-    raise browser.lacks_second_factor("this is no page of the sign-in")
+    raise browser.dead_end("this is no page of the sign-in")
 
 
 def _answers(

@@ -135,7 +135,7 @@ class Settings(BaseSettings):
     generations: Annotated[List[str], AfterValidator(checks.generations)] = Field(
         default=("current",),
         description="Generations of the interface that are served, separated by commas: legacy, intermediate, current, "
-        "fapi2. At most one with pushed requests, and legacy with it or alone; fapi2 is served alone.",
+        "fapi2. At most one with pushed requests, and legacy with it or alone; fapi2 is served alone at an issuer.",
     )
     return_iss: bool | None = Field(
         default=None,

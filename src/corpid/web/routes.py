@@ -165,9 +165,7 @@ async def _turn_away(request: Request) -> NoReturn:
 def _hides_a_slash(scope: Scope) -> bool:
     """Return whether a path contains %2F, which is not a slash.
 
-    ASGI's `path` is decoded. ASGI's `path` is decoded.
-
-    A proxy decides by the path as it was sent, so that what it keeps to itself must not be served under another
+    ASGI's `path` is decoded. A proxy decides by the path as it was sent, so that what it keeps to itself must not be served under another
     spelling. Source: RFC 3986 §2.2
     """
     return b"%2f" in scope.get("raw_path", b"").lower()

@@ -1,6 +1,6 @@
 """The sections and keys of a directory file, as data.
 
-Docs/directory.md shows the same table to people.
+The same table for people is in docs/directory.md.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ class Issuers:
             parts = urlsplit(base_url)
             self._port = f":{DEFAULT_PORTS.get(parts.scheme, '')}"
             self._of_host.setdefault(parts.netloc, []).append((parts.path, issuer_id, application))
-        self._first: Final = next(iter(self._of_host.values()))
+        self._of_first_host: Final = next(iter(self._of_host.values()))
+        self._first: Final = self._of_first_host[0]
         for issuers in self._of_host.values():
             issuers.sort(key=lambda each: -len(each[0]))
 
@@ -48,8 +49,8 @@ class Issuers:
 
     def _of(self, scope: Scope) -> tuple[str, str, ASGIApp]:
         [host] = named_hosts(scope["state"]["headers"])
-        issuers = self._of_host.get(host.decode("latin-1").lower().removesuffix(self._port), self._first)
+        issuers = self._of_host.get(host.decode("latin-1").lower().removesuffix(self._port), self._of_first_host)
         for issuer in issuers:
             if scope["path"] == issuer[0] or scope["path"].startswith(f"{issuer[0]}/"):
                 return issuer
-        return issuers[-1]
+        return self._first if issuers is self._of_first_host else issuers[-1]
