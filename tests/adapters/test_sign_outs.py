@@ -12,7 +12,7 @@ from corpid.ports import FactorChange, Link, Session, SignOut, Upsert
 from corpid.rules.authentication.records import Credentials
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, write
-from tests.adapters.test_factors import KEY, NOBODY, WITH
+from tests.adapters.test_factors import KEY, NOBODY, WITH, add
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -167,6 +167,34 @@ def test_a_session_begins_before_its_person_is_signed_out_and_ends_or_does_not_b
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
             assert not done
         assert await late in ((None,) if first == "session" else (False,))
+        assert not await held(postgresql, "here")
+
+    postgresql.run(scenario)
+
+
+@pytest.mark.parametrize("first", ["session", "removal"])
+def test_a_session_of_a_passkey_begins_before_the_passkey_is_removed_and_ends_or_does_not_begin(
+    postgresql: Place, first: str
+) -> None:
+    """D46, D50: a removal leaves password and app as they were, so that only the passkey tells of it."""
+
+    async def removal(stores: SqlStores) -> bool:
+        change = FactorChange(before=WITH, after=WITH, remove_passkey=KEY.credential_id, end_sessions_but="")
+        return await stores.registry.factors.change(change, EVENT)
+
+    async def begins(stores: SqlStores) -> bool:
+        return await stores.registry.sessions.put_if_unchanged(HERE, WITH, passkey=KEY.credential_id)
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, replace(TAN, enabled=True))
+        assert await stores.registry.factors.change(replace(add(KEY), after=WITH), EVENT)
+        one, other = (begins, removal) if first == "session" else (removal, begins)
+        async with stores.transient.unit(NOW):
+            assert await one(stores)
+            late = asyncio.create_task(other(stores))
+            done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
+            assert not done
+        assert await late is (first == "session")
         assert not await held(postgresql, "here")
 
     postgresql.run(scenario)

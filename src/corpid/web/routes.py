@@ -132,7 +132,7 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
     pages_with_forms = tuple(
         Route(path=path, methods=both, endpoint=endpoint, fails=_as_page, own_forms=True)
         for path, endpoint in PAGES_WITH_FORMS.items()
-        if first or endpoint is interaction
+        if first or endpoint in (interaction, sign_out)
     )
     return (
         *pushing,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -98,26 +99,31 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
         if not before.user_id and not await interactions.claim_request(context, unit, before):
             raise completion.OtherBrowser
         await _retire_cookie(context, unit, visit)
-        if over:
-            await _win(context, unit, visit, finished)
-        await throttle.succeeded(
-            context, unit, name, visit.browser.browser_key, known=known, of_address=_cost(shown, known=known)
-        )
-        if not known:
-            expected = await _was_expected(context, unit, finished.user_id)
-            new_here = _new_here(shown.account, expected=expected)
-        group = code_guesses.group(context, finished.user_id, visit.browser.browser_key, known=known)
-        await context.provider.registry.code_guesses.forget(finished.user_id, group)
-        if not await sessions.begin(context, session, shown.account.held.credentials, passkey=shown.passkey):
-            await _give_up(context, unit, visit, won=over)
-        for other in others:
-            await sessions.end(context, other)
-        if finished.outcome is not None:
-            await completion.write_outcome(context, unit, finished)
-        await interactions.save(context, unit, finished)
-        last = finished.entity_id if finished.outcome is Outcome.CODE else visit.last_entity
-        await throttle.remember(context, unit, name, visit.browser.browser_key, last)
-        cookie = await browsers.replace_by_form(context, unit, visit.cookie, visit.form, browser)
+        try:
+            if over:
+                await completion.win(context, unit, finished)
+            await throttle.succeeded(
+                context, unit, name, visit.browser.browser_key, known=known, of_address=_cost(shown, known=known)
+            )
+            if not known:
+                expected = await _was_expected(context, unit, finished.user_id)
+                new_here = _new_here(shown.account, expected=expected)
+            group = code_guesses.group(context, finished.user_id, visit.browser.browser_key, known=known)
+            await context.provider.registry.code_guesses.forget(finished.user_id, group)
+            if not await sessions.begin(context, session, shown.account.held.credentials, passkey=shown.passkey):
+                raise StaleStep
+            for other in sorted(others, key=lambda each: each.session_id):
+                await sessions.end(context, other)
+            if finished.outcome is not None:
+                await completion.write_outcome(context, unit, finished)
+            await interactions.save(context, unit, finished)
+            last = finished.entity_id if finished.outcome is Outcome.CODE else visit.last_entity
+            await throttle.remember(context, unit, name, visit.browser.browser_key, last)
+            cookie = await browsers.replace_by_form(context, unit, visit.cookie, visit.form, browser)
+        except Exception as failure:
+            with suppress(Exception):
+                await _undo(context, visit, won=over and not isinstance(failure, completion.AlreadyCompleted))
+            raise
     if new_here:
         notifications.notify(context, shown.account.user, notifications.new_device(context.device))
     return replace(visit, interaction=finished, browser=browser, cookie=cookie, standing=None)
@@ -177,24 +183,16 @@ async def _retire_cookie(context: RequestContext, unit: TransientUnit, visit: Vi
         raise StaleStep
 
 
-async def _win(context: RequestContext, unit: TransientUnit, visit: Visit, finished: Interaction) -> None:
-    try:
-        await completion.win(context, unit, finished)
-    except completion.AlreadyCompleted:
-        await browsers.revive(context, unit, visit.cookie, visit.browser)
-        raise
+async def _undo(context: RequestContext, visit: Visit, *, won: bool) -> None:
+    """Undo the claims of a sign-in that failed, for engines that do not roll back their units.
 
-
-async def _give_up(context: RequestContext, unit: TransientUnit, visit: Visit, *, won: bool) -> None:
-    """Undo the claims of a sign-in that failed. Raises StaleStep.
-
-    This is for engines that do not roll back their units.
+    It is a unit of its own, so that nothing that the failed one was about to write travels with it.
     """
-    if won:
-        await completion.reopen(context, unit, visit.interaction)
-    await browsers.revive(context, unit, visit.cookie, visit.browser)
-    await interactions.release_step(context, unit, visit.interaction)
-    raise StaleStep
+    async with context.provider.transient.unit(context.now) as unit:
+        if won:
+            await completion.reopen(context, unit, visit.interaction)
+        await browsers.revive(context, unit, visit.cookie, visit.browser)
+        await interactions.release_step(context, unit, visit.interaction)
 
 
 def _new_session(context: RequestContext, visit: Visit, shown: Authentication, purpose: SessionPurpose) -> Session:

@@ -125,7 +125,8 @@ async def sign_out(context: RequestContext, cookie: str, browser: Browser, endin
     """
     async with context.provider.transient.unit(context.now) as unit:
         successor = await browsers.sign_out(context, unit, cookie, browser)
-        for session in ending:
+        # In one order, or two that end the same sessions would wait for each other on PostgreSQL.
+        for session in sorted(ending, key=lambda each: each.session_id):
             await end(context, session)
     return successor
 

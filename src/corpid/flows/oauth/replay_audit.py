@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.ports import AuditEvent
+import msgspec
+
+from corpid.rules.directory.access import person_or_anonymous
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
@@ -18,11 +20,6 @@ async def record(context: RequestContext, action: AuditAction, client_id: str) -
     the replay, so the event is stored together with what that unit spent. Raises StoreUnavailable. Source: DESIGN
     "Security", D7, D8, D18
     """
-    event = AuditEvent(
-        actor=f"client:{client_id}",
-        action=action,
-        client_id=client_id,
-        outcome="refused",
-        request_id=context.request_id,
-    )
+    event = context.event(person_or_anonymous(""), action, client_id=client_id, outcome="refused")
+    event = msgspec.structs.replace(event, actor=f"client:{client_id}")
     await context.provider.registry.audit.write(event, now=context.now)

@@ -88,19 +88,35 @@ def unless_there(credentials: RecordType) -> sa.Executable:
     return insert(credentials.table).values(parameters(credentials.codec.written)).on_conflict_do_nothing()
 
 
-def _person_now(secret: Codec[Credentials], *, outer: bool) -> sa.Select[Any]:
+_OWNED: Final = sa.and_(passkeys.c.credential_id == sa.bindparam("passkey"), passkeys.c.user_id == users.c.user_id)
+
+
+def _person_now(secret: Codec[Credentials]) -> sa.Select[Any]:
     """Select a person's current state for comparison.
 
     The parameters are `user_id` and `passkey`. The columns are whether the person is enabled, the number of their
     passkeys of that id, and the credentials.
     """
-    owned = sa.and_(passkeys.c.credential_id == sa.bindparam("passkey"), passkeys.c.user_id == users.c.user_id)
-    held = sa.select(sa.func.count()).select_from(passkeys).where(owned).scalar_subquery()
+    owned = sa.select(sa.func.count()).select_from(passkeys).where(_OWNED).scalar_subquery()
     return (
-        sa.select(users.c.enabled, held, *columns(credentials, secret))
-        .join_from(users, credentials, credentials.c.user_id == users.c.user_id, isouter=outer)
+        sa.select(users.c.enabled, owned, *columns(credentials, secret))
+        .join_from(users, credentials, credentials.c.user_id == users.c.user_id, isouter=True)
         .where(_of_person(users))
     )
+
+
+def _person_locked(secret: Codec[Credentials], *, passkey: bool) -> sa.Select[Any]:
+    """Select and lock what `_person_now` does, if the credentials and the passkey, if one is given, are there.
+
+    The passkey is locked too, not counted: whoever waits for a lock reads the locked rows again, and nothing else.
+    """
+    found = sa.select(users.c.enabled, sa.literal(int(passkey)), *columns(credentials, secret)).join_from(
+        users, credentials, credentials.c.user_id == users.c.user_id
+    )
+    if passkey:
+        found = found.join(passkeys, _OWNED)
+    locked = (users, credentials, passkeys) if passkey else (users, credentials)
+    return found.where(_of_person(users)).with_for_update(read=True, of=locked)
 
 
 _SESSIONS: Final = record_codec(Session)
@@ -117,9 +133,9 @@ class SqlSessions:
         self._audit: Final = audit
         self._sign_outs: Final = sign_outs
         self._secret: Final = kinds[Credentials].codec
-        hold = _person_now(self._secret, outer=False).with_for_update(read=True, of=(users, credentials))
-        self._look: Final = database.prepare(_person_now(self._secret, outer=True))
-        self._look_and_hold: Final = database.prepare(hold)
+        self._look: Final = database.prepare(_person_now(self._secret))
+        self._lock: Final = database.prepare(_person_locked(self._secret, passkey=False))
+        self._lock_with_passkey: Final = database.prepare(_person_locked(self._secret, passkey=True))
         self._unless_there: Final = database.prepare(unless_there(kinds[Credentials]))
         this = sessions.c.session_id == sa.bindparam("session_id")
         now = database.now // _MILLISECONDS
@@ -162,12 +178,13 @@ class SqlSessions:
 
     async def put_if_unchanged(self, session: Session, seen: Credentials, *, passkey: str = "") -> bool:
         """The person and their credentials are locked until the transaction ends."""
+        lock = self._lock_with_passkey if passkey else self._lock
         async with self._database.transaction():
-            held = await self._is_as_seen(self._look_and_hold, seen, passkey)
+            held = await self._is_as_seen(lock, seen, passkey)
             if held is None and await self.unchanged(seen, passkey=passkey):
                 # A person without password and app may have no credentials that could be locked.
                 await self._database.run(self._unless_there, self._secret.encode(Credentials(user_id=seen.user_id)))
-                held = await self._is_as_seen(self._look_and_hold, seen, passkey)
+                held = await self._is_as_seen(lock, seen, passkey)
             if not held:
                 return False
             await self._database.run(self._put, _SESSIONS.encode(session))

@@ -21,6 +21,7 @@ from corpid.flows.authentication.throttle import Throttled
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.authentication import landing, pages, terminal_pages
 from corpid.web.authentication.page_context import final_frame, step_name
@@ -170,7 +171,10 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
         response = await completion.leave(context, looked_at)
         if "error" in response.parameters:
             found = {"error": response.parameters["error"], "reason": response.reason}
-            request.scope["state"]["log"].update(found, client_id=looked_at.request.client_id)
+            # A request that was not pushed only claims to be its client's.
+            pushed = GENERATIONS[looked_at.request.generation].pushed
+            name = "client_id" if pushed else "claimed_client_id"
+            request.scope["state"]["log"].update(found, **{name: looked_at.request.client_id})
         around = await final_frame(web, context, visit.client, looked_at) if response.posted else Frame()
         return leave(request, web, response, around)
     if action == "return" and looked_at.outcome is not None:
