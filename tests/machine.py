@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
+import random
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,10 +14,14 @@ if TYPE_CHECKING:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-    return port
+    """A port of 127.0.0.1 that nobody listens on.
+
+    The system takes none of these for a connection, so that it is still free when a server starts.
+    """
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def key_file(path: Path) -> str:

@@ -61,7 +61,7 @@ def test_a_fill_that_is_interrupted_leaves_nothing_behind(place: Path, how: sign
     assert any(line.startswith("filling the large database") for line in filling.stderr)
     assert list(place.iterdir())
     filling.send_signal(how)
-    filling.communicate(timeout=60)
+    filling.communicate(timeout=200)
     assert filling.returncode != 0
     assert list(place.iterdir()) == []
     assert processes(place) == []

@@ -21,7 +21,7 @@ def kept(made: World) -> list[str]:
 
 
 def test_a_forgotten_password_a_link_the_account_and_signing_out_keep_nothing_of_who_looks() -> None:
-    """Issue 10.15: each gives a new browser a cookie, which proves itself."""
+    """D34: each gives a new browser a cookie, which proves itself."""
 
     async def test(made: World) -> None:
         await newcomer.nina(made)

@@ -58,7 +58,7 @@ def killed(tmp_path: Path) -> Any:
 
 
 def test_after_kill_under_load_nothing_spent_can_be_spent_again(killed: tuple[Deployment, list[Attempt], str]) -> None:
-    """Issue "Faults": kill -9 under load, then start again: the database opens, keys are the same, nothing twice."""
+    """D49: kill -9 under load, then start again: the database opens, keys are the same, nothing twice."""
     made, attempts, keys = killed
 
     async def story() -> None:

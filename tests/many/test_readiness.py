@@ -63,7 +63,7 @@ def without(part: str) -> tuple[int, Any]:
 
 
 def test_a_full_redis_makes_a_node_say_short_lived_state_until_there_is_room(tmp_path: Path) -> None:
-    """Issue 10.15: at its maxmemory with noeviction it answers every read."""
+    """D34: at its maxmemory with noeviction it answers every read."""
     with RedisServer() as server:
 
         async def story(probe: Probe) -> None:
@@ -77,7 +77,7 @@ def test_a_full_redis_makes_a_node_say_short_lived_state_until_there_is_room(tmp
 
 
 def test_a_postgresql_that_is_read_only_makes_a_node_say_database(tmp_path: Path) -> None:
-    """Issue 10.15: such as a copy, or a server whose disk is full."""
+    """D34: such as a copy, or a server whose disk is full."""
     with PostgresServer() as server:
 
         def read_only(switch: str) -> None:
@@ -96,7 +96,7 @@ def test_a_postgresql_that_is_read_only_makes_a_node_say_database(tmp_path: Path
 
 
 def test_an_sqlite_that_cannot_be_written_makes_a_node_say_database(tmp_path: Path) -> None:
-    """Issue 10.15: another program holds the lock; reading goes on."""
+    """D34: another program holds the lock; reading goes on."""
 
     async def story(probe: Probe) -> None:
         assert await probe.says() == READY
@@ -110,7 +110,7 @@ def test_an_sqlite_that_cannot_be_written_makes_a_node_say_database(tmp_path: Pa
 
 
 def test_probes_write_at_most_once_a_second_and_share_the_answer(tmp_path: Path) -> None:
-    """Issue 10.15: whoever asks a thousand times a second burdens no engine; a failure is shared as well."""
+    """D34: whoever asks a thousand times a second burdens no engine; a failure is shared as well."""
     with RedisServer() as server, closing(redis.Redis(port=server.port)) as engine:
 
         def writes() -> int:
@@ -134,7 +134,7 @@ def test_probes_write_at_most_once_a_second_and_share_the_answer(tmp_path: Path)
 
 
 def test_probes_at_the_same_moment_share_one_write(tmp_path: Path) -> None:
-    """Issue 10.15: also the first ones, and one whose prober has gone away."""
+    """D34: also the first ones, and one whose prober has gone away."""
     with RedisServer() as server, closing(redis.Redis(port=server.port)) as engine:
 
         async def story(probe: Probe) -> None:

@@ -62,7 +62,7 @@ def _holds(logs: str, url: str) -> bool:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_proxy_logs_neither_secrets_in_paths_nor_queries(nodes: Nodes, tmp_path: Path, name: str) -> None:
-    """Issue 10: also of links as they were before, and on port 80, which leads to the configured name."""
+    """D48: also of links as they were before, and on port 80, which leads to the configured name."""
     directory, url = tmp_path / "proxy", _invited(nodes, f"{name}-shipped")
     trusting = ssl.create_default_context(cafile=str(nodes.certified.authority))
     old = f"/enrol/{OLD_SECRET}?state={IN_QUERY}"

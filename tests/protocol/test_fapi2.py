@@ -187,7 +187,7 @@ def test_an_assertion_without_iat_is_used_once_and_remembered_to_its_end(world: 
 
 
 def test_an_id_token_is_signed_only_and_needs_no_key_of_the_clients(world: World) -> None:
-    """Issue: signed-only if it registered nothing else; RFC 7519 §3.1: three parts."""
+    """Signed-only if it registered nothing else; RFC 7519 §3.1: three parts."""
     world.registers(jwks=ONLY_SIGNING)
     found = world.tokens()
     assert len(found.raw["id_token"].split(".")) == 3

@@ -87,7 +87,7 @@ def person(name: str = "alice") -> Person:
 
 
 def test_a_thousand_anonymous_arrivals_leave_nothing_in_the_store(world: World) -> None:
-    """Issue 10.15: GET, HEAD and prefetch, at the client's request, the account and a forgotten password."""
+    """D34: GET, HEAD and prefetch, at the client's request, the account and a forgotten password."""
     url, before = begin(world), world.stored()
 
     async def strangers() -> None:
@@ -112,7 +112,7 @@ def test_a_thousand_anonymous_arrivals_leave_nothing_in_the_store(world: World) 
 
 
 def test_what_a_browser_holds_is_encrypted_and_in_no_address(world: World) -> None:
-    """Issue 10.15, D34: within a cookie's size, with the attributes of our cookie."""
+    """D34: within a cookie's size, with the attributes of our cookie."""
     answer = world.get(begin(world, state="st4te-of-the-rp", nonce="n0nce-of-the-rp"))
     own, held = answer.headers.get_list("set-cookie")
     name, _, rest = held.partition("=")
@@ -256,7 +256,7 @@ def test_a_made_up_cookie_is_no_browser_of_ours(world: World) -> None:
 
 
 def test_what_is_stored_of_a_stranger_ends_as_soon_as_a_pushed_request(world: World) -> None:
-    """Issue 10.15: not two hours; also of one that asks for more time, and of one that cancels."""
+    """D34: not two hours; also of one that asks for more time, and of one that cancels."""
     assert UNTOUCHED_SECONDS == PUSHED_REQUEST_KEPT_SECONDS
     for action in ("", "extend"):
         world.run(world.browser.open(shown(world)))
@@ -299,7 +299,7 @@ def test_head_prefetch_and_reload_before_the_page_is_there_come_to_the_same_page
 
 
 def test_a_request_that_is_too_long_for_a_cookie_comes_back_in_a_form(world: World) -> None:
-    """Issue 10.15: behind a cookie check, without a script, in no address of ours; `state` comes back whole."""
+    """D34: behind a cookie check, without a script, in no address of ours; `state` comes back whole."""
     url = begin(world, state=LONG_STATE)
     with world.nothing_spent():
         world.run(world.browser.open(url))
@@ -365,7 +365,7 @@ def test_an_address_with_any_characters_is_led_to_as_it_was_written(world: World
 
 
 def test_a_browser_has_at_most_ten_unfinished_and_the_oldest_ends(world: World) -> None:
-    """Issue 10.15."""
+    """D34."""
     pages = []
     for _ in range(ARRIVALS_PER_BROWSER + 3):
         pages.append(shown(world))
@@ -375,7 +375,7 @@ def test_a_browser_has_at_most_ten_unfinished_and_the_oldest_ends(world: World) 
 
 
 def test_one_in_which_somebody_has_signed_in_stays_and_one_that_is_over_goes_first(world: World) -> None:
-    """Issue 10.15: a page that opens tabs takes no sign-in from its person."""
+    """D34: a page that opens tabs takes no sign-in from its person."""
     world.clock.now += 30
     oldest = shown(world)
     world.run(world.browser.open(oldest))
@@ -396,7 +396,7 @@ def test_one_in_which_somebody_has_signed_in_stays_and_one_that_is_over_goes_fir
 
 
 def test_the_account_counts_among_the_ten(world: World) -> None:
-    """Issue 10.15: anybody can begin there, too."""
+    """D34: anybody can begin there, too."""
     shown(world)
     for _ in range(2 * ARRIVALS_PER_BROWSER):
         assert world.get(f"{ISSUER}/account").status_code == 303
@@ -458,7 +458,7 @@ def test_all_networks_together_have_a_limit_and_known_browsers_are_spared(limite
 
 
 def test_a_browser_that_repeats_requests_is_counted_with_its_network(limited: World) -> None:
-    """Issue 10.15: with a cookie that it was given before, its arrivals are stored at once."""
+    """D34: with a cookie that it was given before, its arrivals are stored at once."""
     answers = [limited.get(begin(limited)) for _ in range(6)]
     assert [answer.status_code for answer in answers[:4]] == [303] * 4
     assert limited.kinds().count("interaction") == 3

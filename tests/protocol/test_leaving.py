@@ -95,7 +95,7 @@ def _code(answer: Any, mode: str | None) -> str:
 
 
 def test_honest_sign_ins_are_counted_with_their_last_moment_and_no_habit(world: World) -> None:
-    """Issue: which clients still use LEGACY, when last, how often, when their end date falls."""
+    """Which clients still use LEGACY, when last, how often, when their end date falls."""
     for _ in range(3):
         world.clock.now += 10
         signs_in(world)
@@ -121,7 +121,7 @@ def test_honest_sign_ins_are_counted_with_their_last_moment_and_no_habit(world: 
 def test_each_habit_is_counted_once_for_each_redeemed_code(
     world: World, habit: str, asked: dict[str, Any], assertion: dict[str, Any]
 ) -> None:
-    """Issue: which of their habits CURRENT would refuse."""
+    """Which of their habits CURRENT would refuse."""
     for _ in range(2):
         until = {"exp": int(world.clock.now) + assertion["exp"]} if "exp" in assertion else {}
         signs_in(world, assertion={**assertion, **until}, **asked)
@@ -146,7 +146,7 @@ def test_an_assertion_is_long_lived_where_the_successor_says_so(world: World, se
 
 
 def test_all_habits_at_once_are_told_in_words(world: World) -> None:
-    """Issue: what an operator needs before switching LEGACY off."""
+    """What an operator needs before switching LEGACY off."""
     claims = {"exp": int(world.clock.now) + 600, "jti": None, "aud": TOKEN}
     signs_in(world, assertion=claims, response_mode="form_post", state=None, nonce=None)
     assert len(habits(world)) == 6
@@ -166,7 +166,7 @@ def test_all_habits_at_once_are_told_in_words(world: World) -> None:
 
 
 def test_what_redeems_nothing_counts_nothing(world: World) -> None:
-    """Issue: aggregated counters of sign-ins; a code counts once."""
+    """Aggregated counters of sign-ins; a code counts once."""
     rp = legacy(world)
     code = world.code(rp)
     for refused in ({"code_verifier": "x" * 43}, {"client_assertion": "x"}, {"grant_type": "x"}):
@@ -189,7 +189,7 @@ def test_a_wrong_redirect_uri_or_a_person_who_left_counts_nothing(world: World) 
 
 
 def test_current_counts_nothing(world: World) -> None:
-    """Issue: of LEGACY alone."""
+    """Of LEGACY alone."""
     rp = world.party()
     for _ in range(2):
         world.tokens(rp)
@@ -232,14 +232,14 @@ def test_a_client_without_an_exception_is_not_told_of_in_current(world: World) -
 
 
 def test_nothing_of_a_request_is_kept(world: World) -> None:
-    """Issue: no stored requests; five columns, whatever was asked."""
+    """No stored requests; five columns, whatever was asked."""
     rp = legacy(world)
     world.tokens(rp, response_mode="query", max_age="3600")
     assert rows(world) == {("rp-1", "legacy", "", 1, int(world.clock.now))}
 
 
 def test_clients_are_counted_apart_and_who_never_used_it_is_told(world: World) -> None:
-    """Issue: which clients still use LEGACY."""
+    """Which clients still use LEGACY."""
     world.registers("rp-2", generations=("legacy",), legacy_until="2027-01-20")
     signs_in(world)
     other = reported(world, "rp-2")
@@ -249,7 +249,7 @@ def test_clients_are_counted_apart_and_who_never_used_it_is_told(world: World) -
 
 
 def test_a_client_that_was_taken_off_legacy_keeps_its_counts(world: World) -> None:
-    """Issue: what it still did is told, and that it may not any more."""
+    """What it still did is told, and that it may not any more."""
     signs_in(world)
     world.registers(generations=("current",), legacy_until=None)
     found = reported(world)

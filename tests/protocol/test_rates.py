@@ -124,7 +124,7 @@ LIMITS = (
 
 @pytest.mark.parametrize("limited", LIMITS)
 def test_in_developer_mode_ones_own_machine_is_not_counted(limited: str) -> None:
-    """Issue: off for loopback in developer mode; every limit is a setting."""
+    """Off for loopback in developer mode; every limit is a setting."""
     limits: dict[str, Any] = {limited: 2}
     for developer_mode in (True, False):
         with World(base_url="http://localhost:8080", developer_mode=developer_mode, **limits) as world:

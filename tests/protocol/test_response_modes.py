@@ -102,7 +102,7 @@ def test_cancel_is_access_denied_in_the_same_mode(world: World, mode: str, uri: 
 def test_an_error_comes_in_the_mode_that_was_asked_for(
     world: World, mode: str, error: str, sent: dict[str, Any]
 ) -> None:
-    """Issue: afterwards callbacks with `state` in the requested response mode."""
+    """Afterwards callbacks with `state` in the requested response mode."""
     url = world.asked(response_mode=mode, state="st4te", **sent)
     with world.nothing_spent():
         told_error(world.get(url, world.new_browser()), error, state="st4te", mode=mode, iss=ISSUER)

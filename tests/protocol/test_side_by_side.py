@@ -63,7 +63,7 @@ def both(world: World, client_id: str = "rp-1", **changes: Any) -> tuple[Relying
 def test_a_client_that_is_not_marked_is_never_driven_through_the_front_channel(
     world: World, registration: dict[str, Any], sent: dict[str, Any]
 ) -> None:
-    """Issue: whatever the query holds it is an error page, never a redirect, also for a browser that is signed in."""
+    """Whatever the query holds it is an error page, never a redirect, also for a browser that is signed in."""
     world.registers(**registration)
     url = world.asked(world.party(interface=LEGACY), state="st4te", **sent)
     for browser in (world.browser, world.new_browser()):

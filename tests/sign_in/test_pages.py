@@ -111,7 +111,7 @@ def test_cancel_on_every_page_answers_access_denied_with_the_state(speaking: str
 
 
 def test_a_dead_end_after_the_choice_says_who_was_acted_for() -> None:
-    """Issue: the entity once chosen, on every page; also after the answer was given."""
+    """The entity once chosen, on every page; also after the answer was given."""
 
     async def story(made: World) -> None:
         await made.client(sector="private")

@@ -97,7 +97,7 @@ def test_a_version_waits_for_what_it_cannot_do_without_and_for_nothing_else(plac
 
 
 def test_a_plan_says_what_is_to_come_and_changes_nothing(place: Place, later: Within) -> None:
-    """Issue: what will happen, and about how long."""
+    """What will happen, and about how long."""
     peopled(place)
     with later():
         plan = schema.plan(place.address)

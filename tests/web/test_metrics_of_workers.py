@@ -38,7 +38,7 @@ def ask(url: str, times: int) -> None:
 
 
 def test_what_workers_counted_is_summed_and_outlives_them(tmp_path: Path) -> None:
-    """Issue: metrics with several processes, also after `kill -9` of one; limits are those of the living."""
+    """Metrics with several processes, also after `kill -9` of one; limits are those of the living."""
     address = f"127.0.0.1:{free_port()}"
     with working(tmp_path, 3, metrics_address=address, hashing_queue="9") as (process, url):
         until(lambda: events(tmp_path, "listening") == 3)

@@ -142,7 +142,7 @@ def test_a_signal_stops_the_process_gracefully(number: signal.Signals) -> None:
 
 
 def test_during_the_delay_everything_goes_on_but_readyz() -> None:
-    """Issue: drain delay; a balancer needs time to notice."""
+    """Drain delay; a balancer needs time to notice."""
     draining = threading.Event()
     with served(Recorder(), drain_seconds=60, delay_seconds=60, on_draining=draining.set) as running:
         with running.call() as caller:

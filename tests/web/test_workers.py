@@ -62,7 +62,7 @@ def workers_of(process: subprocess.Popen[str]) -> list[int]:
 
 
 def test_they_answer_on_one_port_under_ids_of_their_own_and_stop_together(tmp_path: Path) -> None:
-    """Issue: many processes; D28: a reference finds one line, whichever process wrote it."""
+    """Many processes; D28: a reference finds one line, whichever process wrote it."""
     with working(tmp_path, 3) as (process, url):
         until(lambda: events(tmp_path, "listening") == 3)
         for _ in range(60):
@@ -78,7 +78,7 @@ def test_they_answer_on_one_port_under_ids_of_their_own_and_stop_together(tmp_pa
 
 
 def test_one_that_is_killed_is_replaced(tmp_path: Path) -> None:
-    """Issue: `kill -9` of one worker."""
+    """`kill -9` of one worker."""
     with working(tmp_path, 2) as (process, url):
         until(lambda: events(tmp_path, "listening") == 2)
         killed = workers_of(process)[0]
