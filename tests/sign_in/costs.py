@@ -188,7 +188,7 @@ async def enrolment(made: World, meter: Meter) -> None:
     """A newcomer with password, app and recovery codes."""
     await newcomer.nina(made)
     url = await newcomer.link(made)
-    assert made.provider.passwords.guessable  # read once a process
+    assert made.provider.passwords.guessable()  # read once a process
     meter.watch(made)
     meter.heading = "enrolment"
     browser = await newcomer.opened(made, url)

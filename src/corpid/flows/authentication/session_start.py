@@ -184,9 +184,9 @@ async def _retire_cookie(context: RequestContext, unit: TransientUnit, visit: Vi
 
 
 async def _undo(context: RequestContext, visit: Visit, *, won: bool) -> None:
-    """Undo the claims of a sign-in that failed, for engines that do not roll back their units.
+    """Undo the claims of a failed sign-in.
 
-    It is a unit of its own, so that nothing that the failed one was about to write travels with it.
+    Some engines do not roll back their units. It is a unit of its own, so that nothing that the failed one was about to write travels with it.
     """
     async with context.provider.transient.unit(context.now) as unit:
         if won:
