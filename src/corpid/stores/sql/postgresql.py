@@ -165,8 +165,9 @@ _BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _COMMIT: Final = "COMMIT"
 _ROLLBACK: Final = "ROLLBACK"
 
+# Not EXTRACT: pg_stat_statements writes its field as a parameter, which the grammar refuses in a PREPARE.
 _MILLISECONDS: Final = sa.cast(
-    sa.func.floor(sa.extract("epoch", sa.func.clock_timestamp()) * sa.literal_column("1000")), sa.BigInteger
+    sa.func.floor(sa.func.date_part("epoch", sa.func.clock_timestamp()) * sa.literal_column("1000")), sa.BigInteger
 )
 
 
