@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from corpid.settings import Settings
     from corpid.stores.sql.backup import Restored
 
-_ELSEWHERE: Final = "This is for SQLite, and database_url names PostgreSQL: use its own pg_dump and pg_restore, then `corpid maintenance after-restore`, as docs/reliability.md says."
+_ELSEWHERE: Final = (
+    "This is for SQLite, and database_url names PostgreSQL: use its own pg_dump and pg_restore, then `corpid "
+    "maintenance after-restore`, as docs/reliability.md says."
+)
 AFTERWARDS: Final = (
     "What was disabled, revoked or rotated after the backup is as it was before: see to that first (`corpid key list`, "
     "`corpid client list`). Codes of authenticator apps are accepted again a minute from now."

@@ -186,7 +186,8 @@ _HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends
 def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show clients that use legacy, until when, and what would break.
 
-    Clients of other generations are listed whose assertions may name an endpoint as aud. Servers count sign-ins and habits and write them once a second; no request is stored.
+    Clients of other generations are listed whose assertions may name an endpoint as aud. Servers count sign-ins and
+    habits and write them once a second; no request is stored.
     """
     found, served = output.run(_report())
     if json:

@@ -59,7 +59,7 @@ class SqlAudit:
         await self.write(event, now=self._clock())
 
     async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]:
-        """See ports.Audit. Entries after a number, without gaps.
+        """Entries after a number, without gaps.
 
         Numbers are taken before the end of a transaction. So an open transaction with a lower number than the last
         visible one is waited for, and a reader who continues from a number misses nothing.

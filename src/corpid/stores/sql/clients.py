@@ -49,7 +49,7 @@ class SqlClients:
         return None if row is None else _FETCHED.decode(row)
 
     async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None:
-        """See ports.Clients. Raises MissingReference for a client that is gone."""
+        """Raises MissingReference for a client that is gone."""
         async with self._database.transaction():
             await self._database.run(self._store, {"client_id": client_id} | _FETCHED.encode(fetched))
 

@@ -107,11 +107,10 @@ class SqlTransientStore:
 
     @property
     def reject_issued_before(self) -> float:
-        """See ports.TransientStore. 0.0 for never."""
+        """Epoch seconds; 0.0 for never."""
         return max(self._rejected_before, self._lost_at())
 
     def reject_before(self, moment: float) -> None:
-        """See ports.TransientEngine."""
         self._rejected_before = moment
 
     def unit(self, now: float) -> SqlTransientUnit:
@@ -166,27 +165,22 @@ class SqlTransientEngine(TransientEngine):
         self._store: Final = store
 
     async def open(self, *, clock: Clock) -> TransientStore:  # noqa: ARG002 - the database was opened with one
-        """See ports.TransientEngine."""
         return self._store
 
     @property
     def lineage(self) -> str:
-        """See ports.TransientEngine.
-
-        Data that was lost is noticed by the database itself (stores.data_loss).
-        """
+        """A constant: the database itself notices the loss of its data (stores.data_loss)."""
         return _LINEAGE
 
     def reject_before(self, moment: float, *, lineage: str) -> None:  # noqa: ARG002 - there is one
-        """See ports.TransientEngine."""
         self._store.reject_before(moment)
 
     async def describe(self) -> list[EngineCondition]:
-        """See ports.TransientEngine. The doctor's check of the database is enough."""
+        """Nothing: the doctor's check of the database is enough."""
         return []
 
     async def close(self) -> None:
-        """See ports.TransientEngine. The database is closed by its opener."""
+        """Nothing: the database is closed by its opener."""
 
 
 class SqlTransientUnit:

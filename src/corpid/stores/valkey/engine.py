@@ -25,28 +25,25 @@ class ValkeyEngine(TransientEngine):
         self._store: ValkeyTransientStore | None = None
 
     async def open(self, *, clock: Clock) -> TransientStore:
-        """See ports.TransientEngine."""
         self._store = await open_valkey(self._url, clock=clock)
         return self._store
 
     @property
     def lineage(self) -> str:
-        """See ports.TransientEngine. The lineage of the store's epoch."""
+        """The lineage of the store's epoch."""
         return self._opened.lineage
 
     def reject_before(self, moment: float, *, lineage: str) -> None:
-        """See ports.TransientEngine."""
         self._opened.reject_before(moment, lineage=lineage)
 
     async def describe(self) -> list[EngineCondition]:
-        """See ports.TransientEngine. One condition for each primary."""
+        """One condition for each primary."""
         try:
             return [_condition(each) for each in await examine(self._url)]
         except StoreUnavailable as error:
             return [_condition(error)]
 
     async def close(self) -> None:
-        """See ports.TransientEngine."""
         if self._store is not None:
             await self._store.close()
 

@@ -38,11 +38,9 @@ class ValkeyTransientStore:
 
     @property
     def lineage(self) -> str:
-        """See ports.TransientEngine."""
         return epochs.lineage(self.keyspace.epoch_name).decode()
 
     def reject_before(self, moment: float, *, lineage: str) -> None:
-        """See ports.TransientEngine."""
         name = self.keyspace.epoch_name
         is_first = epochs.begins_lineage(name) and epochs.lineage(name) == lineage.encode()
         self._rejected_before = moment

@@ -126,8 +126,9 @@ class StartupFailed(Exception):
 class Server:
     """Serves one ASGI application on sockets, inside the running event loop.
 
-    `bodiless` are the paths at which a request's body is not read. `addresses` knows the proxies in front, for the log's lines of requests that broke a limit. `on_draining` is
-    called once, when stopping begins: from then on /readyz has to say so.
+    `bodiless` are the paths at which a request's body is not read. `addresses` knows the proxies in front, for the
+    log's lines of requests that broke a limit. `on_draining` is called once, when stopping begins: from then on
+    /readyz has to say so.
     """
 
     def __init__(
@@ -182,8 +183,9 @@ class Server:
     async def stop(self) -> None:
         """Drain and stop the server.
 
-        During the delay only /readyz answers otherwise, and a load balancer that asks it turns elsewhere. While something is in flight, for the first half of that time, newcomers are still answered: so that a
-        load balancer sees /readyz say no before its requests are turned away. `force` cuts it short. D47.
+        During the delay only /readyz answers otherwise, and a load balancer that asks it turns elsewhere. While
+        something is in flight, for the first half of that time, newcomers are still answered: so that a load balancer
+        sees /readyz say no before its requests are turned away. `force` cuts it short. D47.
         """
         self._on_draining()
         await self._delay()

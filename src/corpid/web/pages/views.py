@@ -1,8 +1,9 @@
 """Views: one frozen record per page, rendered by `web.pages.rendering`.
 
-Rules of this file: a view holds text, paths and choices, never markup; every text is escaped by
-the template. What CorpID says is a `Phrase`, which the page says in its language; what others say is a str. A view names its template and the heading, which is the h1 and the page's title.
-Every POST form carries `form_token` and `step` in addition to the fields that its view names.
+Rules of this file: a view holds text, paths and choices, never markup; every text is escaped by the template. What
+CorpID says is a `Phrase`, which the page says in its language; what others say is a str. A view names its template and
+the heading, which is the h1 and the page's title. Every POST form carries `form_token` and `step` in addition to the
+fields that its view names.
 """
 
 from __future__ import annotations
