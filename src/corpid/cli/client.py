@@ -1,10 +1,16 @@
-"""`corpid client`: relying parties, their registration, and the migration report."""
+"""`corpid client`: relying parties, their registration, and the migration report.
+
+Options of `add` and `update` are made from the declarations of client members (`CLIENT_MEMBERS`).
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
@@ -12,24 +18,26 @@ import typer
 from corpid import settings
 from corpid.app import open_registry
 from corpid.cli import output
-from corpid.cli.client_options import takes_members
 from corpid.flows.directory import clients
 from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.sections import NOTHING
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.client_registration import is_registered_at, used
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.client_rules import client_rules
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from corpid.flows.directory.apply import Applied
     from corpid.flows.operations.migration_report import ClientUse
+    from corpid.rules.oauth.client_members import Declared, Form
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
@@ -178,6 +186,72 @@ def _subject(client: Client, generation: Generation) -> str:
     return (
         "the person, and the entity is nested" if client.subject == "user" else "the entity, and the person is nested"
     )
+
+
+_OPTION_TYPES: Final[Mapping[Form, type]] = {"key set": Path, "flag": bool, "number": int}
+_OPTION_METAVARS: Final[Mapping[Form, str]] = {"day": "DATE"}
+_OPTIONS: Final = {each.option: each for each in CLIENT_MEMBERS.values() if each.member.help}
+"""parameter of the commands → the member that it sets"""
+
+
+def takes_members(command: Callable[..., None], *, new: bool) -> Callable[..., None]:
+    """The command with an option for each member, before its own.
+
+    It is called with `members`, as in a directory file: None for what was not given. `new`: the client is a new one,
+    which needs some members and gets defaults; else `none` empties what may be empty.
+    """
+
+    @functools.wraps(command)
+    def run(**given: object) -> None:
+        members = {each.name: _member_value(each, given.pop(option), new=new) for option, each in _OPTIONS.items()}
+        command(**given, members=members)
+
+    own = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "members"]
+    options = [_option_of(option, each, new=new) for option, each in _OPTIONS.items()]
+    arguments = [each for each in own if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    flags = [each for each in own if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    run.__signature__ = inspect.Signature([*arguments, *options, *flags])  # type: ignore[attr-defined]
+    return run
+
+
+def _option_of(option: str, declared: Declared, *, new: bool) -> inspect.Parameter:
+    kind: Any = _OPTION_TYPES.get(declared.form, str)
+    is_required = new and declared.member.needed
+    listed: Any = list[kind] if declared.listed else kind
+    info = typer.Option(
+        *_option_names(option, declared),
+        metavar=_OPTION_METAVARS.get(declared.form),
+        help=_option_help(declared, new=new),
+    )
+    return inspect.Parameter(
+        option,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if is_required else None,
+        annotation=Annotated[listed if is_required else listed | None, info],
+    )
+
+
+def _option_names(option: str, declared: Declared) -> list[str]:
+    name = option.replace("_", "-")
+    if declared.form == "flag":
+        return [f"--{name}/--no-{name}"]
+    return [f"--{each}" for each in (name, declared.member.former.replace("_", "-")) if each]
+
+
+def _option_help(declared: Declared, *, new: bool) -> str:
+    emptied = "none empties the list." if declared.listed else "none takes it away."
+    further = declared.member.default_help if new else emptied if declared.empties else ""
+    return f"{declared.member.help} {further}".strip()
+
+
+def _member_value(declared: Declared, given: object, *, new: bool) -> object:
+    if given is None or given == []:
+        return None
+    if declared.listed:
+        return [] if not new and declared.empties and given == [NOTHING] else given
+    if isinstance(given, Path):
+        return output.text_of(given, expected="a JSON Web Key Set")
+    return given
 
 
 _HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends on", "Days left")
