@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpid.cli import workers
+from corpid.cli.serve import METRICS_VARIABLE, metrics_folder
 from tests.web.served import PATIENCE, PROCESS_SECONDS
 from tests.web.test_workers import events, until, workers_of, working
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROGRAM = """
 import os, signal, sys, time
-from corpid.cli.workers import supervise
+from corpid.cli.serve import supervise
 from corpid.web.telemetry import access_log
 
 def is_first():
@@ -114,7 +114,7 @@ def test_folders_of_metrics_that_a_killed_process_left_are_removed_and_no_others
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setenv(workers.VARIABLE, "")
+    monkeypatch.setenv(METRICS_VARIABLE, "")
     left, used, foreign, new = (tmp_path / f"corpid-metrics-{name}" for name in ("left", "used", "foreign", "new"))
     for folder in (left, used, foreign, new):
         folder.mkdir()
@@ -124,6 +124,6 @@ def test_folders_of_metrics_that_a_killed_process_left_are_removed_and_no_others
         os.utime(folder, (0, 0))
     with closing((used / "lock").open()) as held:
         fcntl.flock(held, fcntl.LOCK_SH)
-        with workers.shared():
+        with metrics_folder():
             found = {path for path in (left, used, foreign, new) if path.exists()}
     assert found == {used, foreign, new}
