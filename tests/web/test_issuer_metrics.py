@@ -32,22 +32,28 @@ async def scraped(folder: Path, *tables: dict[str, object]) -> Scraped:
         return Scraped((await metrics.text()).decode())
 
 
+def of(metric: str, found: Scraped) -> dict[tuple[str, ...], float]:
+    """The series of one metric by their labels' values, in the order of the labels' names."""
+    return {tuple(labels): value for (name, *labels), value in found.items() if name == metric}
+
+
 def test_requests_are_counted_for_each_issuer(tmp_path: Path) -> None:
     """D62: what is no issuer's has none."""
     found = asyncio.run(scraped(tmp_path, {"id": "old", "base_url": OLD, "generations": ["legacy"]}))
-    counted = {
-        labels: value
-        for (name, *labels_), value in found.items()
-        if name == "corpid_requests_total"
-        for labels in [tuple(labels_)]
-    }
-    assert counted == {
+    assert of("corpid_requests_total", found) == {
         ("/.well-known/keys", "first", "2xx", ""): 1,
         ("/.well-known/keys", "old", "2xx", ""): 1,
         ("other", "old", "4xx", "invalid_request"): 1,
         ("/healthz", "", "2xx", ""): 1,
         ("other", "", "4xx", "misdirected_request"): 1,
     }
+    assert of("corpid_refusals_total", found) == {
+        ("stranger", "invalid_request", "old", "path_unknown"): 1,
+        ("stranger", "misdirected_request", "", "host_unknown"): 1,
+    }
+    assert {labels[:2] for labels in of("corpid_request_seconds_count", found)} >= {
+        ("/.well-known/keys", "first"), ("/.well-known/keys", "old"), ("/healthz", ""),
+    }  # fmt: skip
 
 
 def test_with_one_issuer_there_is_no_such_label(tmp_path: Path) -> None:

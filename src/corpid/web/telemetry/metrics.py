@@ -106,7 +106,7 @@ class Metrics:
             "corpid_requests", "Answered requests.", ("endpoint", "outcome", "reason", *more), registry=registry
         )
         self._refusals = Counter(
-            "corpid_refusals", "Refusals by reason.", ("error", "reason", "client"), registry=registry
+            "corpid_refusals", "Refusals by reason.", ("error", "reason", "client", *more), registry=registry
         )
         self._latency = Histogram(
             "corpid_request_seconds", "Time to answer.", ("endpoint", *more), buckets=_SECONDS, registry=registry
@@ -169,7 +169,7 @@ class Metrics:
         counter.inc()
         histogram.observe(seconds)
         if reason:
-            self._refusals.labels(error, reason, client).inc()
+            self._refusals.labels(error, reason, client, *((issuer,) if self._issuers else ())).inc()
 
     def _child(self, endpoint: str, status: int, reason: str, issuer: str) -> tuple[Counter, Histogram]:
         more = (issuer,) if self._issuers else ()
