@@ -1,4 +1,4 @@
-"""A certificate for localhost, as a proxy and its callers get it."""
+"""A certificate for localhost and the names below it, as a proxy and its callers get it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def certified(directory: Path, *, name: str = "localhost", days: int = 60, whole
         now - timedelta(days=1),
         now + timedelta(days=days),
         ca=False,
-        extra=x509.SubjectAlternativeName([x509.DNSName(name)]),
+        extra=x509.SubjectAlternativeName([x509.DNSName(name), x509.DNSName(f"legacy.{name}")]),
     )
     pem = serialization.Encoding.PEM
     chain = own.public_bytes(pem) + (between.chain[0].public_bytes(pem) if whole else b"")

@@ -15,6 +15,7 @@ import httpx
 
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
+from corpid.sandbox.interfaces import CURRENT
 from corpid.sandbox.relying_party import RelyingParty
 from tests import engines
 from tests.machine import free_port, key_file
@@ -22,9 +23,11 @@ from tests.operate.certificates import certified
 from tests.web.processes import DIRECTORY, KEYS, RINA, command, environment
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
+    from corpid.sandbox.interfaces import Interface
+    from corpid.sandbox.people import Person
     from tests.operate.certificates import Certified
 
 START_SECONDS = 90.0
@@ -75,19 +78,32 @@ class Nodes:
 
 
 @contextmanager
-def two_nodes(directory: Path, **more: str) -> Iterator[Nodes]:
-    """On engines of their own, migrated, filled and started; `more` are settings of the nodes."""
+def two_nodes(
+    directory: Path, content: dict[str, Any] = DIRECTORY, issuers: Sequence[dict[str, Any]] = (), /, **more: str
+) -> Iterator[Nodes]:
+    """On engines of their own, migrated, filled with `content` and started; `more` are settings of the nodes.
+
+    `base_url` of a further issuer names PORT in the place of the proxy's.
+    """
     own = certified(directory / "tls")
     with (
         engines.postgresql() as database_url,
         engines.redis() as transient_url,
-        _nodes(directory, own, {"database_url": database_url, "transient_url": transient_url, **more}) as nodes,
+        _nodes(
+            directory,
+            own,
+            content,
+            json.dumps(issuers),
+            {"database_url": database_url, "transient_url": transient_url, **more},
+        ) as nodes,
     ):
         yield nodes
 
 
 @contextmanager
-def _nodes(directory: Path, own: Certified, more: dict[str, str]) -> Iterator[Nodes]:
+def _nodes(
+    directory: Path, own: Certified, content: dict[str, Any], issuers: str, more: dict[str, str]
+) -> Iterator[Nodes]:
     secure, plain, *node_ports = (free_port() for _ in range(4))
     chosen = {
         "base_url": f"https://localhost:{secure}",
@@ -95,10 +111,11 @@ def _nodes(directory: Path, own: Certified, more: dict[str, str]) -> Iterator[No
         "key_encryption_key_file": key_file(directory / "sealing.key"),
         "drain_delay_seconds": "1",
         "hashing_threads": "1",
+        "issuers": issuers.replace("PORT", str(secure)),
         **more,
     }
     nodes = Nodes(directory, own, (secure, plain), node_ports, chosen)
-    (directory / "directory.json").write_text(json.dumps(DIRECTORY))
+    (directory / "directory.json").write_text(json.dumps(content))
     for words in (("migrate",), ("apply", "directory.json", "--development")):
         done = command(directory, *words, **chosen)
         assert done.returncode == 0, done.stderr
@@ -123,18 +140,23 @@ def _until_ready(process: subprocess.Popen[bytes], port: str, log: Path) -> None
 
 
 @asynccontextmanager
-async def outside(nodes: Nodes) -> AsyncIterator[tuple[RelyingParty, Browser]]:
+async def outside(
+    nodes: Nodes, issuer: str = "", interface: Interface = CURRENT
+) -> AsyncIterator[tuple[RelyingParty, Browser]]:
     """A relying party and somebody's browser, who know the issuer and trust the authority, and nothing else."""
+    url = issuer or nodes.issuer
     trusting = ssl.create_default_context(cafile=str(nodes.certified.authority))
     options: dict[str, Any] = {"verify": trusting, "trust_env": False, "timeout": 30}
     async with httpx.AsyncClient(**options) as http, httpx.AsyncClient(**options) as browsing:
-        rp = RelyingParty(client_id="rp-1", issuer=nodes.issuer, http=http, keys=KEYS)
-        yield rp, Browser(browsing, frozenset({nodes.issuer}))
+        rp = RelyingParty(client_id="rp-1", issuer=url, http=http, keys=KEYS, interface=interface)
+        yield rp, Browser(browsing, frozenset({url}))
 
 
-async def whole_flow(nodes: Nodes) -> dict[str, Any]:
-    """Pushed request, sign-in, token, userinfo: what userinfo says, verified."""
-    async with outside(nodes) as (rp, browser):
-        callback = await people.sign_in(browser, await rp.begin(), replace(RINA), "A1")
+async def whole_flow(
+    nodes: Nodes, issuer: str = "", interface: Interface = CURRENT, person: Person | None = None
+) -> dict[str, Any]:
+    """Request, sign-in, token, userinfo (LEGACY: authorization-info): what that says, verified."""
+    async with outside(nodes, issuer, interface) as (rp, browser):
+        callback = await people.sign_in(browser, await rp.begin(), person or replace(RINA), "A1")
         await rp.redeem(callback)
         return await rp.userinfo()
