@@ -39,9 +39,9 @@ def finished(visitor: Visitor, stage: Stage) -> tuple[Page, Page, str]:
 
 def leads_back(page: Page, *, said: bool = True) -> None:
     """Who asked and their message stand in the box; the one button goes to the relying party."""
-    asker = page.locator(".asker")
-    assert "Harbour Board" in asker.inner_text()
-    assert (MESSAGE in asker.inner_text()) is said
+    relying_party = page.locator(".relying-party")
+    assert "Harbour Board" in relying_party.inner_text()
+    assert (MESSAGE in relying_party.inner_text()) is said
     assert page.get_by_role("link", name="Harbour Board").get_attribute("href")
     assert page.locator("main .button").count() == 1
 
@@ -132,7 +132,7 @@ def test_who_guesses_too_often_is_told_how_long_to_wait(visitor: Visitor, stage:
         expect(summary).to_be_visible()
     visitor.password(page, user_name=user_name)
     expect(summary).to_contain_text("Too many attempts. Wait ")
-    assert "Harbour Board" in page.locator(".asker").inner_text()
+    assert "Harbour Board" in page.locator(".relying-party").inner_text()
     expect(page.get_by_role("button", name="Cancel")).to_be_visible()
     stage.world.clock.pass_(60)
     visitor.password(page, user_name=user_name)

@@ -60,7 +60,7 @@ def test_a_second_service_asks_neither_for_password_nor_code_but_for_whom_and_wh
     url, rp = stage.begin("rp2")
     page.goto(url)
     shows(page, CHOICE)
-    assert "alice" in page.locator(".asker").inner_text()
+    assert "alice" in page.locator(".relying-party").inner_text()
     assert page.locator("input[value='200000012A']").is_checked()
     page.get_by_role("button", name="Continue").click()
     shows(page, CONSENT)

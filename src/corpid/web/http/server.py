@@ -155,7 +155,7 @@ class Server:
         self._config = _uvicorn_config(app)
         self._state = ServerState()
         self._listeners: list[Listener] = []
-        self._housekeeping: asyncio.Task[None] | None = None
+        self._expiring: asyncio.Task[None] | None = None
         self._forced = asyncio.Event()
         self._draining = False
 
@@ -169,7 +169,7 @@ class Server:
         if self._lifespan.should_exit:
             raise StartupFailed("The application did not start; the line before this one says why")
         self._refresh_date()
-        self._housekeeping = asyncio.create_task(self._keep_house())
+        self._expiring = asyncio.create_task(self._close_expired())
         for listening in sockets:
             listener = Listener(
                 listening,
@@ -202,8 +202,8 @@ class Server:
         for connection in self.open_connections.all():
             connection.drop()
         await asyncio.sleep(0)
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
+        if self._expiring is not None:
+            self._expiring.cancel()
         await self._lifespan.shutdown()
 
     def force(self) -> None:
@@ -249,7 +249,7 @@ class Server:
         while self._state.connections and not self._forced.is_set() and loop.time() < end:  # noqa: ASYNC110 - two things end it
             await asyncio.sleep(0.02)
 
-    async def _keep_house(self) -> None:
+    async def _close_expired(self) -> None:
         loop = asyncio.get_running_loop()
         sweep = min(SWEEP_SECONDS, self._limits.head_seconds / 4)
         while True:
