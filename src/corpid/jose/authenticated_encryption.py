@@ -10,8 +10,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from corpid.jose.encoding import base64url, from_base64url
-from corpid.jose.errors import MalformedToken
+from corpid.jose.encoding import MalformedToken, base64url, from_base64url
 
 NONCE_BYTES: Final = 12
 

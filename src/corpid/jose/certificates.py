@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from corpid.jose.encoding import base64url
-from corpid.jose.errors import JoseError
+from corpid.jose.encoding import JoseError, base64url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

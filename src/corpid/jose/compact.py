@@ -12,8 +12,7 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from corpid.jose.encoding import base64url, from_base64url, json_object
-from corpid.jose.errors import BadSignature, MalformedToken
+from corpid.jose.encoding import JoseError, MalformedToken, base64url, from_base64url, json_object
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -22,6 +21,10 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 8192  # D33
 _REFUSED_HEADERS: Final = frozenset({"crit", "zip", "b64", "jku", "x5u"})
+
+
+class BadSignature(JoseError):
+    """The signature does not fit the key."""
 
 
 class Unverified(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,7 @@
-"""base64url and JSON in their only accepted forms (D33)."""
+"""base64url and JSON in their only accepted forms (D33).
+
+Errors of tokens and keys derive from JoseError, and their texts may be shown to the sender.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,17 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from corpid.jose.errors import MalformedToken
+
+class JoseError(Exception):
+    """The input is malformed or refused.
+
+    The text is public (D28).
+    """
+
+
+class MalformedToken(JoseError):
+    """Not a compact JWS of the closed form (D33)."""
+
 
 _TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")
 """what base64 knows and base64url does not becomes a character that neither knows"""

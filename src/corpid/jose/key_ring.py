@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.jose import certificates, compact
 from corpid.jose.algorithms import ALGORITHMS
+from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import base64url, from_base64url, json_object
-from corpid.jose.errors import BadSignature
 from corpid.jose.keys import thumbprint
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from corpid.jose.algorithms import BY_CURVE, Algorithm
-from corpid.jose.encoding import base64url, from_base64url, json_object
-from corpid.jose.errors import JoseError, KeySetError, UnfitKid, UnusableKey
+from corpid.jose.encoding import JoseError, base64url, from_base64url, json_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +24,18 @@ SMALLEST_BITS: Final = 2048  # RFC 7518 §4.3
 LARGEST_BITS: Final = 8192
 _EXPONENT_BITS: Final = 32
 """larger ones add no security, and make encryption slow"""
+
+
+class UnusableKey(JoseError):
+    """A JWK that cannot serve its purpose."""
+
+
+class UnfitKid(UnusableKey):
+    """A JWK whose kid cannot be logged or printed as it is."""
+
+
+class KeySetError(JoseError):
+    """Not a JSON Web Key Set."""
 
 
 def import_rsa_key(jwk: dict[str, object]) -> rsa.RSAPublicKey:
@@ -47,19 +58,6 @@ def _number(jwk: dict[str, object], name: str) -> int:
         raise UnusableKey(f"the key has no {name}")
     return int.from_bytes(from_base64url(text), "big")
 
-
-__all__ = [
-    "AGREEMENT",
-    "RSA",
-    "WRAPS",
-    "ClientKeySet",
-    "EncryptionKey",
-    "KeySetError",
-    "VerificationKey",
-    "import_public_key",
-    "parse_client_key_set",
-    "thumbprint",
-]
 
 MAX_KEYS: Final = 20  # D27
 KID_CHARACTERS: Final = 256

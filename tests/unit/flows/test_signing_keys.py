@@ -12,7 +12,7 @@ import pytest
 from corpid.flows.operations import signing_keys
 from corpid.flows.operations.signing_keys import RotationRefused, SigningKeys
 from corpid.jose import compact
-from corpid.jose.errors import BadSignature
+from corpid.jose.compact import BadSignature
 from corpid.rules.directory.access import Forbidden, Operator, Person
 from tests.unit.flows.opened import NOW, with_provider
 

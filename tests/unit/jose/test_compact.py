@@ -10,8 +10,8 @@ from joserfc import jws
 
 from corpid.jose import compact
 from corpid.jose.algorithms import ALGORITHMS, BY_CURVE
-from corpid.jose.encoding import base64url
-from corpid.jose.errors import BadSignature, MalformedToken
+from corpid.jose.compact import BadSignature
+from corpid.jose.encoding import MalformedToken, base64url
 from corpid.jose.keys import import_public_key
 from tests.unit.jose.signed import CURVES, REGISTRY, b64, key, public_jwk, sign, unsigned
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.jose.encoding import base64url, from_base64url, json_object
-from corpid.jose.errors import MalformedToken
+from corpid.jose.encoding import MalformedToken, base64url, from_base64url, json_object
 
 NOT_CANONICAL = {
     "padding": "QQ==",

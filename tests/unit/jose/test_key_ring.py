@@ -12,7 +12,7 @@ from joserfc.jwk import ECKey
 
 from corpid.jose import certificates, compact, key_ring
 from corpid.jose.certificates import CertificateRefused
-from corpid.jose.errors import BadSignature
+from corpid.jose.compact import BadSignature
 from tests.certificates import Authority
 from tests.unit.jose.signed import REGISTRY, b64, key, sign
 

@@ -9,10 +9,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc.jwk import ECKey
 
-from corpid.jose.errors import MalformedToken, UnusableKey
+from corpid.jose.encoding import MalformedToken
 from corpid.jose.keys import (
     WRAPS,
     KeySetError,
+    UnusableKey,
     import_public_key,
     import_rsa_key,
     parse_client_key_set,

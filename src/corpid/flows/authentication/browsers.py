@@ -15,8 +15,7 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.namespaces import NEW_BROWSER_SECONDS
-from corpid.jose.encoding import base64url, from_base64url
-from corpid.jose.errors import MalformedToken
+from corpid.jose.encoding import MalformedToken, base64url, from_base64url
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import single_sign_on
 from corpid.rules.authentication.sign_in import StaleStep

@@ -31,8 +31,7 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
-from corpid.jose.encoding import from_base64url, json_object
-from corpid.jose.errors import MalformedToken
+from corpid.jose.encoding import MalformedToken, from_base64url, json_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

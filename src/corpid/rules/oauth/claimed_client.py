@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.jose import compact
-from corpid.jose.errors import JoseError
+from corpid.jose.encoding import JoseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.jose.encoding import json_object
-from corpid.jose.errors import JoseError
+from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import WRAPS, ClientKeySet, KeySetError, parse_client_key_set, private_members
 from corpid.rules.oauth import userinfo_encryption
 from corpid.rules.oauth.acr import LEVELS

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from corpid.jose import compact
-from corpid.jose.encoding import base64url
-from corpid.jose.errors import BadSignature, JoseError, UnusableKey
-from corpid.jose.keys import import_public_key, private_members, thumbprint
+from corpid.jose.compact import BadSignature
+from corpid.jose.encoding import JoseError, base64url
+from corpid.jose.keys import UnusableKey, import_public_key, private_members, thumbprint
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, PROOF_AGE_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.jose.encoding import base64url, from_base64url
-from corpid.jose.errors import MalformedToken
+from corpid.jose.encoding import MalformedToken, base64url, from_base64url
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidGrant, InvalidRequest, UnsupportedGrantType
 from corpid.rules.oauth.parameters import required
 from corpid.rules.oauth.refusals import Reason

@@ -14,8 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from corpid.jose import compact
-from corpid.jose.encoding import base64url, tuple_bytes
-from corpid.jose.errors import JoseError, MalformedToken
+from corpid.jose.encoding import JoseError, MalformedToken, base64url, tuple_bytes
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, ID_TOKEN_SECONDS, USERINFO_SECONDS
 from corpid.rules.oauth.errors import CredentialsRequired, InsufficientScope, InvalidRequest, InvalidToken
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
