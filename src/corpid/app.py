@@ -26,7 +26,7 @@ from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.provider import Policy, Provider
 from corpid.flows.registry_cache import RegistryCache
 from corpid.instrumentation import traced, watched
-from corpid.jose import algorithms
+from corpid.jose import keys
 from corpid.jose.encoding import base64url
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
@@ -117,8 +117,8 @@ def tested(generation: Generation) -> Generation:
 
     Raises StartError if ours does not. Source: D42
     """
-    working = algorithms.working(tuple(algorithms.ALGORITHMS))
-    lacking = sorted(set(algorithms.ALGORITHMS).difference(working))
+    working = keys.working_algorithms(tuple(keys.ALGORITHMS))
+    lacking = sorted(set(keys.ALGORITHMS).difference(working))
     if OWN_ALGORITHM in lacking:
         raise StartError(
             f"{OWN_ALGORITHM} does not work with the installed cryptography library: install another build"

@@ -10,11 +10,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import strategies as st
 
 from corpid.jose import compact
-from corpid.jose.algorithms import ALGORITHMS
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import JoseError, MalformedToken, base64url, from_base64url, json_object
 from corpid.jose.encryption import encrypt
-from corpid.jose.keys import KeySetError, import_public_key, parse_client_key_set, thumbprint
+from corpid.jose.keys import ALGORITHMS, KeySetError, import_public_key, parse_client_key_set, thumbprint
 from corpid.rules.oauth.client_registration import public_key_set
 from tests.fuzz.examples import ANY_TEXT, JSON, TIERS, altered, hold, tokens, written
 from tests.unit.jose.signed import CURVES, b64, key, private_jwk, public_jwk, rsa_key

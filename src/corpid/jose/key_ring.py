@@ -9,10 +9,9 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.jose import certificates, compact
-from corpid.jose.algorithms import ALGORITHMS
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import base64url, from_base64url, json_object
-from corpid.jose.keys import thumbprint
+from corpid.jose.keys import ALGORITHMS, thumbprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

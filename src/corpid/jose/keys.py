@@ -1,6 +1,7 @@
-"""Clients' public keys as JSON Web Keys, and whole sets.
+"""Signature algorithms, and the public keys of clients, alone and in sets.
 
-EC keys, and RSA keys for encryption. Source: RFC 7517, RFC 7518 §6, D27
+Signatures are ECDSA, each with its one curve. Keys are EC, and RSA for encryption. Source: RFC 7517, RFC 7518 §3.4, §6,
+RFC 8812 §3.2, D27
 """
 
 from __future__ import annotations
@@ -11,19 +12,61 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from corpid.jose.algorithms import BY_CURVE, Algorithm
 from corpid.jose.encoding import JoseError, base64url, from_base64url, json_object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-SMALLEST_BITS: Final = 2048  # RFC 7518 §4.3
-LARGEST_BITS: Final = 8192
-_EXPONENT_BITS: Final = 32
-"""larger ones add no security, and make encryption slow"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Algorithm:
+    """One ECDSA algorithm; `size` is the bytes of a coordinate."""
+
+    name: str
+    curve_name: str
+    curve: ec.EllipticCurve
+    size: int
+    ecdsa: ec.ECDSA
+
+
+ALGORITHMS: Final[Mapping[str, Algorithm]] = MappingProxyType(
+    {
+        a.name: a
+        for a in (
+            Algorithm(name="ES256", curve_name="P-256", curve=ec.SECP256R1(), size=32, ecdsa=ec.ECDSA(hashes.SHA256())),
+            Algorithm(
+                name="ES256K", curve_name="secp256k1", curve=ec.SECP256K1(), size=32, ecdsa=ec.ECDSA(hashes.SHA256())
+            ),
+            Algorithm(name="ES384", curve_name="P-384", curve=ec.SECP384R1(), size=48, ecdsa=ec.ECDSA(hashes.SHA384())),
+            Algorithm(name="ES512", curve_name="P-521", curve=ec.SECP521R1(), size=66, ecdsa=ec.ECDSA(hashes.SHA512())),
+        )
+    }
+)
+
+BY_CURVE: Final[Mapping[str, Algorithm]] = MappingProxyType({a.curve_name: a for a in ALGORITHMS.values()})
+_SELF_TEST: Final = b"CorpID"
+
+
+def working_algorithms(names: Sequence[str], algorithms: Mapping[str, Algorithm] = ALGORITHMS) -> tuple[str, ...]:
+    """The given algorithms that the installed cryptography supports.
+
+    In the order given. Each signs and verifies once with a fresh key. Some builds of OpenSSL leave curves out. Source:
+    D42
+    """
+    return tuple(name for name in names if _works(algorithms[name]))
+
+
+def _works(algorithm: Algorithm) -> bool:
+    try:
+        private = ec.generate_private_key(algorithm.curve)
+        private.public_key().verify(private.sign(_SELF_TEST, algorithm.ecdsa), _SELF_TEST, algorithm.ecdsa)
+    except (UnsupportedAlgorithm, InternalError, InvalidSignature, ValueError):
+        return False
+    return True
 
 
 class UnusableKey(JoseError):
@@ -36,27 +79,6 @@ class UnfitKid(UnusableKey):
 
 class KeySetError(JoseError):
     """Not a JSON Web Key Set."""
-
-
-def import_rsa_key(jwk: dict[str, object]) -> rsa.RSAPublicKey:
-    """The public RSA key of a JWK.
-
-    Raises UnusableKey (RFC 7518 §6.3.1, §4.3).
-    """
-    modulus, exponent = _number(jwk, "n"), _number(jwk, "e")
-    bits = modulus.bit_length()
-    if not SMALLEST_BITS <= bits <= LARGEST_BITS:
-        raise UnusableKey(f"an RSA key has {SMALLEST_BITS} to {LARGEST_BITS} bits, and this one {bits}")
-    if modulus % 2 == 0 or exponent % 2 == 0 or not 3 <= exponent < 1 << _EXPONENT_BITS:
-        raise UnusableKey("n and e are no RSA key")
-    return rsa.RSAPublicNumbers(exponent, modulus).public_key()
-
-
-def _number(jwk: dict[str, object], name: str) -> int:
-    text = jwk.get(name)
-    if not isinstance(text, str):
-        raise UnusableKey(f"the key has no {name}")
-    return int.from_bytes(from_base64url(text), "big")
 
 
 MAX_KEYS: Final = 20  # D27
@@ -261,3 +283,30 @@ def parse_client_key_set(text: str | bytes) -> ClientKeySet:
         problems=tuple(problems),
         faults=tuple(faults),
     )
+
+
+SMALLEST_BITS: Final = 2048  # RFC 7518 §4.3
+LARGEST_BITS: Final = 8192
+_EXPONENT_BITS: Final = 32
+"""larger ones add no security, and make encryption slow"""
+
+
+def import_rsa_key(jwk: dict[str, object]) -> rsa.RSAPublicKey:
+    """The public RSA key of a JWK.
+
+    Raises UnusableKey (RFC 7518 §6.3.1, §4.3).
+    """
+    modulus, exponent = _number(jwk, "n"), _number(jwk, "e")
+    bits = modulus.bit_length()
+    if not SMALLEST_BITS <= bits <= LARGEST_BITS:
+        raise UnusableKey(f"an RSA key has {SMALLEST_BITS} to {LARGEST_BITS} bits, and this one {bits}")
+    if modulus % 2 == 0 or exponent % 2 == 0 or not 3 <= exponent < 1 << _EXPONENT_BITS:
+        raise UnusableKey("n and e are no RSA key")
+    return rsa.RSAPublicNumbers(exponent, modulus).public_key()
+
+
+def _number(jwk: dict[str, object], name: str) -> int:
+    text = jwk.get(name)
+    if not isinstance(text, str):
+        raise UnusableKey(f"the key has no {name}")
+    return int.from_bytes(from_base64url(text), "big")

@@ -1,9 +1,13 @@
-"""Public keys of others: a proof's own key, and the key sets of clients (RFC 7517, RFC 7518 §6.2, D7, D8, D21, D27)."""
+"""Algorithms, and public keys of others: a proof's own key, and the key sets of clients.
+
+RFC 7517, RFC 7518 §6.2, D7, D8, D21, D27, D42
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -11,6 +15,7 @@ from joserfc.jwk import ECKey
 
 from corpid.jose.encoding import MalformedToken
 from corpid.jose.keys import (
+    ALGORITHMS,
     WRAPS,
     KeySetError,
     UnusableKey,
@@ -19,6 +24,7 @@ from corpid.jose.keys import (
     parse_client_key_set,
     private_members,
     thumbprint,
+    working_algorithms,
 )
 from tests.unit.jose.signed import CURVES, b64, key, key_set, private_jwk, public_jwk, rsa_key
 
@@ -336,3 +342,25 @@ def test_the_numbers_of_an_rsa_key_are_canonical_base64url() -> None:
     """RFC 7518 §6.3.1"""
     with pytest.raises(MalformedToken):
         import_rsa_key({**PUBLIC, "n": PUBLIC["n"] + "="})
+
+
+NAMES = ("ES512", "ES256K", "ES256", "ES384")
+
+
+class Unknown(ec.EllipticCurve):
+    """A curve that OpenSSL was built without."""
+
+    name = "secp256k9"
+    key_size = 256
+    group_order = 7
+
+
+def test_every_algorithm_works_here_and_keeps_its_place() -> None:
+    """An algorithm that fails its start-up self-test is neither published nor accepted (D42)."""
+    assert working_algorithms(NAMES) == NAMES
+    assert working_algorithms(()) == ()
+
+
+def test_an_algorithm_whose_curve_is_missing_is_left_out() -> None:
+    lacking = {**ALGORITHMS, "ES256K": replace(ALGORITHMS["ES256K"], curve=cast("Any", Unknown()))}
+    assert working_algorithms(NAMES, lacking) == ("ES512", "ES256", "ES384")

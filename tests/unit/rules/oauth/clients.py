@@ -6,8 +6,8 @@ import json
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.jose.algorithms import BY_CURVE
 from corpid.jose.encoding import base64url
+from corpid.jose.keys import BY_CURVE
 from corpid.rules.oauth.records import Client
 
 
