@@ -16,9 +16,8 @@ from corpid.flows.operations.signing_keys import ensure_first_keys
 from corpid.outbound.mail import NoMail, mail_server
 from corpid.ports import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
-from corpid.stores import encryption_at_rest
-from corpid.stores.data_loss import changed_stores, restores
-from corpid.stores.data_loss.restores import SinceRestore
+from corpid.stores import data_loss, encryption_at_rest
+from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
 from corpid.stores.sql import audit, schema
 from corpid.stores.sql.backup import BackupRefused, in_use
@@ -60,7 +59,7 @@ class Engines:
     prune: Callable[..., Awaitable[int]]
     """`stores.sql.audit.prune` on this database"""
     after_restore: Callable[..., Awaitable[None]]
-    """`stores.data_loss.restores.after_restore` on this database"""
+    """`stores.data_loss.after_restore` on this database"""
 
 
 async def migrate(settings: Settings, *, contract: bool, report: Callable[[str], None]) -> str:
@@ -115,7 +114,7 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             stores = await _database(settings, clock)
             stack.push_async_callback(stores.close)
             if not await stores.registry.keys.all():
-                await changed_stores.none_yet(stores.database)
+                await data_loss.no_store_yet(stores.database)
             await ensure_first_keys(stores.registry, now=clock())
             transient = await _transient(settings, stores, clock, stack)
         except (SchemaError, encryption_at_rest.EncryptionError, StoreUnavailable, BackupRefused) as error:
@@ -128,7 +127,7 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             connections_in_use=lambda: stores.database.connections_in_use,
             rewrap=stores.rewrap,
             prune=partial(audit.prune, stores.database, stores.registry.audit),
-            after_restore=partial(restores.after_restore, stores.database, stores.transient, stores.registry.audit),
+            after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
         )
 
 
@@ -154,8 +153,8 @@ async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack:
     lineage = engine.lineage
     # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.
     moment = max(clock(), await store.engine_time() or 0.0) + CLOCKS_APART_SECONDS
-    engine.reject_before(await changed_stores.use(stores.database, lineage, moment=moment), lineage=lineage)
-    restored = await restores.restored_at(stores.database) if settings.transient_url else 0.0
+    engine.reject_before(await data_loss.use_store(stores.database, lineage, moment=moment), lineage=lineage)
+    restored = await data_loss.restored_at(stores.database) if settings.transient_url else 0.0
     return SinceRestore(store, restored) if restored else store
 
 

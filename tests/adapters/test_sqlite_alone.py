@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.ports import StoreUnavailable
-from corpid.stores.data_loss.machine_restarts import reject_issued_before
+from corpid.stores.data_loss import after_machine_restart
 from tests.adapters.opened import EVENT, NOW, sqlite
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ def test_after_the_machine_went_down_the_short_lived_table_is_empty_and_the_mome
         assert stores.transient.reject_issued_before == 0.0
         async with stores.transient.unit(NOW) as unit:
             await unit.put("code", b"k", b"grant", 60)
-        same = await reject_issued_before(stores.database, start="first", now=NOW + 1)
+        same = await after_machine_restart(stores.database, start="first", now=NOW + 1)
         assert same == NOW + 1
         assert await stores.transient.get("code", b"k", now=NOW) is None
         async with stores.transient.unit(NOW) as unit:
             await unit.put("code", b"k", b"grant", 60)
-        assert await reject_issued_before(stores.database, start="first", now=NOW + 2) == NOW + 1
+        assert await after_machine_restart(stores.database, start="first", now=NOW + 2) == NOW + 1
         assert await stores.transient.get("code", b"k", now=NOW) == b"grant"
 
     run(tmp_path, scenario)

@@ -15,7 +15,7 @@ from corpid.flows.directory.write import audit_event
 from corpid.flows.operations.maintenance import switch_maintenance
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import OPERATOR, Object, authorise
-from corpid.stores.data_loss.restores import RestoreRefused
+from corpid.stores.data_loss import RestoreRefused
 
 
 def after_restore() -> None:

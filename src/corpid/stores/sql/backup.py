@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from corpid.ports import StoreUnavailable
-from corpid.stores.data_loss.restores import end_everything
+from corpid.stores.data_loss import end_everything
 from corpid.stores.encryption_at_rest import EncryptionError
 from corpid.stores.sql.database_files import name_also, replace_file, sync_folder
 from corpid.stores.sql.open import open_sqlite

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpid.stores.data_loss.machine_restarts import machine_start, reject_issued_before
+from corpid.stores.data_loss import Takeovers, after_machine_restart, machine_start
 from corpid.stores.sql import schema
 from corpid.stores.sql.keys import check_cipher, rewrap
 from corpid.stores.sql.registry import SqlRegistry, sql_registry
@@ -72,7 +72,7 @@ async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate
     database = SqliteDatabase(path)
     try:
         await check_cipher(database, cipher)
-        lost = await reject_issued_before(database, start=machine_start(), now=clock())
+        lost = await after_machine_restart(database, start=machine_start(), now=clock())
     except BaseException:
         await database.close()
         raise
@@ -92,7 +92,6 @@ async def open_postgresql(
     each with a sentence for the operator. D43, D49, DESIGN "What each engine promises".
     """
     # The driver is loaded by those who use it.
-    from corpid.stores.data_loss.takeovers import Takeovers  # noqa: PLC0415
     from corpid.stores.sql.postgresql import open_database  # noqa: PLC0415
     from corpid.stores.sql.postgresql_address import application_name  # noqa: PLC0415
 

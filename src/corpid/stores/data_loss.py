@@ -1,0 +1,395 @@
+"""Detection of lost data, and the rejection of what was issued before.
+
+One-time things (codes, proofs, assertions, an authenticator's codes) are safe only while the store that notes what
+was spent remembers it. A store that lost notes would take a spent value as new. So this is the rule for every engine:
+*a process that finds that a store may have lost data refuses all that was issued before it was whole again.*
+
+What is noticed, and how:
+
+- `after_machine_restart`: SQLite's machine was restarted, so the last transactions before a power cut may be lost. The
+  deployment table holds the boot id of the kernel; another one was found at opening.
+- `after_restore`: the database was restored from a backup. `corpid restore` and `corpid maintenance after-restore` write
+  the moment. Another engine that holds what lives for minutes has lost nothing, but knows what belongs to the time
+  before: its entries get other names from then on (SinceRestore).
+- `Takeovers`: a PostgreSQL standby was promoted, and may lack the last commits. Its timeline is higher than the one
+  in the deployment table; every new connection is looked at before it is used.
+- `use_store`: `transient_url` names another store than before, or the store was emptied while no process looked
+  on. The deployment table holds the lineage that was used last; a process that starts compares it.
+- stores.valkey.epochs and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,
+  was emptied, went back to a snapshot, or a slot moved. Markers in every part name the run of the engine and the
+  epoch; one that does not fit begins a new epoch for all parts, in the same lineage. They are with their engine,
+  since commands travel with a look at the marker; an engine without such markers needs only a lineage.
+
+What follows, the same in each case:
+
+- What may be incomplete ends: entries of the transient store from before are deleted, or no longer found by their names.
+  So codes and pushed requests from before do not exist. After a restore or a takeover sessions end too, and the codes
+  of authenticators for the present minute count as used (`forget`).
+- ports.TransientStore.reject_issued_before becomes the moment of the loss, epoch seconds; if several nodes write
+  their own time, the seconds are added by which their clocks may differ. Flows compare it with `iat`: of proofs
+  (flows.oauth.dpop), of assertions (flows.oauth.client_authentication) and of access tokens (flows.oauth.userinfo).
+- The moment is stored with the notice of the loss: in the deployment table, or in the name of the epoch. Of several
+  processes that notice at once one writes it, in the transaction that ends what is incomplete; the others read it.
+- A first start has lost nothing: a note made before the first keys distinguishes it from a deployment without notes.
+Source: D49, D67
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import sqlalchemy as sa
+
+from corpid.ports import StoreUnavailable
+from corpid.rules.authentication.totp import STEP_SECONDS, STEPS_ASIDE
+from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.stores.sql.deployment import NamedValues
+from corpid.stores.sql.tables import credentials, deployment, sessions, transient
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+
+    from corpid.ports import AuditEvent, Clock, TransientStore, TransientUnit
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.statements import Database
+    from corpid.stores.sql.transient import SqlTransientStore
+
+FORGOTTEN_AT: Final = "forgotten_at"
+"""the name under which the moment is kept, epoch seconds"""
+
+
+async def forget(database: Database, *, now: float) -> None:
+    """End sessions and short-lived entries, and refuse what was issued before.
+
+    Inside a transaction. `now` is the limit. An authenticator's codes of this minute may have been spent without a
+    trace, so they count as spent. docs/decisions/0008
+    """
+    last = sa.bindparam("last", type_=sa.BigInteger)
+    raised = sa.update(credentials).where(credentials.c.totp_last_step < last).values(totp_last_step=last)
+    await NamedValues(database).put(FORGOTTEN_AT, repr(now))
+    for table in (transient, sessions):
+        await database.run(database.prepare(sa.delete(table)), {})
+    await database.run(database.prepare(raised), {"last": int(now // STEP_SECONDS) + STEPS_ASIDE})
+
+
+# `after_machine_restart`: SQLite on a machine that lost power. Only what lives for minutes is affected by so little.
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_MACHINE_START: Final = "machine_start"
+
+
+def machine_start() -> str:
+    """An identifier of this start of the machine.
+
+    A system without one is taken never to lose power.
+    """
+    return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else "not told"
+
+
+async def after_machine_restart(database: Database, *, start: str, now: float) -> float:
+    """Empty the short-lived table after a restart of the machine.
+
+    Since the database was last opened, that is. Returns the epoch seconds of the last time that happened, 0.0 for
+    never. Raises StoreUnavailable.
+    """
+    values = NamedValues(database)
+    empty = database.prepare(sa.delete(transient))
+    async with database.transaction():
+        before = await values.get(_MACHINE_START)
+        if before != start:
+            await values.put(_MACHINE_START, start)
+        if before not in (None, start):
+            await database.run(empty, {})
+            await values.put(FORGOTTEN_AT, repr(now))
+        return float(await values.get(FORGOTTEN_AT) or 0.0)
+
+
+# `after_restore`: a restored database, which lacks what was spent since the backup.
+
+_RESTORED_AT: Final = "restored_at"
+_NUMBERS_LEFT_OUT: Final = 1_000_000_000
+"""more audit numbers than any deployment uses between a backup and its restore"""
+_OTHERS: Final = sa.text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+    "AND application_name LIKE 'corpid%' AND application_name <> 'corpid migrate'"
+)
+_LEAP: Final = sa.text(
+    "SELECT setval(pg_get_serial_sequence('audit', 'number'), COALESCE(max(number), 0) + CAST(:left_out AS bigint)) FROM audit"
+)
+
+
+class RestoreRefused(Exception):
+    """Nothing was changed.
+
+    The message is one sentence that says why, and what to do.
+    """
+
+
+async def end_everything(database: Database, *, now: float) -> None:
+    """As `forget`, also for the entries in another engine.
+
+    Inside a transaction. docs/decisions/0008
+    """
+    await NamedValues(database).put(_RESTORED_AT, repr(now))
+    await forget(database, now=now)
+
+
+async def restored_at(database: Database) -> float:
+    """When the database was last put back, epoch seconds.
+
+    0.0 for never. Raises StoreUnavailable.
+    """
+    return float(await NamedValues(database).get(_RESTORED_AT) or 0.0)
+
+
+async def after_restore(
+    database: Database, transient_store: SqlTransientStore, audit: SqlAudit, event: AuditEvent, *, now: float
+) -> None:
+    """End everything after pg_restore, and write the event.
+
+    Nodes write their own time into what they issue, so the moment lies as far ahead as they may be. Numbers of
+    the audit table go on after a gap: a reader who continues from a number of the previous database misses nothing.
+    Raises RestoreRefused while servers run, and StoreUnavailable. docs/decisions/0008
+    """
+    if not database.has_clock:
+        raise RestoreRefused("this is for PostgreSQL; on SQLite `corpid restore FILE` does it by itself")
+    moment = max(now, await transient_store.engine_time() or 0.0) + CLOCKS_APART_SECONDS
+    async with database.transaction():
+        (others,) = await database.row(database.prepare(_OTHERS), {}) or (0,)
+        if others:
+            raise RestoreRefused(
+                f"servers or commands have this database open ({others} connections): stop every one of them, then run "
+                "this again"
+            )
+        await end_everything(database, now=moment)
+        await database.row(database.prepare(_LEAP), {"left_out": _NUMBERS_LEFT_OUT})
+        await audit.record(event)
+
+
+class SinceRestore:
+    """A ports.TransientStore that begins at `restored_at`, epoch seconds, over another.
+
+    docs/decisions/0008
+    """
+
+    def __init__(self, store: TransientStore, restored_at: float) -> None:
+        self._store: Final = store
+        self._restored_at: Final = restored_at
+        self._epoch: Final = f"{restored_at!r}:"
+
+    @property
+    def reject_issued_before(self) -> float:
+        """See ports.TransientStore."""
+        return max(self._restored_at, self._store.reject_issued_before)
+
+    def unit(self, now: float) -> SinceRestoreUnit:
+        """See ports.TransientStore."""
+        return SinceRestoreUnit(self._store.unit(now), self._epoch)
+
+    async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
+        """See ports.TransientStore."""
+        return await self._store.get(self._epoch + kind, key, now=now)
+
+    async def engine_time(self) -> float | None:
+        """See ports.TransientStore."""
+        return await self._store.engine_time()
+
+    async def ready(self, *, now: float) -> None:
+        """See ports.TransientStore."""
+        await self._store.ready(now=now)
+
+    async def sweep(self, *, now: float) -> int:
+        """See ports.TransientStore."""
+        return await self._store.sweep(now=now)
+
+
+class SinceRestoreUnit:
+    """A ports.TransientUnit over another."""
+
+    __slots__ = ("_entered", "_epoch", "_unit")
+
+    _unit: TransientUnit
+
+    def __init__(self, entered: AbstractAsyncContextManager[TransientUnit], epoch: str) -> None:
+        self._entered = entered
+        self._epoch = epoch
+
+    async def __aenter__(self) -> Self:
+        self._unit = await self._entered.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._entered.__aexit__(kind, error, trace)
+
+    async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
+        """See ports.TransientUnit."""
+        await self._unit.put(self._epoch + kind, key, value, ttl)
+
+    async def get(self, kind: str, key: bytes) -> bytes | None:
+        """See ports.TransientUnit."""
+        return await self._unit.get(self._epoch + kind, key)
+
+    async def take(self, kind: str, key: bytes) -> bytes | None:
+        """See ports.TransientUnit."""
+        return await self._unit.take(self._epoch + kind, key)
+
+    async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
+        """See ports.TransientUnit."""
+        return await self._unit.add(self._epoch + kind, key, ttl, value)
+
+    async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
+        """See ports.TransientUnit."""
+        return await self._unit.count(self._epoch + kind, key, ttl, by)
+
+
+# `Takeovers`: a promoted PostgreSQL standby, which may lack the last writes.
+
+_TIMELINE: Final = "timeline"
+_TAKEOVER_NAME: Final = "takeover in corpid"
+"""how the server knows the connection that does it; it is none of a server's"""
+_TAKEOVER_SECONDS: Final = 60
+"""how long a statement may take: it ends every session"""
+_MILLISECONDS: Final = 1000
+
+# The name of a file of the log begins with its timeline, and any role may ask for it. A standby has none yet.
+_TIMELINE_HERE: Final = (
+    "SELECT CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END"
+)
+_NAMED_VALUE: Final = "(SELECT value FROM deployment WHERE name = '{}')"
+_CURRENT_STATE: Final = f"{_TIMELINE_HERE}, {_NAMED_VALUE.format(_TIMELINE)}, {_NAMED_VALUE.format(FORGOTTEN_AT)}"
+_NOTE_TIMELINE: Final = (
+    sa.update(deployment)
+    .where(deployment.c.name == sa.bindparam("named"), deployment.c.value != sa.bindparam("here"))
+    .values(value=sa.bindparam("here"))
+)
+
+
+class Takeovers:
+    """A process's knowledge of the timelines of its database.
+
+    A standby that is promoted begins a timeline of a higher number. The deployment table, which it copied, still names
+    the previous one; so the first process that connects finds that they differ. A server that only restarts stays on
+    its timeline.
+    """
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        self.reject_issued_before = 0.0
+        """see ports.TransientStore; 0.0 for never"""
+        self._url: Final = url
+        self._clock: Final = clock
+        self._timeline = ""
+        self._settling: asyncio.Task[None] | None = None
+
+    async def admit(self, connection: Any) -> None:  # noqa: ANN401  (the driver has no types)
+        """Look at a new connection before it is used.
+
+        Raises StoreUnavailable for a server that is no primary, or no longer. Where it has just taken over, returns
+        when what it may lack is refused.
+        """
+        timeline, noted, reject_issued_before = await connection.fetchrow(_CURRENT_STATE)
+        self._refuse(timeline)
+        if timeline == noted:
+            self._timeline, self.reject_issued_before = (
+                timeline,
+                max(self.reject_issued_before, float(reject_issued_before or 0)),
+            )
+            return
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.create_task(self.settle())
+        await asyncio.shield(self._settling)
+
+    async def settle(self) -> None:
+        """Note the timeline of the server.
+
+        If it is another than the one that was noted, forget. Raises StoreUnavailable.
+        """
+        # The driver is loaded by those who use it.
+        from corpid.stores.sql.postgresql import open_database  # noqa: PLC0415
+
+        database = await open_database(self._url, name=_TAKEOVER_NAME, pool_size=1, seconds=_TAKEOVER_SECONDS)
+        try:
+            async with database.transaction():
+                timeline, reject_issued_before = await self._settled(database)
+        finally:
+            await database.close()
+        self.reject_issued_before = max(self.reject_issued_before, reject_issued_before)
+        self._timeline = timeline
+
+    async def _settled(self, database: Database) -> tuple[str, float]:
+        """The timeline, and when something was last forgotten.
+
+        Of several processes, one forgets.
+        """
+        values = NamedValues(database)
+        here = sa.select(sa.text(_TIMELINE_HERE.removeprefix("SELECT ")), database.now)
+        timeline, milliseconds = await database.row(database.prepare(here), {}) or (None, 0)
+        self._refuse(timeline)
+        await values.put_first(_TIMELINE, self._timeline or timeline)
+        if await database.run(database.prepare(_NOTE_TIMELINE), {"named": _TIMELINE, "here": timeline}):
+            # Nodes write their own time into what they issue.
+            moment = max(self._clock(), milliseconds / _MILLISECONDS) + CLOCKS_APART_SECONDS
+            await forget(database, now=moment)
+        return timeline, float(await values.get(FORGOTTEN_AT) or 0)
+
+    def _refuse(self, timeline: str | None) -> None:
+        if timeline is None:
+            raise StoreUnavailable("the database's server is a standby, which nobody can write to")
+        if timeline < self._timeline:
+            raise StoreUnavailable(
+                f"the database's server is of timeline {timeline}, and another has taken over with {self._timeline}: "
+                "stop the one that was replaced"
+            )
+
+
+# `use_store`: a transient store that was replaced, or emptied while no process watched (docs/decisions/0011).
+
+_STORE_IN_USE: Final = "store_in_use"
+_NO_STORE: Final = "none"
+_UNKNOWN_STORE: Final = "unknown"
+
+
+async def no_store_yet(database: Database) -> None:
+    """Note that a new deployment has not used any store.
+
+    Written before its first keys, so of many processes that start at once none finds keys without a note. Raises
+    StoreUnavailable.
+    """
+    async with database.transaction():
+        await NamedValues(database).put_first(_STORE_IN_USE, _encoded_use(_NO_STORE, 0.0))
+
+
+async def use_store(database: Database, lineage: str, *, moment: float) -> float:
+    """Note that the store of this lineage is used from now on.
+
+    Raises StoreUnavailable.
+
+    Returns before when everything is to be refused, epoch seconds: 0.0 if no other store was ever used, what was
+    noted if it is this one already, else `moment`.
+    """
+    values = NamedValues(database)
+    while True:
+        before = await values.get(_STORE_IN_USE) or await _store_before_notes(database)
+        used, _, since = before.partition(" ")
+        if used == lineage:
+            return float(since)
+        refused_before = 0.0 if used == _NO_STORE else moment
+        async with database.transaction():
+            if await values.change(_STORE_IN_USE, before, _encoded_use(lineage, refused_before)):
+                return refused_before
+
+
+async def _store_before_notes(database: Database) -> str:
+    """For a deployment that is older than this note."""
+    values = NamedValues(database)
+    async with database.transaction():
+        await values.put_first(_STORE_IN_USE, _encoded_use(_UNKNOWN_STORE, 0.0))
+    return str(await values.get(_STORE_IN_USE))
+
+
+def _encoded_use(lineage: str, since: float) -> str:
+    return f"{lineage} {since!r}"
