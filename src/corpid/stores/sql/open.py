@@ -14,10 +14,9 @@ from corpid.stores.data_loss import Takeovers, after_machine_restart, machine_st
 from corpid.stores.sql import schema
 from corpid.stores.sql.audit import SqlAudit
 from corpid.stores.sql.clients import SqlClients, SqlUsage
-from corpid.stores.sql.code_guesses import SqlCodeGuesses
 from corpid.stores.sql.deployment import SqlDeployment
 from corpid.stores.sql.directory import SqlDirectory
-from corpid.stores.sql.factors import SqlFactors
+from corpid.stores.sql.factors import SqlCodeGuesses, SqlFactors
 from corpid.stores.sql.keys import SqlKeys, check_cipher, rewrap
 from corpid.stores.sql.mappers import record_types
 from corpid.stores.sql.sessions import SignOuts, SqlSessions
