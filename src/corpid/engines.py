@@ -19,10 +19,10 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
-from corpid.stores.sql import audit, schema
+from corpid.stores.sql import audit, migration_plan, schema
 from corpid.stores.sql.backup import BackupRefused, in_use
+from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
-from corpid.stores.sql.schema import SchemaError
 from corpid.stores.sql.transient import SqlTransientEngine
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 
@@ -71,7 +71,10 @@ async def migrate(settings: Settings, *, contract: bool, report: Callable[[str],
     is cancelled ends after what is being done, which stays done. Raises StartError. docs/decisions/0009
     """
     stop = threading.Event()
-    database, through = schema.located(settings.database_url), schema.CONTRACT if contract else schema.FILL
+    database, through = (
+        schema.located(settings.database_url),
+        migration_plan.CONTRACT if contract else migration_plan.FILL,
+    )
     try:
         if settings.is_embedded:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -14,7 +14,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql import migration_plan, schema
-from corpid.stores.sql.schema import DatabaseUnreachable, SchemaNewer, SchemaOlder
+from corpid.stores.sql.migration_target import DatabaseUnreachable, SchemaNewer, SchemaOlder
 from corpid.stores.sql.tables import METADATA
 from tests.adapters.opened import EVENT, race, sqlite
 

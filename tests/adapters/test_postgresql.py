@@ -15,8 +15,7 @@ from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.open import open_postgresql
-from corpid.stores.sql.postgresql import open_database, translated
-from corpid.stores.sql.postgresql_address import address
+from corpid.stores.sql.postgresql import address, open_database, translated
 from tests.adapters.opened import EVENT, KEY, NOW, SPENDER, race
 
 if TYPE_CHECKING:

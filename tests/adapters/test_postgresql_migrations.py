@@ -10,7 +10,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql import postgresql_schema, schema
-from corpid.stores.sql.schema import DatabaseForgetful, DatabaseUnreachable, SchemaNewer, SchemaOlder
+from corpid.stores.sql.migration_target import DatabaseForgetful, DatabaseUnreachable, SchemaNewer, SchemaOlder
 from corpid.stores.sql.tables import METADATA
 from tests import engines
 from tests.adapters.databases import Place

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from corpid.stores.sql import postgresql_schema, schema
+from corpid.stores.sql import migration_plan, postgresql_schema, schema
 from corpid.stores.sql.backup import in_use
 from corpid.stores.sql.migration_plan import PHASES, Step, outstanding, serves_since, steps
-from corpid.stores.sql.schema import ContractFirst, DatabaseBusy, MigrationStopped, SchemaNewer, SchemaOlder
+from corpid.stores.sql.migration_target import ContractFirst, DatabaseBusy, MigrationStopped, SchemaNewer, SchemaOlder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,8 +65,8 @@ def test_every_migration_says_its_phase_and_what_it_locks() -> None:
         assert each.phase in PHASES, each.revision
         assert each.locks, each.revision
         assert each.title, each.revision
-        assert (each.fill is not None) == (each.phase == schema.FILL), each.revision
-        assert (each.upgrade is not None) == (each.phase != schema.FILL), each.revision
+        assert (each.fill is not None) == (each.phase == migration_plan.FILL), each.revision
+        assert (each.upgrade is not None) == (each.phase != migration_plan.FILL), each.revision
 
 
 def test_the_version_before_goes_on_until_something_is_taken_away(place: Place, later: Within) -> None:
@@ -79,7 +79,7 @@ def test_the_version_before_goes_on_until_something_is_taken_away(place: Place, 
     schema.migrate(place.address)
     assert revision(place) == "9003", "the version before undoes nothing"
     with later():
-        schema.migrate(place.address, through=schema.CONTRACT)
+        schema.migrate(place.address, through=migration_plan.CONTRACT)
     for use in (schema.check, schema.migrate):
         with pytest.raises(SchemaNewer, match=r"newer CorpID \(its schema is '9004'\).*: run that version, or restore"):
             use(place.address)
@@ -90,7 +90,7 @@ def test_a_version_waits_for_what_it_cannot_do_without_and_for_nothing_else(plac
     with later():
         with pytest.raises(SchemaOlder, match="run `corpid migrate`"):
             schema.check(place.address)
-        schema.migrate(place.address, through=schema.EXPAND)
+        schema.migrate(place.address, through=migration_plan.EXPAND)
         assert revision(place) == "9002"
         schema.check(place.address)
         assert [step.phase for step in schema.plan(place.address).now] == ["fill"]
@@ -115,7 +115,7 @@ def test_a_plan_says_what_is_to_come_and_changes_nothing(place: Place, later: Wi
 def test_a_fill_that_was_stopped_goes_on_where_it_was(place: Place, later: Within) -> None:
     peopled(place)
     with later():
-        schema.migrate(place.address, through=schema.EXPAND)
+        schema.migrate(place.address, through=migration_plan.EXPAND)
         with pytest.raises(MigrationStopped, match=f"stopped after 2,000 of about {PEOPLE:,} rows of users"):
             schema.migrate(place.address, stop=StopAfter(2))
         assert (revision(place), number(place, FILLED)) == ("9002", 2000)
@@ -133,7 +133,7 @@ def test_rows_that_the_version_before_wrote_after_a_fill_are_filled_before_anyth
     with later():
         schema.migrate(place.address)
         place.sql("UPDATE users SET sort_name = NULL WHERE user_id = 'u7'")
-        schema.migrate(place.address, through=schema.CONTRACT)
+        schema.migrate(place.address, through=migration_plan.CONTRACT)
         assert number(place, FILLED) == PEOPLE
         assert number(place, "SELECT count(*) FROM deployment WHERE name = 'fill_9003'") == 0
 
@@ -143,7 +143,7 @@ def test_nothing_is_taken_away_while_a_server_of_the_version_before_runs(place: 
 
     async def refused(_: object) -> None:
         with later(), pytest.raises(DatabaseBusy, match="`corpid migrate --contract` again"):
-            await asyncio.to_thread(schema.migrate, place.address, through=schema.CONTRACT)
+            await asyncio.to_thread(schema.migrate, place.address, through=migration_plan.CONTRACT)
 
     if isinstance(place.address, str):
         place.run(refused)
@@ -152,7 +152,7 @@ def test_nothing_is_taken_away_while_a_server_of_the_version_before_runs(place: 
             place.run(refused)
     assert revision(place) == "9003"
     with later():
-        schema.migrate(place.address, through=schema.CONTRACT)
+        schema.migrate(place.address, through=migration_plan.CONTRACT)
 
 
 def test_an_update_that_passes_over_a_version_says_to_stop_every_server() -> None:
@@ -161,10 +161,16 @@ def test_an_update_that_passes_over_a_version_says_to_stop_every_server() -> Non
 
     every = [step("1", "expand"), step("2", "expand"), step("3", "contract"), step("4", "expand"), step("5", "fill")]
     with pytest.raises(ContractFirst, match=r"the migration 3 comes first.*Stop every server"):
-        outstanding(every, "2", through=schema.FILL)
-    assert [each.revision for each in outstanding(every, "2", through=schema.CONTRACT)] == ["3", "4", "5"]
-    assert [each.revision for each in outstanding(every, "3", through=schema.EXPAND)] == ["4"]
-    assert [each.revision for each in outstanding(every, None, through=schema.EXPAND)] == ["1", "2", "3", "4", "5"]
+        outstanding(every, "2", through=migration_plan.FILL)
+    assert [each.revision for each in outstanding(every, "2", through=migration_plan.CONTRACT)] == ["3", "4", "5"]
+    assert [each.revision for each in outstanding(every, "3", through=migration_plan.EXPAND)] == ["4"]
+    assert [each.revision for each in outstanding(every, None, through=migration_plan.EXPAND)] == [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+    ]
     assert [serves_since(every, each.revision) for each in every] == ["1", "1", "3", "3", "3"]
 
 

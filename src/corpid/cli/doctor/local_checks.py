@@ -24,7 +24,7 @@ from corpid.settings.issuers import issuers
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME, EncryptionError
 from corpid.stores.engines import engine_type, transient_engine
 from corpid.stores.sql import examination as database
-from corpid.stores.sql.schema_errors import SchemaError
+from corpid.stores.sql.migration_target import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

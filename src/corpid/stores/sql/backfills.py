@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
-from corpid.stores.sql.schema_errors import MigrationStopped
+from corpid.stores.sql.migration_target import MigrationStopped
 
 if TYPE_CHECKING:
     import threading

@@ -23,9 +23,8 @@ from corpid.ports import StoreUnavailable
 from corpid.stores.data_loss import end_everything
 from corpid.stores.encryption_at_rest import EncryptionError
 from corpid.stores.sql.database_files import name_also, replace_file, sync_folder
+from corpid.stores.sql.migration_target import SchemaError, SchemaNewer
 from corpid.stores.sql.open import open_sqlite
-from corpid.stores.sql.schema import SchemaNewer
-from corpid.stores.sql.schema_errors import SchemaError
 from corpid.stores.sql.sqlite import is_busy
 
 if TYPE_CHECKING:

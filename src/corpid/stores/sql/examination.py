@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import schema, tables
 from corpid.stores.sql.mappers import CLIENTS
-from corpid.stores.sql.schema_errors import SchemaOlder
+from corpid.stores.sql.migration_target import SchemaOlder
 from corpid.stores.sql.sqlite_schema import SqliteTarget
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from corpid.stores.sql.schema_errors import ContractFirst
+from corpid.stores.sql.migration_target import ContractFirst
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

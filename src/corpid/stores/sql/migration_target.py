@@ -1,4 +1,4 @@
-"""The interface that migrations need of an engine."""
+"""The interface that migrations need of an engine, and its errors, each a sentence for operators."""
 
 from __future__ import annotations
 
@@ -11,13 +11,49 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
+
+class SchemaError(Exception):
+    """The database cannot be used, at least by this version.
+
+    The message is one sentence.
+    """
+
+
+class SchemaNewer(SchemaError):
+    """A newer CorpID has migrated the database."""
+
+
+class SchemaOlder(SchemaError):
+    """The database waits for `corpid migrate`."""
+
+
+class ContractFirst(SchemaError):
+    """Contracting is refused while servers of the previous version run."""
+
+
+class MigrationStopped(SchemaError):
+    """The migration was stopped on request; finished steps stay."""
+
+
+class DatabaseBusy(SchemaError):
+    """Others hold locks that a migration needs; it gave up waiting."""
+
+
+class DatabaseUnreachable(SchemaError):
+    """The database cannot be opened."""
+
+
+class DatabaseForgetful(SchemaError):
+    """The database is configured to lose confirmed writes."""
+
+
 T = TypeVar("T")
 
 
 class MigrationTarget(Protocol):
     """A database whose schema is read or changed.
 
-    Every method raises schema_errors.SchemaError.
+    Every method raises SchemaError.
     """
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.stores.data_loss import Takeovers, after_machine_restart, machine_start
-from corpid.stores.sql import schema
+from corpid.stores.sql import migration_plan, schema
 from corpid.stores.sql.audit import SqlAudit
 from corpid.stores.sql.clients import SqlClients, SqlUsage
 from corpid.stores.sql.deployment import SqlDeployment
@@ -19,6 +19,7 @@ from corpid.stores.sql.directory import SqlDirectory
 from corpid.stores.sql.factors import SqlCodeGuesses, SqlFactors
 from corpid.stores.sql.keys import SqlKeys, check_cipher, rewrap
 from corpid.stores.sql.mappers import record_types
+from corpid.stores.sql.migration_target import SchemaOlder
 from corpid.stores.sql.sessions import SignOuts, SqlSessions
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.transient import SqlTransientStore
@@ -99,7 +100,7 @@ async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate
     schema must be this version's. `clock` gives the time of audit events. Reads and short writes run in
     the loop; a thread keeps the write-ahead log short.
 
-    Raises schema.SchemaError (older, newer, unreachable), EncryptionError (the key-encryption key is
+    Raises SchemaError (older, newer, unreachable), EncryptionError (the key-encryption key is
     not the one that sealed this database) and StoreUnavailable, each with a sentence for the operator.
     D43, DESIGN "One-time means one statement".
     """
@@ -125,12 +126,11 @@ async def open_postgresql(
     `migrate` and `clock` are as for `open_sqlite`. What lives for minutes expires by the server's clock. What
     was written stays written when the server goes down; after a takeover, anything that may be missing is refused.
 
-    Raises schema.SchemaError (older, newer, unreachable, forgetful), EncryptionError and StoreUnavailable,
+    Raises SchemaError (older, newer, unreachable, forgetful), EncryptionError and StoreUnavailable,
     each with a sentence for the operator. D43, D49, DESIGN "What each engine promises".
     """
     # The driver is loaded by those who use it.
-    from corpid.stores.sql.postgresql import open_database  # noqa: PLC0415
-    from corpid.stores.sql.postgresql_address import application_name  # noqa: PLC0415
+    from corpid.stores.sql.postgresql import application_name, open_database  # noqa: PLC0415
 
     await asyncio.to_thread(_made_usable if migrate else schema.check, url)
     takeovers = Takeovers(url, clock)
@@ -153,8 +153,8 @@ def _made_usable(url: str) -> None:
     """
     try:
         schema.check(url)
-    except schema.SchemaOlder:
-        schema.migrate(url, through=schema.EXPAND)
+    except SchemaOlder:
+        schema.migrate(url, through=migration_plan.EXPAND)
 
 
 def _stores(

@@ -13,7 +13,8 @@ import asyncio
 import math
 from asyncio import current_task
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg
 import sqlalchemy as sa
@@ -21,7 +22,6 @@ from sqlalchemy.dialects import postgresql as postgresql_dialect
 
 from corpid.ports import Conflict, MissingReference, NameTaken, StoreUnavailable
 from corpid.stores.sql import statements
-from corpid.stores.sql.postgresql_address import address
 from corpid.stores.sql.statements import Transaction
 
 if TYPE_CHECKING:
@@ -31,6 +31,43 @@ if TYPE_CHECKING:
 
     Admission: TypeAlias = Callable[[Any], Awaitable[None]]
     Question: TypeAlias = Callable[[Any, str, Row], Awaitable[Any]]
+
+_CACHED_STATEMENTS: Final = 512
+_CACHE_OPTION: Final = "statement_cache_size"
+
+
+class Address(NamedTuple):
+    """A database's address, for the driver and for messages."""
+
+    dsn: str
+    shown: str
+    cached_statements: int
+
+
+def address(url: str) -> Address:
+    """A parsed `postgresql://…` address.
+
+    `statement_cache_size` is ours, the other parameters are the driver's. `shown` is without secrets. Raises ValueError
+    for a malformed number of statements.
+
+    Behind pgbouncer in transaction mode either let it prepare statements (`max_prepared_statements`, from
+    1.21 on) or end the address with `?statement_cache_size=0`, which costs a round trip per statement. It must
+    also be configured to let `statement_timeout` pass (`ignore_startup_parameters`), and then the role should have one.
+    """
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    cached = int(options.pop(_CACHE_OPTION, _CACHED_STATEMENTS))
+    place = parts.netloc.rpartition("@")[2] or options.get("host", "")
+    return Address(parts._replace(query=urlencode(options)).geturl(), f"postgresql://{place}{parts.path}", cached)
+
+
+def application_name(version: str) -> str:
+    """The application_name of a version, named by its last migration.
+
+    "" before 0003.
+    """
+    return f"corpid {version}".rstrip()
+
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """what the driver raises; a timeout is an OSError"""

@@ -16,15 +16,14 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from corpid.stores.sql.postgresql import DRIVER_ERRORS
-from corpid.stores.sql.postgresql_address import address, application_name
-from corpid.stores.sql.schema_errors import DatabaseBusy, DatabaseForgetful, DatabaseUnreachable, MigrationStopped
+from corpid.stores.sql.migration_target import DatabaseBusy, DatabaseForgetful, DatabaseUnreachable, MigrationStopped
+from corpid.stores.sql.postgresql import DRIVER_ERRORS, address, application_name
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
-    from corpid.stores.sql.postgresql_address import Address
+    from corpid.stores.sql.postgresql import Address
 
 T = TypeVar("T")
 

@@ -19,7 +19,6 @@ from alembic.runtime.migration import MigrationContext
 from corpid.stores.sql import backfills
 from corpid.stores.sql.migration_plan import (
     CONTRACT,
-    EXPAND,
     FILL,
     fills_before,
     is_enough,
@@ -29,29 +28,18 @@ from corpid.stores.sql.migration_plan import (
     serves_since,
     steps,
 )
-from corpid.stores.sql.schema_errors import (
-    ContractFirst,
-    DatabaseBusy,
-    DatabaseForgetful,
-    DatabaseUnreachable,
+from corpid.stores.sql.migration_target import (
     MigrationStopped,
-    SchemaError,
     SchemaNewer,
     SchemaOlder,
 )
-from corpid.stores.sql.sqlite_schema import LOCK_NAME, SqliteTarget
+from corpid.stores.sql.sqlite_schema import SqliteTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from corpid.stores.sql.migration_plan import Step
     from corpid.stores.sql.migration_target import MigrationTarget
-
-__all__ = [
-    "CONTRACT", "EXPAND", "FILL", "LOCK_NAME", "ContractFirst", "DatabaseBusy", "DatabaseForgetful",
-    "DatabaseUnreachable", "MigrationStopped", "Plan", "Planned", "SchemaError", "SchemaNewer", "SchemaOlder",
-    "check", "head", "located", "migrate", "plan",
-]  # fmt: skip
 
 _SQLITE: Final = "sqlite:///"
 _SERVES_SINCE: Final = "schema_serves_since"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import sqlalchemy as sa
 
-from corpid.stores.sql.schema_errors import DatabaseBusy, DatabaseUnreachable
+from corpid.stores.sql.migration_target import DatabaseBusy, DatabaseUnreachable
 
 if TYPE_CHECKING:
     import threading
