@@ -95,7 +95,10 @@ class Policy:
 
         Source: decisions "Generations"
         """
-        return next((each for each in self.served if each.name == name), None)
+        for generation in (self.pushed, self.query):
+            if generation is not None and generation.name == name:
+                return generation
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,14 +48,12 @@ class _Cache(Generic[V]):
 
         `cleared` is the number of clearings when the value was read, so nothing read before a change is cached.
         """
-        if cleared == self.cleared:
-            self._keep(key, (now + LIVE_STATE_SECONDS, value))
-
-    def _keep(self, key: Hashable, entry: tuple[float, V]) -> None:
+        if cleared != self.cleared:
+            return
         self._entries.pop(key, None)
         if len(self._entries) >= _ENTRIES:
             del self._entries[next(iter(self._entries))]
-        self._entries[key] = entry
+        self._entries[key] = (now + LIVE_STATE_SECONDS, value)
 
     def clear(self) -> None:
         self.cleared += 1

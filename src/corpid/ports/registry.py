@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
-    from collections.abc import Set as AbstractSet
 
     from corpid.ports.records import (
         Account,
@@ -65,14 +64,14 @@ class Directory(Protocol):
         Nothing else of the record changes.
         """
 
-    async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[Acting]:
+    async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[Acting]:
         """Return at most two entities that a person can act for.
 
         Person, entity and membership are enabled, and the entity is of these types and statuses.
         """
 
     async def choices(
-        self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int
+        self, user_id: str, accepted: frozenset[Form], *, words: Sequence[str], first: str, limit: int
     ) -> tuple[list[tuple[Entity, Membership]], int]:
         """A page of a person's memberships, and the number of matches.
 

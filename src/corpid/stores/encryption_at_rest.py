@@ -166,8 +166,11 @@ def _link_unless_there(draft: Path, path: Path) -> None:
 
 
 def _place(key: str, table: str, row: str, column: str) -> bytes:
-    parts = [part.encode() for part in (key, table, row, column)]
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+    place = b""
+    for part in (key, table, row, column):
+        text = part.encode()
+        place += len(text).to_bytes(4, "big") + text
+    return place
 
 
 def _checked_length(key: bytes, source: str) -> bytes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from functools import cache
+from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import sqlalchemy as sa
@@ -35,8 +34,7 @@ from corpid.stores.sql.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Callable, Mapping, Sequence
 
     from corpid.ports import AuditEvent, Change, R
     from corpid.rules.directory.entity_choice import Form
@@ -234,14 +232,15 @@ def containing(word: str) -> str:
     return f"%{word}%"
 
 
-def form_values(accepted: AbstractSet[Form]) -> dict[str, str]:
+@lru_cache(maxsize=256)
+def form_values(accepted: frozenset[Form]) -> Mapping[str, str]:
     """The values of the statements' parameters for types and statuses.
 
     Those that are left over match nothing.
     """
     given = [f"{form}:{status}" for form, status in sorted(accepted)]
     given += [""] * (len(FORMS) - len(given))
-    return {parameter.key: value for parameter, value in zip(_FORMS, given, strict=True)}
+    return MappingProxyType({parameter.key: value for parameter, value in zip(_FORMS, given, strict=True)})
 
 
 def choice(user_id: str, row: Row) -> tuple[Entity, Membership]:
@@ -298,11 +297,7 @@ def third_party_rows_of(wanted: Parameters) -> sa.Select[Any]:
 
 def listed(values: Sequence[str]) -> dict[str, str]:
     """Values for the parameters of a statement made by `by_count`."""
-    return {_name(number): value for number, value in enumerate(values)}
-
-
-def _name(number: int) -> str:
-    return f"listed_{number}"
+    return {f"listed_{number}": value for number, value in enumerate(values)}
 
 
 def by_count(database: Database, statement: Callable[[Parameters], sa.Select[Any]]) -> Callable[[int], Prepared]:
@@ -310,7 +305,7 @@ def by_count(database: Database, statement: Callable[[Parameters], sa.Select[Any
 
     @cache
     def prepared(count: int) -> Prepared:
-        return database.prepare(statement([sa.bindparam(_name(number), type_=sa.Text) for number in range(count)]))
+        return database.prepare(statement([sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(count)]))
 
     return prepared
 
@@ -370,13 +365,13 @@ class SqlDirectory(SqlRecords):
             await self._database.run(self._set_language, {"user": user_id, "new": language})
             await self._audit.record(event)
 
-    async def usable(self, user_id: str, accepted: AbstractSet[Form]) -> list[Acting]:
+    async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[Acting]:
         """The search stops at the second one."""
         rows = await self._database.rows(self._usable, {"user_id": user_id, **form_values(accepted)})
         return [_found(row) for row in rows]
 
     async def choices(
-        self, user_id: str, accepted: AbstractSet[Form], *, words: Sequence[str], first: str, limit: int
+        self, user_id: str, accepted: frozenset[Form], *, words: Sequence[str], first: str, limit: int
     ) -> tuple[list[tuple[Entity, Membership]], int]:
         """Capital and small letters sort alike.
 
@@ -384,7 +379,7 @@ class SqlDirectory(SqlRecords):
         """
         patterns = [containing(word) for word in sorted(set(words))]
         values = {"user_id": user_id, **listed(patterns)}
-        page = values | {"first": first, "limit": limit} | form_values(accepted)
+        page = {**values, **form_values(accepted), "first": first, "limit": limit}
         rows = await self._database.rows(self._choices(len(patterns)), page)
         found = [choice(user_id, row) for row in rows]
         if len(found) < limit:

@@ -58,7 +58,7 @@ def record_codec(record: type[T]) -> Codec[T]:
     ]
 
     def encode(value: T) -> dict[str, Any]:
-        row = {name: getattr(value, name) for name in names}
+        row = msgspec.structs.asdict(value)
         for name in structured:
             row[name] = msgspec.json.encode(row[name]).decode()
         return row

@@ -228,7 +228,9 @@ class SqliteDatabase:
 
     async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
         if self._owner is not None and self._owner is current_task(self._loop):
-            return await self.run(prepared, values)
+            bound = prepared.bind(values)
+            cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
+            return cursor.rowcount
         async with self.transaction():
             return await self.run(prepared, values)
 
@@ -245,7 +247,10 @@ class SqliteDatabase:
         task = current_task(self._loop)
         if self._owner is task and task is not None:
             return False
-        await self._acquire()
+        if self._lock.locked():
+            await self._wait_for_lock()
+        else:
+            await self._lock.acquire()
         try:
             while self._checkpoints.restarting:  # noqa: ASYNC110  (a thread tells, which has no asyncio.Event)
                 await asyncio.sleep(_FIRST_PAUSE_SECONDS)
@@ -315,16 +320,13 @@ class SqliteDatabase:
         return ours
 
     async def _after_others(self, text: str, values: Row) -> sqlite3.Cursor:
-        await self._acquire()
+        await self._wait_for_lock()
         try:
             return await self._patiently(text, values)
         finally:
             self._lock.release()
 
-    async def _acquire(self) -> None:
-        if not self._lock.locked():
-            await self._lock.acquire()
-            return
+    async def _wait_for_lock(self) -> None:
         try:
             async with asyncio.timeout(BUSY_SECONDS):
                 await self._lock.acquire()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
@@ -20,7 +20,6 @@ from corpid.rules.oauth.errors import OAuthError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
     from sqlalchemy.sql.compiler import SQLCompiler
@@ -102,12 +101,23 @@ class Database(Protocol):
         """
         ...
 
-    def transaction(self) -> AbstractAsyncContextManager[None]:
+    def transaction(self) -> Transaction:
         """Statements of this task that become true together.
 
         Joins a transaction that this task has open already. Commits when left normally or with an OAuthError, else
         rolls back.
         """
+        ...
+
+    async def begin(self) -> bool:
+        """Begin a transaction for this task.
+
+        False if it has one open, which is joined. Raises StoreUnavailable.
+        """
+        ...
+
+    async def end(self, *, commit: bool) -> None:
+        """End this task's transaction. Raises StoreUnavailable when it could not be."""
         ...
 
     def check(self) -> None:
@@ -159,21 +169,6 @@ def upsert(table: sa.Table, columns: tuple[str, ...], kept: Mapping[str, Any] | 
     return statement.on_conflict_do_update(index_elements=keys, set_=rest)
 
 
-class Transacting(Protocol):
-    """A database whose transactions belong to the task that began them."""
-
-    async def begin(self) -> bool:
-        """Begin a transaction for this task.
-
-        False if it has one open, which is joined. Raises StoreUnavailable.
-        """
-        ...
-
-    async def end(self, *, commit: bool) -> None:
-        """End this task's transaction. Raises StoreUnavailable when it could not be."""
-        ...
-
-
 class Transaction:
     """Ends as Database.transaction says.
 
@@ -182,12 +177,12 @@ class Transaction:
 
     __slots__ = ("_database", "_outermost")
 
-    def __init__(self, database: Transacting) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._outermost = False
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> Self:
         self._outermost = await self._database.begin()
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

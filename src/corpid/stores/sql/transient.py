@@ -8,23 +8,22 @@ and `take` do not see it.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from corpid.ports import TransientEngine
-from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
-from corpid.stores.sql.statements import insert, parameters
+from corpid.stores import READINESS, READINESS_SECONDS
+from corpid.stores.sql.statements import Transaction, insert, parameters
 from corpid.stores.sql.tables import transient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from sqlalchemy.dialects.postgresql import Insert
 
     from corpid.ports import Clock, EngineCondition, TransientStore
-    from corpid.stores.sql.statements import Database, Row
+    from corpid.stores.sql.statements import Database
 
 _THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
 _CHUNK: Final = 500
@@ -115,12 +114,14 @@ class SqlTransientStore:
 
     def unit(self, now: float) -> SqlTransientUnit:
         """A transaction, joined by this task's units and registry writes."""
-        return SqlTransientUnit(self, milliseconds(now))
+        return SqlTransientUnit(self, round(now * _MILLISECONDS_PER_SECOND))
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         """Takes no lock."""
-        row = await self.database.row(self.look, {"kind": kind, "key": key, "now": milliseconds(now)})
-        return _content(row)
+        row = await self.database.row(
+            self.look, {"kind": kind, "key": key, "now": round(now * _MILLISECONDS_PER_SECOND)}
+        )
+        return _content(*row) if row else None
 
     async def engine_time(self) -> float | None:
         """None on SQLite, which has no clock of its own."""
@@ -139,7 +140,7 @@ class SqlTransientStore:
         self.written = 0
         removed = 0
         for _ in range(chunks):
-            removed += await self._sweep(milliseconds(now))
+            removed += await self._sweep(round(now * _MILLISECONDS_PER_SECOND))
             if self._swept_up_to == _START:
                 break
             await asyncio.sleep(0)
@@ -183,53 +184,40 @@ class SqlTransientEngine(TransientEngine):
         """Nothing: the database is closed by its opener."""
 
 
-class SqlTransientUnit:
+class SqlTransientUnit(Transaction):
     """A ports.TransientUnit: verbs at one moment, in one transaction."""
 
-    __slots__ = ("_database", "_now", "_store", "_transaction")
+    __slots__ = ("_now", "_store")
 
     def __init__(self, store: SqlTransientStore, now: int) -> None:
-        self._store = store
         self._database = store.database
+        self._store = store
         self._now = now
-        self._transaction = store.database.transaction()
-
-    async def __aenter__(self) -> Self:
-        await self._transaction.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._transaction.__aexit__(kind, error, trace)
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
-        await self._database.row(self._store.put, self._written(kind, key, value, 0, ttl))
+        self._store.written += 1
+        row = {"kind": kind, "key": key, "value": value, "count": 0, "now": self._now, "ttl": round(ttl * 1000)}
+        await self._database.row(self._store.put, row)
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
-        place = {"kind": kind, "key": key, "now": self._now}
-        return _content(await self._database.row(self._store.look, place))
+        row = await self._database.row(self._store.look, {"kind": kind, "key": key, "now": self._now})
+        return _content(*row) if row else None
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
-        place = {"kind": kind, "key": key, "now": self._now}
-        return _content(await self._database.row(self._store.take, place))
+        row = await self._database.row(self._store.take, {"kind": kind, "key": key, "now": self._now})
+        return _content(*row) if row else None
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
-        return await self._database.row(self._store.add, self._written(kind, key, value, 0, ttl)) is not None
+        self._store.written += 1
+        row = {"kind": kind, "key": key, "value": value, "count": 0, "now": self._now, "ttl": round(ttl * 1000)}
+        return await self._database.row(self._store.add, row) is not None
 
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
-        row = await self._database.row(self._store.count, self._written(kind, key, b"", by, ttl))
-        return int(row[0]) if row else 0
-
-    def _written(self, kind: str, key: bytes, value: bytes, count: int, ttl: float) -> dict[str, object]:
         self._store.written += 1
-        return {
-            "kind": kind, "key": key, "value": value, "count": count, "now": self._now, "ttl": round(ttl * 1000),
-        }  # fmt: skip
+        row = {"kind": kind, "key": key, "value": b"", "count": by, "now": self._now, "ttl": round(ttl * 1000)}
+        counted = await self._database.row(self._store.count, row)
+        return int(counted[0]) if counted else 0
 
 
-def _content(row: Row | None) -> bytes | None:
-    if row is None:
-        return None
-    value, count = row
+def _content(value: bytes, count: int) -> bytes:
     return str(count).encode() if count else bytes(value)
