@@ -182,27 +182,21 @@ class SinceRestore:
 
     @property
     def reject_issued_before(self) -> float:
-        """See ports.TransientStore."""
         return max(self._restored_at, self._store.reject_issued_before)
 
     def unit(self, now: float) -> SinceRestoreUnit:
-        """See ports.TransientStore."""
         return SinceRestoreUnit(self._store.unit(now), self._epoch)
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
-        """See ports.TransientStore."""
         return await self._store.get(self._epoch + kind, key, now=now)
 
     async def engine_time(self) -> float | None:
-        """See ports.TransientStore."""
         return await self._store.engine_time()
 
     async def ready(self, *, now: float) -> None:
-        """See ports.TransientStore."""
         await self._store.ready(now=now)
 
     async def sweep(self, *, now: float) -> int:
-        """See ports.TransientStore."""
         return await self._store.sweep(now=now)
 
 
@@ -227,23 +221,18 @@ class SinceRestoreUnit:
         return await self._entered.__aexit__(kind, error, trace)
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
-        """See ports.TransientUnit."""
         await self._unit.put(self._epoch + kind, key, value, ttl)
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
-        """See ports.TransientUnit."""
         return await self._unit.get(self._epoch + kind, key)
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
-        """See ports.TransientUnit."""
         return await self._unit.take(self._epoch + kind, key)
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
-        """See ports.TransientUnit."""
         return await self._unit.add(self._epoch + kind, key, ttl, value)
 
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
-        """See ports.TransientUnit."""
         return await self._unit.count(self._epoch + kind, key, ttl, by)
 
 
