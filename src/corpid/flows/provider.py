@@ -95,9 +95,9 @@ class Policy:
 
         Source: decisions "Generations"
         """
-        for generation in (self.pushed, self.query):
-            if generation is not None and generation.name == name:
-                return generation
+        for each in (self.pushed, self.query):
+            if each is not None and each.name == name:
+                return each
         return None
 
 
