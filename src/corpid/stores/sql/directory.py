@@ -1,4 +1,4 @@
-"""The directory: records of any kind, and one indexed statement for each question of a request."""
+"""The directory: writing its records, and the questions that requests ask."""
 
 from __future__ import annotations
 

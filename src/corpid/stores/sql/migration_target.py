@@ -1,4 +1,7 @@
-"""The interface that migrations need of an engine, and its errors, each a sentence for operators."""
+"""The interface that migrations need of an engine, and its errors.
+
+Each error is a sentence for operators.
+"""
 
 from __future__ import annotations
 
