@@ -1,6 +1,7 @@
-"""Compact JWE to a client's key: ECDH-ES and RSA-OAEP.
+"""JWE to a client's key, and AES-GCM for our own values.
 
-Source: RFC 7516, RFC 7518 §4.3, §4.6
+ECDH-ES and RSA-OAEP for clients. Our own values are those that CorpID hands out and reads back. Source: RFC 7516,
+RFC 7518 §4.3, §4.6, NIST SP 800-38D, D34
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import hashes, padding
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
@@ -21,7 +23,7 @@ from cryptography.hazmat.primitives.kdf.concatkdf import ConcatKDFHash
 from cryptography.hazmat.primitives.keywrap import aes_key_wrap
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from corpid.jose.encoding import base64url
+from corpid.jose.encoding import MalformedToken, base64url, from_base64url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -140,3 +142,27 @@ ENCRYPTIONS: Final[Mapping[str, _ContentEncryption]] = MappingProxyType(
     }
 )
 """by the JWE enc"""
+
+
+NONCE_BYTES: Final = 12
+
+
+def seal(plaintext: bytes, key: bytes, nonce: bytes, *, context: bytes) -> str:
+    """Encrypt with a 32-byte key and a fresh 12-byte nonce.
+
+    The nonce must never have been used with the key. Returns base64url. `context` is authenticated, not contained.
+    Source: NIST SP 800-38D §8, D34
+    """
+    return base64url(nonce + AESGCM(key).encrypt(nonce, plaintext, context))
+
+
+def unseal(text: str, key: bytes, *, context: bytes) -> bytes:
+    """Decrypt the result of `seal`.
+
+    Raises MalformedToken for any other text, key or context. Source: NIST SP 800-38D §7.2, D34
+    """
+    sealed = from_base64url(text)
+    try:
+        return AESGCM(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], context)
+    except (InvalidTag, ValueError):
+        raise MalformedToken("not what was sealed with this key and context") from None

@@ -14,7 +14,7 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.interactions import Interaction
-from corpid.jose import authenticated_encryption
+from corpid.jose import encryption
 from corpid.jose.encoding import MalformedToken, from_base64url, tuple_bytes
 from corpid.rules.limits import ARRIVALS_PER_BROWSER
 from corpid.rules.oauth.errors import TemporarilyUnavailable
@@ -41,8 +41,8 @@ def seal(context: RequestContext, arrival: HeldArrival) -> str:
     Source: D34
     """
     interaction = arrival.interaction
-    nonce = from_base64url(context.provider.new_id())[: authenticated_encryption.NONCE_BYTES]
-    sealed = authenticated_encryption.seal(
+    nonce = from_base64url(context.provider.new_id())[: encryption.NONCE_BYTES]
+    sealed = encryption.seal(
         msgspec.msgpack.encode(arrival),
         _key(context, interaction.interaction_id),
         nonce,
@@ -68,9 +68,7 @@ async def waiting(context: RequestContext, browser: Browser, held: str | None) -
         return None
     interaction_id, _, sealed = held.partition(".")
     try:
-        opened = authenticated_encryption.unseal(
-            sealed, _key(context, interaction_id), context=tuple_bytes(browser.browser_id)
-        )
+        opened = encryption.unseal(sealed, _key(context, interaction_id), context=tuple_bytes(browser.browser_id))
     except MalformedToken:
         return None
     arrival = msgspec.msgpack.decode(opened, type=HeldArrival)
