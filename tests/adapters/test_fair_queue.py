@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.outbound.hashing_queue import FairQueue, HashingQueue, HashingThreads
+from corpid.outbound.passwords import FairQueue, HashingQueue, HashingThreads
 from corpid.ports import COMMAND_LINE, HashingSource, PasswordsBusy
 
 if TYPE_CHECKING:
