@@ -26,7 +26,7 @@ CLASSES = {
     if inspect.isclass(each) and issubclass(each, OAuthError) and each is not OAuthError
 }
 DECLARING = {"rules/oauth/refusals.py", "rules/audit_actions.py"}
-RECORDS_WITH_AN_ACTION = "ports/records.py"
+RECORDS_WITH_AN_ACTION = "ports/registry.py"
 
 
 @cache

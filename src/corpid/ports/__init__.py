@@ -19,35 +19,33 @@ from corpid.ports.failures import (
     StoreUnavailable,
 )
 from corpid.ports.outbound import COMMAND_LINE, ClientKeys, HashingSource, Letter, Mail, Passwords
-from corpid.ports.records import (
+from corpid.ports.registry import (
     Account,
+    Audit,
     AuditEntry,
     AuditEvent,
     Change,
+    Clients,
+    CodeGuessCounts,
     Delete,
+    Deployment,
+    Directory,
     FactorChange,
+    Factors,
     FetchedKeySet,
+    Keys,
     Link,
     LinkPurpose,
+    R,
+    Registry,
     SealedKey,
     Session,
     SessionPurpose,
+    Sessions,
     SignOut,
     Upsert,
-    UseCount,
-)
-from corpid.ports.registry import (
-    Audit,
-    Clients,
-    CodeGuessCounts,
-    Deployment,
-    Directory,
-    Factors,
-    Keys,
-    R,
-    Registry,
-    Sessions,
     Usage,
+    UseCount,
 )
 from corpid.ports.transient import EngineCondition, TransientEngine, TransientStore, TransientUnit
 
