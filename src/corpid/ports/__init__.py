@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from corpid.ports.failures import (
-    Conflict,
+from corpid.ports.outbound import (
+    COMMAND_LINE,
+    ClientKeys,
+    HashingSource,
     KeySetUnavailable,
-    MissingReference,
-    NameRefused,
-    NameTaken,
+    Letter,
+    Mail,
+    Passwords,
     PasswordsBusy,
-    SecretUnreadable,
-    StoreUnavailable,
 )
-from corpid.ports.outbound import COMMAND_LINE, ClientKeys, HashingSource, Letter, Mail, Passwords
 from corpid.ports.registry import (
     Account,
     Audit,
@@ -27,6 +26,7 @@ from corpid.ports.registry import (
     Change,
     Clients,
     CodeGuessCounts,
+    Conflict,
     Delete,
     Deployment,
     Directory,
@@ -36,9 +36,13 @@ from corpid.ports.registry import (
     Keys,
     Link,
     LinkPurpose,
+    MissingReference,
+    NameRefused,
+    NameTaken,
     R,
     Registry,
     SealedKey,
+    SecretUnreadable,
     Session,
     SessionPurpose,
     Sessions,
@@ -47,7 +51,13 @@ from corpid.ports.registry import (
     Usage,
     UseCount,
 )
-from corpid.ports.transient import EngineCondition, TransientEngine, TransientStore, TransientUnit
+from corpid.ports.transient import (
+    EngineCondition,
+    StoreUnavailable,
+    TransientEngine,
+    TransientStore,
+    TransientUnit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
+from corpid.rules.oauth.errors import Attributed
+
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from corpid.jose.keys import ClientKeySet
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
+
+
+class KeySetUnavailable(Exception):
+    """No usable key set of this client, fetched or stored.
+
+    It is unreachable or malformed, and there is no last good one. Source: D27
+    """
 
 
 class ClientKeys(Protocol):
@@ -72,6 +81,10 @@ class HashingSource(msgspec.Struct, frozen=True, kw_only=True):
 
 COMMAND_LINE: Final = HashingSource(network="", account="")
 """a command, whose hashes wait in its process's own queue"""
+
+
+class PasswordsBusy(Attributed):
+    """Too many password checks are waiting; becomes temporarily_unavailable."""
 
 
 class Passwords(Protocol):

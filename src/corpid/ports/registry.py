@@ -181,6 +181,35 @@ class FactorChange(msgspec.Struct, frozen=True, kw_only=True):
     """ends every other session of the person; empty: every one"""
 
 
+class Conflict(Exception):
+    """A change that the registry's rules refuse.
+
+    The text says which and why. Its transaction is rolled back.
+    """
+
+
+class NameTaken(Conflict):
+    """Another user has this user name, after PRECIS mapping (D51)."""
+
+
+class NameRefused(Conflict):
+    """The user name is empty or has characters no name has.
+
+    Source: D51
+    """
+
+
+class MissingReference(Conflict):
+    """The record names an entity, user, membership or service that is missing."""
+
+
+class SecretUnreadable(Exception):
+    """A secret at rest cannot be decrypted.
+
+    The key-encryption key is another one, or the row was changed. Source: D43
+    """
+
+
 R = TypeVar("R", bound="Record")
 
 

@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from corpid.rules.oauth.errors import Attributed
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractAsyncContextManager
+
+
+class StoreUnavailable(Attributed):
+    """The store cannot be reached or stayed busy; becomes temporarily_unavailable.
+
+    The registry raises it, too.
+    """
 
 
 class TransientUnit(Protocol):
