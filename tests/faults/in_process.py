@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.flows.provider import Provider
-    from corpid.web.http.connection_limits import Limits
+    from corpid.web.http.connections import Limits
 
 THREADS, WAITING = 1, 2
 """password checks at a time, and those that may wait"""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.outbound.client_keys import WAITING
-from corpid.web.http.connection_limits import Limits
+from corpid.web.http.connections import Limits
 from corpid.web.telemetry import access_log
 from tests.adapters.rp_server import hang, relying_party
 from tests.faults.attempts import attempt

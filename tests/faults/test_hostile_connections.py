@@ -6,7 +6,7 @@ import threading
 from contextlib import ExitStack
 from pathlib import Path
 
-from corpid.web.http.connection_limits import Limits
+from corpid.web.http.connections import Limits
 from tests.web.served import SHORT, Recorder, Served, served
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import uvloop
 
-from corpid.web.http.connection_limits import Limits
+from corpid.web.http.connections import Limits
 from corpid.web.http.server import Server, bind
 
 if TYPE_CHECKING:

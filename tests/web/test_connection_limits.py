@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.web.http.connection_limits import Limits
+from corpid.web.http.connections import Limits
 from tests.web.served import SHORT, Recorder, Served, served
 
 if TYPE_CHECKING:

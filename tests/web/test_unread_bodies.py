@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid.web.http.connection_limits import Limits
+from corpid.web.http.connections import Limits
 from corpid.web.http.tls import server_context
 from tests.web.processes import serving
 from tests.web.served import PATIENCE, SHORT, Caller, Recorder, served

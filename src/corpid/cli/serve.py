@@ -27,8 +27,7 @@ from corpid.cli import output
 from corpid.settings.issuers import issuers
 from corpid.web.http import server, tls
 from corpid.web.http.addresses import ClientAddresses, OwnHosts
-from corpid.web.http.connection_limits import Limits
-from corpid.web.http.connections import files_for
+from corpid.web.http.connections import Limits, files_for
 from corpid.web.telemetry import access_log, tracing
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from corpid.web.account.links import OPENED_PATH
 from corpid.web.authentication.endpoints import interaction
 from corpid.web.authentication.sign_out import SIGN_OUT_PATH, sign_out
 from corpid.web.context import SIGN_IN_PATH
-from corpid.web.http.connection_limits import CROWDED
+from corpid.web.http.connections import CROWDED
 from corpid.web.http.requests import form_bytes, headers
 from corpid.web.oauth import endpoints
 from corpid.web.pages import errors, plain

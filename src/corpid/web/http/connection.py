@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.http.connection_limits import refusal
+from corpid.web.http.connections import refusal
 from corpid.web.http.request_reader import Reading, RequestReader
 from corpid.web.http.requests import new_request_id
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from uvicorn.config import Config
     from uvicorn.server import ServerState
 
-    from corpid.web.http.connection_limits import Limits, RequestCount
-    from corpid.web.http.connections import ConnectionRegistry
+    from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount
 
     Refused = Callable[[str, list[tuple[bytes, bytes]], int, str, Reason, str], None]
     """told of every refusal: the peer's address, what was read of the headers, status, request id, reason, description"""

@@ -16,7 +16,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.http.connection_limits import CROWDED
+from corpid.web.http.connections import CROWDED
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
 
-    from corpid.web.http.connection_limits import Limits, RequestCount
+    from corpid.web.http.connections import Limits, RequestCount
 
 
 def parts(target: bytes) -> tuple[bytes, bytes, bytes]:

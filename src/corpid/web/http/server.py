@@ -19,8 +19,7 @@ from uvicorn.server import ServerState
 
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.connection import Connection
-from corpid.web.http.connection_limits import Limits, RequestCount
-from corpid.web.http.connections import ConnectionRegistry
+from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from corpid import __version__
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import StoreUnavailable
 from corpid.web.http.addresses import OwnHosts
-from corpid.web.http.connection_limits import Limits
+from corpid.web.http.connections import Limits
 from corpid.web.http.middleware import NO_ENDPOINT, named_hosts
 from corpid.web.http.requests import header_values
 from corpid.web.http.server import Server
