@@ -30,8 +30,8 @@ from corpid.web.http.connections import CROWDED
 from corpid.web.http.requests import form_bytes, headers
 from corpid.web.oauth import endpoints
 from corpid.web.pages import errors, plain
-from corpid.web.pages.csrf import refuse_forged
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
+from corpid.web.pages.responses import refuse_forged
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,10 +1,14 @@
-"""Responses: pages, redirects, cookies, and the return to the relying party."""
+"""Responses: pages, redirects, cookies, and the return to the relying party.
+
+Also the two checks of a form before it is answered: that a page of ours sent it, and that this browser was shown it.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
@@ -94,6 +98,25 @@ def throttled(page: Response, slowed: Throttled) -> Response:
     page.status_code = 429
     page.headers["Retry-After"] = str(slowed.seconds)
     return page
+
+
+def refuse_forged(request: Request, web: WebContext) -> None:
+    """Return for a POST of our own origin.
+
+    Raises InvalidRequest for any other.
+
+    `Sec-Fetch-Site` decides where the browser sends it; an older browser's `Origin` must be base_url's. Source: D35
+    """
+    sites = headers(request, b"sec-fetch-site")
+    parts = urlsplit(web.provider.policy.base_url)
+    own = f"{parts.scheme}://{parts.netloc}".encode()
+    if sites == [b"same-origin"] or (not sites and headers(request, b"origin") == [own]):
+        return
+    raise InvalidRequest(
+        Reason.FORM_OF_ANOTHER_SITE,
+        "this form was not sent from a page of this site",
+        detail="Sec-Fetch-Site or Origin",
+    )
 
 
 def require_own_form(context: RequestContext, form: Mapping[str, str], browser_id: str, subject: str) -> None:
