@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.texts import phrase
-from corpid.web.pages.factor_fields import AskPasskey
 from corpid.web.pages.layout import Form, TimeLimit
+from corpid.web.pages.views import AskPasskey
 
 if TYPE_CHECKING:
     from corpid.web.pages.layout import FieldError

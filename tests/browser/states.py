@@ -16,8 +16,8 @@ from corpid.web.authentication import terminal_pages
 from corpid.web.authentication.terminal_pages import Ending
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
-from corpid.web.pages.factor_fields import Asked
 from corpid.web.pages.layout import Form, Frame, Link
+from corpid.web.pages.views import Asked
 from tests.browser import account_states, enrolment_states
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 

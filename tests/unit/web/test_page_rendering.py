@@ -25,11 +25,12 @@ from corpid.web.account.enrolment_pages import (
 )
 from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages import views
-from corpid.web.pages.factor_fields import Asked, AskPasskey
 from corpid.web.pages.layout import Form, Frame, Link, TimeLimit
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.views import (
     Arrive,
+    Asked,
+    AskPasskey,
     Choice,
     ChooseEntity,
     Confirm,

@@ -17,9 +17,8 @@ from corpid.rules.authentication.sign_in import Way
 from corpid.texts import Phrase, phrase
 from corpid.web.account import app_key
 from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.pages.factor_fields import AskPasskey, asked
 from corpid.web.pages.layout import Form, FormView, Frame, Link, time_limit
-from corpid.web.pages.views import Problem
+from corpid.web.pages.views import AskPasskey, Problem, asked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -30,9 +29,8 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import User
     from corpid.web.context import WebContext
-    from corpid.web.pages.factor_fields import Asked
     from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.views import View
+    from corpid.web.pages.views import Asked, View
 
     Page = Callable[[WebContext, RequestContext, EnrolmentVisit, Frame, tuple[FieldError, ...]], Awaitable[View]]
 

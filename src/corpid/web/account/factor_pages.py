@@ -12,8 +12,8 @@ from corpid.texts import counted, phrase
 from corpid.web.account import app_key, views
 from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.account.page_context import Gone, account_path, frame, moment
-from corpid.web.pages.factor_fields import AskPasskey
 from corpid.web.pages.layout import Link
+from corpid.web.pages.views import AskPasskey
 
 if TYPE_CHECKING:
     from corpid.rules.authentication.person_factors import HeldFactors

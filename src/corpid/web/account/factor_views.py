@@ -10,8 +10,8 @@ from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import FormView
 
 if TYPE_CHECKING:
-    from corpid.web.pages.factor_fields import AskPasskey
     from corpid.web.pages.layout import Link
+    from corpid.web.pages.views import AskPasskey
 
 RULES: Final = phrase(
     "At least {shortest} characters. Several words make a good one; no special characters are needed.",

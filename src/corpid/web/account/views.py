@@ -11,7 +11,7 @@ from corpid.web.pages.layout import FormView, PageView
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from corpid.web.pages.factor_fields import AskPasskey
+    from corpid.web.pages.views import AskPasskey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from corpid.rules.oauth.scopes import IDENTITY_SCOPES
 from corpid.web.authentication.page_context import final_frame, frame
 from corpid.web.context import interaction_path
 from corpid.web.pages import views
-from corpid.web.pages.factor_fields import AskPasskey, asked
+from corpid.web.pages.views import AskPasskey, asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
