@@ -23,9 +23,9 @@ from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.directory.access import OPERATOR
 from corpid.web.http import server
 from corpid.web.http.addresses import OwnHosts
+from corpid.web.http.requests import trace_id
 from corpid.web.telemetry import metrics as told
 from corpid.web.telemetry.metrics import Metrics, Watched
-from corpid.web.telemetry.trace_context import trace_id
 from tests.web.test_middleware import answering, asked, lines, logged, shell  # noqa: F401
 from tests.world.clients import rp_keys
 

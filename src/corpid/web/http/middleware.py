@@ -14,9 +14,8 @@ import msgspec
 from corpid.flows.operations.readiness import NotReady
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.addresses import ClientAddresses, ForwardingHeader, Hosts
-from corpid.web.http.requests import header_values, new_request_id
+from corpid.web.http.requests import header_values, new_request_id, trace_id
 from corpid.web.telemetry import access_log
-from corpid.web.telemetry.trace_context import trace_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,12 +1,14 @@
-"""Context, form, cookie and request id of a request.
+"""Context, form, cookie, request id and trace of a request.
 
-Source: D14, D28, D34, D47
+Source: D14, D28, D34, D47, D48
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import request_context
@@ -14,7 +16,7 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from starlette.requests import Request
 
@@ -50,6 +52,45 @@ def new_request_id() -> str:
     Our own, never the caller's (D28).
     """
     return _ids.next()
+
+
+_TRACEPARENT: Final = re.compile(rb"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_FIRST_VERSION: Final = b"00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceParent:
+    """A caller's traceparent: trace and span, in hexadecimal."""
+
+    trace: str
+    span: str
+    flags: str
+
+
+def trace_parent(values: Sequence[bytes]) -> TraceParent | None:
+    """The parsed traceparent.
+
+    None unless there is exactly one valid one.
+
+    Source: W3C Trace Context §3.2, D48
+    """
+    if len(values) != 1 or (found := _TRACEPARENT.fullmatch(values[0])) is None:
+        return None
+    version, trace, parent, flags, more = found.groups()
+    if (version == _FIRST_VERSION and more is not None) or not trace.strip(b"0") or not parent.strip(b"0"):
+        return None
+    return TraceParent(trace=trace.decode(), span=parent.decode(), flags=flags.decode())
+
+
+def trace_id(values: Sequence[bytes]) -> str | None:
+    """The trace-id in the values of traceparent, 32 hexadecimal characters.
+
+    None unless there is exactly one valid one.
+
+    Source: W3C Trace Context §3.2, D48
+    """
+    found = trace_parent(values)
+    return None if found is None else found.trace
 
 
 FORM: Final = "application/x-www-form-urlencoded"

@@ -37,8 +37,7 @@ from corpid import __version__
 from corpid.ports.registry import Registry
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.urls import DEFAULT_PORTS
-from corpid.web.http.requests import header_values
-from corpid.web.telemetry.trace_context import trace_parent
+from corpid.web.http.requests import header_values, trace_parent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
