@@ -25,7 +25,6 @@ from corpid.flows.operations.readiness import Readiness
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.provider import Policy, Provider
 from corpid.flows.registry_cache import RegistryCache
-from corpid.instrumentation import traced, watched
 from corpid.jose import keys
 from corpid.jose.encoding import base64url
 from corpid.outbound.client_keys import FetchedClientKeys
@@ -34,6 +33,7 @@ from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings.issuers import issuers
+from corpid.stores.engines import engine_type
 from corpid.web.context import WebContext
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.issuers import Issuers
@@ -53,8 +53,10 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.generations import Generation
     from corpid.settings import Settings
     from corpid.web.pages.theme import Theme
-    from corpid.web.telemetry.metrics import Metrics
+    from corpid.web.telemetry.metrics import Metrics, Watched
     from corpid.web.telemetry.spans import Spans
+
+    Fetch = Callable[[str], Awaitable[bytes]]
 
 OWN_ALGORITHM: Final = "ES256"
 """what the provider itself signs with (D20, D21)"""
@@ -270,7 +272,7 @@ async def create(
     egress = HttpClient(own_url=urls[0], further_urls=urls[1:], rules=rules)
     opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
-        stores, checking, fetch = traced(spans, settings, found, hashing, egress.fetch)
+        stores, checking, fetch = _traced(spans, settings, found, hashing, egress.fetch)
         client_keys = FetchedClientKeys(stores.registry.clients, metrics.counting(fetch) if metrics else fetch)
         provider = _provider(settings, stores, client_keys, checking, mail or own_mail, clock)
         await _tell_of_unknown_issuers(stores.registry, every)
@@ -281,7 +283,7 @@ async def create(
         _refuse_hidden_paths(providers.values())
         asgi = _asgi(settings, providers, spans)
         if metrics is not None:
-            metrics.watched = watched(settings, provider, hashing, stores)
+            metrics.watched = _watched(settings, provider, hashing, stores)
             asgi.observe(metrics.request)
         try:
             async with cleaning_up(provider):
@@ -290,6 +292,37 @@ async def create(
             await provider.background_tasks.settle()
             await client_keys.close()
             hashing.close()
+
+
+def _watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, stores: Engines) -> Watched:
+    """The sources of gauges for the metrics."""
+    # Where several processes answer as one, a folder must be named before this is loaded.
+    from corpid.web.telemetry.metrics import Watched  # noqa: PLC0415
+
+    return Watched(
+        clock=provider.clock,
+        signing_keys=provider.signing_keys,
+        hashing=lambda: hashing.pending,
+        hashing_limit=settings.hashing_threads + settings.hashing_queue,
+        pool=stores.connections_in_use,
+        pool_limit=settings.database_connections if engine_type(settings.database_url).has_pool else 0,
+    )
+
+
+def _traced(
+    spans: Spans | None, settings: Settings, stores: Engines, passwords: Passwords, fetch: Fetch
+) -> tuple[Engines, Passwords, Fetch]:
+    """The same parts, with a span for each call if traced."""
+    if spans is None:
+        return stores, passwords, fetch
+    with_spans = replace(
+        stores,
+        registry=spans.registry(stores.registry, engine_type(settings.database_url).telemetry_name),
+        transient=spans.transient(
+            stores.transient, engine_type(settings.transient_url or settings.database_url).telemetry_name
+        ),
+    )
+    return with_spans, spans.passwords(passwords), spans.fetch(fetch)
 
 
 def _bodiless(providers: Iterable[Provider]) -> frozenset[str]:
