@@ -22,7 +22,7 @@ from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.demo_environment import next_free
 from corpid.sandbox.people import Person
-from corpid.settings.client_rules import client_rules
+from corpid.settings.issuers import client_rules
 from tests.interop.wire import Wire
 from tests.world import clients
 from tests.world.provider import RunningProvider, served, started

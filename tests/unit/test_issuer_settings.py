@@ -11,8 +11,7 @@ from corpid.rules.oauth.client_registration import RegistrationError, new_client
 from corpid.rules.oauth.generations import CURRENT, FAPI2, LEGACY
 from corpid.rules.oauth.records import Client
 from corpid.settings import Settings, SettingsError, load
-from corpid.settings.client_rules import client_rules
-from corpid.settings.issuers import issuers
+from corpid.settings.issuers import client_rules, issuers
 from corpid.settings.presets import PRESETS
 
 FIRST: Final = "https://login.example.org"

@@ -10,7 +10,7 @@ import pytest
 from corpid.rules.oauth.generations import CURRENT, FAPI2
 from corpid.rules.oauth.records import Client
 from corpid.settings import Settings, documentation, load
-from corpid.settings.client_rules import client_rules
+from corpid.settings.issuers import client_rules
 from corpid.settings.presets import PRESETS
 
 
@@ -62,9 +62,10 @@ def test_the_environment_may_take_the_preset_of_the_file_away(monkeypatch: pytes
 def test_the_rules_of_clients_follow_from_the_settings() -> None:
     """D1, D22, R-0.6, R-4.2, R-12.4; decisions.md, "Generations"."""
     rules = client_rules(load(preset="public-service", developer_mode=True))
-    assert (rules.developer_mode, rules.pushed) == (True, CURRENT)
-    assert rules.own_url == load().base_url
-    assert rules.new_client == {
+    first = rules.issuers["first"]
+    assert (rules.developer_mode, first.pushed) == (True, CURRENT)
+    assert first.own_url == load().base_url
+    assert first.new_client == {
         "subject": "entity",
         "id_token_encryption_alg": "key",
         "userinfo_encryption_enc": "A256GCM",
@@ -75,9 +76,9 @@ def test_the_rules_of_clients_follow_from_the_settings() -> None:
             "entity.basic_profile.uen_status", "user.identity", "user.name",
         ),
     }  # fmt: skip
-    assert client_rules(load(generations="fapi2")).pushed == FAPI2
-    assert client_rules(load(generations="legacy")).pushed is None
-    assert client_rules(load()).new_client == {}
+    assert client_rules(load(generations="fapi2")).issuers["first"].pushed == FAPI2
+    assert client_rules(load(generations="legacy")).issuers["first"].pushed is None
+    assert client_rules(load()).issuers["first"].new_client == {}
 
 
 @pytest.mark.parametrize("name", PRESETS)

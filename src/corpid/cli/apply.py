@@ -17,7 +17,7 @@ from corpid.flows.directory import apply as apply_flow
 from corpid.flows.directory import export as export_flow
 from corpid.rules.directory.access import OPERATOR
 from corpid.rules.directory.nodes import located
-from corpid.settings.client_rules import client_rules
+from corpid.settings.issuers import client_rules
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import Applied

@@ -29,8 +29,7 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
-from corpid.settings.client_rules import client_rules
-from corpid.settings.issuers import issuers
+from corpid.settings.issuers import client_rules, issuers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -89,10 +88,10 @@ def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: b
 async def _add(client_id: str, members: dict[str, object]) -> tuple[Client, tuple[str, ...], Settings]:
     chosen = settings.load()
     rules = client_rules(chosen)
-    further = {
-        name: replace(each, new_client={"scopes": SCOPES, **each.new_client}) for name, each in rules.further.items()
+    defaults = {
+        name: replace(each, new_client={"scopes": SCOPES, **each.new_client}) for name, each in rules.issuers.items()
     }
-    rules = replace(rules, new_client={"scopes": SCOPES, **rules.new_client}, further=further)
+    rules = replace(rules, issuers=defaults)
     async with open_registry(chosen) as opened:
         client, remarks = await clients.add_client(
             opened.registry, opened.passwords, client_id, members, actor=OPERATOR, rules=rules

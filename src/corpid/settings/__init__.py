@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from corpid.settings.fields import PREFIX, Settings, SettingsError, contradictions
-from corpid.settings.further_issuer import Issuer
+from corpid.settings.fields import PREFIX, IssuerSettings, Settings, SettingsError, contradictions
 from corpid.settings.issuers import contradictions as between_issuers
 from corpid.settings.issuers import issuers
 from corpid.settings.presets import PRESETS
@@ -142,7 +141,7 @@ def _sentence(error: Any, place: str) -> str:  # noqa: ANN401
         place = f"{place}: number {error['loc'][1] + 1}" if isinstance(error["loc"][1], int) else place
         place = f"{place}, {error['loc'][2]}" if len(error["loc"]) > _OF_A_TABLE else place
     if error["type"] == "extra_forbidden" and place.endswith(f", {error['loc'][-1]}"):
-        return f"{place}: an issuer has no such setting; it may have {', '.join(Issuer.model_fields)}."
+        return f"{place}: an issuer has no such setting; it may have {', '.join(('id', *IssuerSettings.model_fields))}."
     if error["type"] == "extra_forbidden":
         return f"There is no setting {name!r}{_did_you_mean(name)}."
     if error["type"] == "missing":

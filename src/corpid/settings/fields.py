@@ -10,7 +10,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     SecretStr,
     ValidationInfo,
@@ -20,7 +22,6 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from corpid.settings import checks
-from corpid.settings.further_issuer import Issuer
 from corpid.stores.engines import transient_urls
 from corpid.web.http.addresses import ForwardingHeader
 
@@ -81,20 +82,77 @@ class SettingsError(Exception):
 _MINUTE: Final = ", a minute; 0 for any number. In developer mode loopback addresses are not counted."
 
 List = Annotated[tuple[T, ...], NoDecode, BeforeValidator(checks.listed)]
+BaseUrl = Annotated[str, AfterValidator(checks.base_url)]
 
 
-class Settings(BaseSettings):
+class IssuerSettings(BaseModel):
+    """The settings that each issuer may have of its own (D62)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    base_url: BaseUrl = Field(
+        default="http://localhost:8080",
+        description="Where browsers and relying parties reach CorpID; it is the issuer. https, or http on localhost "
+        "(elsewhere only behind a proxy named in trusted_proxies). A path is allowed, a query is not.",
+    )
+    preset: Literal["", "public-service"] = Field(
+        default="", description="Settings that belong together, see below; every one that is set itself wins."
+    )
+    generations: Annotated[List[str], AfterValidator(checks.generations)] = Field(
+        default=("current",),
+        description="Generations of the interface that are served, separated by commas: legacy, intermediate, current, "
+        "fapi2. At most one with pushed requests, and legacy with it or alone; fapi2 is served alone at an issuer.",
+    )
+    return_iss: bool | None = Field(
+        default=None,
+        description="Whether callbacks carry iss (RFC 9207), in every generation. Empty: as the generation says "
+        "that the discovery document describes (of two, the one with pushed requests).",
+    )
+    acr_prefix: str = Field(
+        default="urn:idp:authentication:loa:",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[!-~]+$",
+        description="What stands before the assurance level in acr.",
+    )
+    dpop_mismatch_error: Literal["invalid_grant", "invalid_dpop_proof"] = Field(
+        default="invalid_grant",
+        description="Error of a code that is redeemed with another DPoP key than the one bound to it: invalid_grant "
+        "or invalid_dpop_proof.",
+    )
+    context_message_punctuation: bool = Field(
+        default=True,
+        description="Whether authentication_context_message may hold . , - @ ' ! ( ) in addition to ASCII letters, digits and spaces.",
+    )
+    jwe_header_claims: bool = Field(
+        default=False,
+        description="Whether the header of an encrypted ID token or resource answer repeats its iss and aud (RFC 7519 5.3).",
+    )
+    timezone: Annotated[ZoneInfo, BeforeValidator(checks.zone)] = Field(
+        default=ZoneInfo("UTC"), validate_default=True, description="Time zone in which dates of roles begin and end."
+    )
+
+
+class Issuer(IssuerSettings):
+    """A further issuer: one table of `[[issuers]]`.
+
+    A setting that it leaves out has its preset's value, otherwise that of the top level (`issuers.issuers`). Source: D62
+    """
+
+    id: Annotated[str, AfterValidator(checks.issuer_id)]
+    base_url: BaseUrl
+
+
+_MAY_DIFFER: Final = tuple(name for name in IssuerSettings.model_fields if name not in {"base_url", "generations"})
+
+
+class Settings(IssuerSettings, BaseSettings):
     """Everything an operator decides. Made by `load`."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, frozen=True, extra="forbid", arbitrary_types_allowed=True, env_ignore_empty=True
     )
 
-    base_url: Annotated[str, AfterValidator(checks.base_url)] = Field(
-        default="http://localhost:8080",
-        description="Where browsers and relying parties reach CorpID; it is the issuer. https, or http on localhost "
-        "(elsewhere only behind a proxy named in trusted_proxies). A path is allowed, a query is not.",
-    )
     host: str = Field(default="127.0.0.1", description="Address or name to listen on; 0.0.0.0 for every IPv4 address.")
     port: Annotated[int, BeforeValidator(checks.port)] = Field(
         default=8080, ge=1, le=65535, description="Port to listen on."
@@ -129,24 +187,11 @@ class Settings(BaseSettings):
         description=f"{transient_urls()}, for what lives for minutes; of a cluster one node, or several with commas. "
         "Empty: in the database.",
     )
-    preset: Literal["", "public-service"] = Field(
-        default="", description="Settings that belong together, see below; every one that is set itself wins."
-    )
-    generations: Annotated[List[str], AfterValidator(checks.generations)] = Field(
-        default=("current",),
-        description="Generations of the interface that are served, separated by commas: legacy, intermediate, current, "
-        "fapi2. At most one with pushed requests, and legacy with it or alone; fapi2 is served alone at an issuer.",
-    )
-    return_iss: bool | None = Field(
-        default=None,
-        description="Whether callbacks carry iss (RFC 9207), in every generation. Empty: as the generation says "
-        "that the discovery document describes (of two, the one with pushed requests).",
-    )
     issuers: tuple[Issuer, ...] = Field(
         default=(),
         description="Further issuers of this deployment (docs/operate.md), each a table `[[issuers]]` with `id`, `base_url`, "
-        "`generations`, and where they differ `preset`, `return_iss`, `acr_prefix`, `dpop_mismatch_error`, "
-        "`context_message_punctuation`, `jwe_header_claims`, `timezone`. In the environment: a JSON array of them.",
+        f"`generations`, and where they differ {', '.join(f'`{name}`' for name in _MAY_DIFFER)}. In the environment: a JSON "
+        "array of them.",
     )
     passkey_rp_id: Annotated[str, AfterValidator(checks.domain)] = Field(
         default="",
@@ -173,30 +218,7 @@ class Settings(BaseSettings):
     mail_from: Annotated[str, AfterValidator(checks.mail_address)] = Field(
         default="", description="Address that letters come from, such as sign-in@example.org; needed with mail_url."
     )
-    timezone: Annotated[ZoneInfo, BeforeValidator(checks.zone)] = Field(
-        default=ZoneInfo("UTC"), validate_default=True, description="Time zone in which dates of roles begin and end."
-    )
-    acr_prefix: str = Field(
-        default="urn:idp:authentication:loa:",
-        min_length=1,
-        max_length=200,
-        pattern=r"^[!-~]+$",
-        description="What stands before the assurance level in acr.",
-    )
     dpop_nonces: bool = Field(default=False, description="Whether DPoP proofs must carry a nonce of this server.")
-    dpop_mismatch_error: Literal["invalid_grant", "invalid_dpop_proof"] = Field(
-        default="invalid_grant",
-        description="Error of a code that is redeemed with another DPoP key than the one bound to it: invalid_grant "
-        "or invalid_dpop_proof.",
-    )
-    context_message_punctuation: bool = Field(
-        default=True,
-        description="Whether authentication_context_message may hold . , - @ ' ! ( ) in addition to ASCII letters, digits and spaces.",
-    )
-    jwe_header_claims: bool = Field(
-        default=False,
-        description="Whether the header of an encrypted ID token or resource answer repeats its iss and aud (RFC 7519 5.3).",
-    )
     trusted_proxies: List[Annotated[checks.Network, BeforeValidator(checks.network)]] = Field(
         default=(),
         description="Addresses or networks of the proxies in front, separated by commas. Only their "

@@ -1,4 +1,4 @@
-"""The issuers of a deployment: their settings and common rules (D62)."""
+"""The issuers of a deployment: settings, contradictions, rules of registration (D62)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from corpid.rules.authentication.passkeys import works_at
+from corpid.rules.oauth.client_registration import IssuerRules, Rules
+from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import checks
 from corpid.settings.presets import PRESETS
@@ -14,8 +16,7 @@ from corpid.settings.presets import PRESETS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.settings.fields import Settings
-    from corpid.settings.further_issuer import Issuer
+    from corpid.settings.fields import Issuer, Settings
 
 
 def issuers(settings: Settings) -> dict[str, Settings]:
@@ -65,4 +66,25 @@ def _passkey_contradictions(settings: Settings, urls: list[str]) -> Iterator[tup
     yield (
         bool(rp_id) and not any(works_at(url, rp_id) for url in urls),
         f"passkey_rp_id {rp_id} is not the domain of any issuer: write the host of one, or a domain above it ({hosts})",
+    )
+
+
+def client_rules(settings: Settings) -> Rules:
+    """The rules of registration that follow from the settings.
+
+    Source: D27, D38, D62; decisions.md, "Generations"
+    """
+    return Rules(
+        developer_mode=settings.developer_mode,
+        issuers={issuer_id: _rules_of(chosen) for issuer_id, chosen in issuers(settings).items()},
+    )
+
+
+def _rules_of(chosen: Settings) -> IssuerRules:
+    served = (GENERATIONS[name] for name in chosen.generations)
+    preset = PRESETS.get(chosen.preset)
+    return IssuerRules(
+        pushed=next((generation for generation in served if generation.pushed), None),
+        own_url=chosen.base_url,
+        new_client=preset.new_client if preset else {},
     )

@@ -106,7 +106,7 @@ def _of_generation(
 
 
 def _reaches(client: Client, successor: Generation, rules: Rules) -> bool:
-    return not rules.further or successor in pushed_for(client, rules)
+    return len(rules.issuers) == 1 or successor in pushed_for(client, rules)
 
 
 def _of_exception(client: Client, generation: Generation, counts: _Counts, today: str, *, allowed: bool) -> ClientUse:

@@ -73,30 +73,22 @@ _LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType(
 class IssuerRules:
     """The settings of one issuer for registrations (D62)."""
 
-    pushed: Generation | None
+    pushed: Generation | None = None
     """what a client uses there that names no generation"""
-    own_url: str
-    new_client: Mapping[str, object]
+    own_url: str = ""
+    """its own, which no client may register to redirect to; empty: any may"""
+    new_client: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     """what a new client gets whose first issuer this is: member of the record → value"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The settings of a deployment that concern registrations.
-
-    But for `further`, they are those of its first issuer.
-    """
+    """The settings of a deployment that concern registrations."""
 
     developer_mode: bool = False
     """allows http on localhost and loopback addresses, and key URLs anywhere"""
-    pushed: Generation | None = None
-    """what a client uses that names no generation"""
-    own_url: str = ""
-    """the provider's own, which no client may register to redirect to; empty: any may"""
-    new_client: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    """the defaults of a new client: member of the record → value"""
-    further: Mapping[str, IssuerRules] = field(default_factory=lambda: MappingProxyType({}))
-    """issuer → its rules"""
+    issuers: Mapping[str, IssuerRules] = field(default_factory=lambda: MappingProxyType({FIRST_ISSUER: IssuerRules()}))
+    """id of each issuer → its rules, the first one's first"""
 
 
 PLAIN_RULES: Final = Rules()
@@ -198,15 +190,9 @@ def used(client: Client, rules: Rules) -> tuple[Generation, ...]:
 
 def pushed_for(client: Client, rules: Rules) -> tuple[Generation, ...]:
     """The pushed generations of the issuers that know a client, oldest first. Source: D62"""
-    pushed = [rules.pushed if name == FIRST_ISSUER else _pushed(rules, name) for name in client.issuers or _FIRST_ALONE]
+    known = [rules.issuers.get(name) for name in client.issuers or (FIRST_ISSUER,)]
+    pushed = [issuer.pushed for issuer in known if issuer is not None]
     return tuple(generation for generation in GENERATIONS.values() if generation in pushed)
-
-
-_FIRST_ALONE: Final = (FIRST_ISSUER,)
-
-
-def _pushed(rules: Rules, issuer_id: str) -> Generation | None:
-    return rules.further[issuer_id].pushed if issuer_id in rules.further else None
 
 
 def new_client(rules: Rules, fields: Mapping[str, object]) -> dict[str, object]:
@@ -215,8 +201,9 @@ def new_client(rules: Rules, fields: Mapping[str, object]) -> dict[str, object]:
     An encryption of userinfo that would have no effect in the generations it names is left out. D22
     """
     named = fields.get("issuers")
-    issuer = rules.further.get(str(named[0])) if isinstance(named, tuple | list) and named else None
-    members = {**(issuer or rules).new_client, **fields}
+    first = rules.issuers[FIRST_ISSUER]
+    issuer = rules.issuers.get(str(named[0]), first) if isinstance(named, tuple | list) and named else first
+    members = {**issuer.new_client, **fields}
     given = {name: members[name] for name in _ENCRYPTED_USERINFO if name in members}
     drafted = Client(client_id="", name="", redirect_uris=(), **given)  # type: ignore[arg-type]
     registered = drafted.userinfo_encryption_alg, drafted.userinfo_encryption_enc
@@ -232,8 +219,8 @@ def _faults(client: Client, rules: Rules) -> Iterator[Fault]:
         yield Fault("redirect_uris", "at least one is needed")
     for uri in client.redirect_uris:
         try:
-            for own_url in (rules.own_url, *(issuer.own_url for issuer in rules.further.values())):
-                check_redirect_uri(uri, developer_mode=rules.developer_mode, own_url=own_url)
+            for issuer in rules.issuers.values():
+                check_redirect_uri(uri, developer_mode=rules.developer_mode, own_url=issuer.own_url)
         except UnfitUrl as unfit:
             yield Fault("redirect_uris", f"{shown(uri)}: {unfit}")
     yield from _key_faults(client, rules)
@@ -255,7 +242,7 @@ def _issuer_faults(client: Client, rules: Rules) -> Iterator[Fault]:
     for name in sorted(GENERATIONS):
         if client.generations.count(name) > 1:
             yield Fault("generations", f"{name} is named more than once: once is enough")
-    known = (FIRST_ISSUER, *rules.further)
+    known = tuple(rules.issuers)
     for name in dict.fromkeys(client.issuers):
         if name not in known:
             yield Fault("issuers", f"{shown(name)!r} is no issuer of this deployment: choose from {', '.join(known)}")

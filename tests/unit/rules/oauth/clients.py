@@ -1,14 +1,15 @@
-"""A client as it may be registered, and keys for its key set."""
+"""A client as it may be registered, keys for its key set, and the rules of a deployment."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.jose.encoding import base64url
-from corpid.jose.keys import BY_CURVE
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.client_registration import IssuerRules, Rules
+from corpid.rules.oauth.records import FIRST_ISSUER, Client
 
 
 def jwk(use: str, kid: str | None, **members: str) -> dict[str, str]:
@@ -33,3 +34,8 @@ CLIENT = Client(
     redirect_uris=("https://rp.example/callback",),
     jwks=json.dumps({"keys": [SIGNING, ENCRYPTION]}),
 )
+
+
+def rules_of(*, developer_mode: bool = False, **members: Any) -> Rules:
+    """The rules of a deployment with one issuer, which has these."""
+    return Rules(developer_mode=developer_mode, issuers={FIRST_ISSUER: IssuerRules(**members)})

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from corpid.jose.keys import WRAPS
-from corpid.rules.oauth.client_registration import RegistrationError, Rules, pkce_optional, register, serves, used
+from corpid.rules.oauth.client_registration import RegistrationError, pkce_optional, register, serves, used
 from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY, Generation
-from tests.unit.rules.oauth.clients import CLIENT, ENCRYPTION, SIGNING, jwk, on
+from tests.unit.rules.oauth.clients import CLIENT, ENCRYPTION, SIGNING, jwk, on, rules_of
 
 LAST_DAY = "2027-03-31"
 ONLY_SIGNING = json.dumps({"keys": [SIGNING]})
@@ -21,7 +21,7 @@ ENDING: dict[str, Any] = {"generations": ("current", "legacy"), "legacy_until": 
 
 def reasons(pushed: Generation | None = CURRENT, **members: object) -> list[str]:
     try:
-        register(msgspec.structs.replace(CLIENT, **members), Rules(pushed=pushed))
+        register(msgspec.structs.replace(CLIENT, **members), rules_of(pushed=pushed))
     except RegistrationError as error:
         return [f"{fault.member}: {fault.reason}" for fault in error.faults]
     return []
@@ -107,9 +107,9 @@ def test_the_last_day_is_served_and_the_next_is_not() -> None:
 @pytest.mark.parametrize("generation", GENERATIONS.values(), ids=lambda one: one.name)
 def test_who_names_no_generation_uses_the_pushed_one_alone(generation: Generation) -> None:
     assert serves(CLIENT, generation, LAST_DAY) is generation.pushed
-    assert used(CLIENT, Rules(pushed=FAPI2)) == (FAPI2,)
-    assert used(CLIENT, Rules()) == ()
-    assert used(msgspec.structs.replace(CLIENT, **ENDING), Rules(pushed=INTERMEDIATE)) == (LEGACY, CURRENT)
+    assert used(CLIENT, rules_of(pushed=FAPI2)) == (FAPI2,)
+    assert used(CLIENT, rules_of()) == ()
+    assert used(msgspec.structs.replace(CLIENT, **ENDING), rules_of(pushed=INTERMEDIATE)) == (LEGACY, CURRENT)
 
 
 @pytest.mark.parametrize(

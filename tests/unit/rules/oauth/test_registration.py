@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.oauth.client_registration import RegistrationError, Rules, public_key_set, register
+from corpid.rules.oauth.client_registration import RegistrationError, public_key_set, register
 from corpid.rules.oauth.generations import CURRENT
-from tests.unit.rules.oauth.clients import CLIENT, ENCRYPTION, SIGNING, jwk
+from tests.unit.rules.oauth.clients import CLIENT, ENCRYPTION, SIGNING, jwk, rules_of
 
 
 def faults(*, developer_mode: bool = False, **members: object) -> set[str]:
     try:
-        register(msgspec.structs.replace(CLIENT, **members), Rules(developer_mode=developer_mode, pushed=CURRENT))
+        register(msgspec.structs.replace(CLIENT, **members), rules_of(developer_mode=developer_mode, pushed=CURRENT))
     except RegistrationError as error:
         return {fault.member for fault in error.faults}
     return set()
 
 
 def test_an_ordinary_client_is_registered_without_remarks() -> None:
-    assert register(CLIENT, Rules(pushed=CURRENT)) == ()
+    assert register(CLIENT, rules_of(pushed=CURRENT)) == ()
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_developer_mode_allows_http_on_this_machine_only(uri: str, fine: bool) -
 def test_the_providers_own_origin_is_no_place_to_redirect_to(own_url: str, uri: str, fine: bool) -> None:
     """D35: a page of ours that posts an answer to ourselves would look like a form of ours. RFC 6454 §4."""
     client = msgspec.structs.replace(CLIENT, redirect_uris=(uri,))
-    rules = Rules(developer_mode=True, pushed=CURRENT, own_url=own_url)
+    rules = rules_of(developer_mode=True, pushed=CURRENT, own_url=own_url)
     if fine:
         register(client, rules)
         return
@@ -120,7 +120,7 @@ def test_a_kid_that_no_terminal_should_see_is_refused(kid: object, key: dict[str
     """D27; it reached the terminal of whoever registered or listed the client. The refusal does not repeat it."""
     text = json.dumps({"keys": [SIGNING, ENCRYPTION, {**key, "kid": kid}]})
     with pytest.raises(RegistrationError, match="key 3: kid is not a string of printable ASCII") as refused:
-        register(msgspec.structs.replace(CLIENT, jwks=text), Rules(pushed=CURRENT))
+        register(msgspec.structs.replace(CLIENT, jwks=text), rules_of(pushed=CURRENT))
     assert str(refused.value).isprintable()
     assert [fault.member for fault in refused.value.faults] == ["jwks"]
 

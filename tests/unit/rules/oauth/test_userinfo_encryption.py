@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from corpid.jose.keys import WRAPS
-from corpid.rules.oauth.client_registration import RegistrationError, Rules, new_client, register
+from corpid.rules.oauth.client_registration import RegistrationError, new_client, register
 from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY, Nesting
 from tests.unit.jose.signed import public_jwk, rsa_key
-from tests.unit.rules.oauth.clients import CLIENT, ENCRYPTION, SIGNING, jwk
+from tests.unit.rules.oauth.clients import CLIENT, ENCRYPTION, SIGNING, jwk, rules_of
 
 if TYPE_CHECKING:
     from corpid.rules.oauth.generations import Generation
@@ -28,7 +28,7 @@ BOTH: dict[str, Any] = {"generations": ("legacy", "current"), "legacy_until": DA
 
 def reasons(**members: Any) -> list[str]:
     try:
-        register(msgspec.structs.replace(CLIENT, **{"jwks": EVERY_KEY, **members}), Rules(pushed=CURRENT))
+        register(msgspec.structs.replace(CLIENT, **{"jwks": EVERY_KEY, **members}), rules_of(pushed=CURRENT))
     except RegistrationError as error:
         return [f"{fault.member}: {fault.reason}" for fault in error.faults]
     return []
@@ -164,7 +164,7 @@ def test_an_enc_that_a_preset_gives_is_left_out_where_it_has_no_effect(
     said: dict[str, Any], expected: str | None
 ) -> None:
     """Else a preset would make every new client of legacy alone impossible to register; what is said stands as it is."""
-    rules = Rules(pushed=CURRENT, new_client={"subject": "entity", "userinfo_encryption_enc": "A256GCM"})
+    rules = rules_of(pushed=CURRENT, new_client={"subject": "entity", "userinfo_encryption_enc": "A256GCM"})
     members = new_client(rules, said)
     assert members.get("userinfo_encryption_enc") == expected
     assert members["subject"] == "entity"
@@ -174,7 +174,7 @@ def test_an_enc_that_a_preset_gives_is_left_out_where_it_has_no_effect(
 def test_nothing_is_said_of_the_effect_if_no_generation_is_known() -> None:
     """A deployment of legacy alone, and a client that names no generation: that is another fault's to say."""
     client = msgspec.structs.replace(CLIENT, jwks=EVERY_KEY, **encrypted("RSA-OAEP", "A256GCM"))
-    assert register(client, Rules()) == ()
+    assert register(client, rules_of()) == ()
 
 
 def test_every_published_enc_of_the_pushed_generations_is_offered() -> None:
