@@ -6,6 +6,7 @@ A database is a SQLite file, given as its path, or PostgreSQL, given as its addr
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,6 @@ import sqlalchemy as sa
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
-from corpid.stores.sql import backfills
 from corpid.stores.sql.migration_plan import (
     CONTRACT,
     FILL,
@@ -38,7 +38,7 @@ from corpid.stores.sql.sqlite_schema import SqliteTarget
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from corpid.stores.sql.migration_plan import Step
+    from corpid.stores.sql.migration_plan import Backfill, Step
     from corpid.stores.sql.migration_target import MigrationTarget
 
 _SQLITE: Final = "sqlite:///"
@@ -152,7 +152,7 @@ def plan(database: Path | str) -> Plan:
 
 
 def _planned(connection: sa.Connection, step: Step) -> Planned:
-    rows = backfills.rows_left(connection, step) if step.fill else None
+    rows = _rows_left(connection, step) if step.fill else None
     return Planned(
         revision=step.revision,
         title=step.title,
@@ -171,7 +171,7 @@ def _carry_out(
     if stop.is_set():
         raise MigrationStopped(f"stopped before the migration {step.revision}: `corpid migrate` goes on with it")
     if step.fill is not None:
-        backfills.run(place, step, report, stop)
+        _walk(place, step, report, stop)
     (place.outside if step.concurrently else place.transact)(lambda connection: _upgrade(connection, every, step))
     report(f"{step.revision}: done ({step.phase}: {step.title})")
 
@@ -183,8 +183,8 @@ def _upgrade(connection: sa.Connection, every: Sequence[Step], step: Step) -> No
             step.upgrade()
     context.stamp(scripts(), step.revision)
     if step.fill is not None:
-        backfills.forget(connection, step)
-    backfills.put(connection, _SERVES_SINCE, serves_since(every, step.revision))
+        _forget_position(connection, step)
+    _put_value(connection, _SERVES_SINCE, serves_since(every, step.revision))
 
 
 def _prepare_contract(
@@ -202,13 +202,13 @@ def _prepare_contract(
     place.refuse_served([each.revision for each in every[: every.index(step)]])
     for fill in fills_before(every, step):
         if fill.revision not in walked:
-            backfills.run(place, fill, report, stop)
-            place.transact(partial(backfills.forget, step=fill))
+            _walk(place, fill, report, stop)
+            place.transact(partial(_forget_position, step=fill))
 
 
 def _schema_state(connection: sa.Connection) -> _SchemaState:
     revision = MigrationContext.configure(connection).get_current_revision()
-    since = backfills.get(connection, _SERVES_SINCE) if sa.inspect(connection).has_table("deployment") else None
+    since = _value(connection, _SERVES_SINCE) if sa.inspect(connection).has_table("deployment") else None
     return _SchemaState(revision, since)
 
 
@@ -238,3 +238,98 @@ def _opened(database: Path | str, *, create: bool) -> Iterator[MigrationTarget]:
 
     with postgresql_schema.opened(database) as place:
         yield place
+
+
+# Backfills: rows updated in small batches while servers run. How far it came is kept in the database: who stops one, or
+# loses it to a crash, goes on from there.
+
+_BATCH: Final = 1000
+"""rows that are walked in one transaction"""
+_TOLD_SECONDS: Final = 2.0
+"""between two words of progress"""
+_NUMBERED: Final = "SELECT max({key}), count(*) FROM (SELECT {key} FROM {table} WHERE {key} > :after ORDER BY {key} LIMIT {batch}) batch"
+_LEFT: Final = "SELECT count(*) FROM {table} WHERE {key} > :after"
+_GET_VALUE: Final = sa.text("SELECT value FROM deployment WHERE name = :name")
+_PUT_VALUE: Final = sa.text(
+    "INSERT INTO deployment (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+_REMOVE_VALUE: Final = sa.text("DELETE FROM deployment WHERE name = :name")
+
+
+def _value(connection: sa.Connection, name: str) -> str | None:
+    """A value of the deployment table, inside a transaction."""
+    value: str | None = connection.scalar(_GET_VALUE, {"name": name})
+    return value
+
+
+def _put_value(connection: sa.Connection, name: str, value: str) -> None:
+    """Write a value of the deployment table, inside a transaction."""
+    connection.execute(_PUT_VALUE, {"name": name, "value": value})
+
+
+def _rows_left(connection: sa.Connection, step: Step) -> int:
+    """The number of rows a backfill has left; 0 without its table."""
+    fill = _backfill(step)
+    if not sa.inspect(connection).has_table(fill.table):
+        return 0
+    left: int = connection.scalar(_statement(_LEFT, fill), {"after": _reached(connection, step)}) or 0
+    return left
+
+
+def _walk(place: MigrationTarget, step: Step, report: Callable[[str], None], stop: threading.Event) -> None:
+    """Walk every row that is left.
+
+    Raises MigrationStopped between two batches, and SchemaError.
+    """
+    total, done = place.read(lambda connection: _rows_left(connection, step)), 0
+    began = last = time.monotonic()
+    while walked := place.transact(lambda connection: _batch(connection, step)):
+        done += walked
+        if stop.is_set():
+            raise MigrationStopped(
+                f"stopped after {done:,} of about {total:,} rows of {_backfill(step).table}, which stay done: "
+                "`corpid migrate` goes on from there"
+            )
+        if time.monotonic() - last > _TOLD_SECONDS:
+            last = time.monotonic()
+            left = max(0, total - done) * (last - began) / done
+            report(f"{step.revision}: {done:,} of about {total:,} rows, about {left:,.0f} seconds left")
+    report(f"{step.revision}: {done:,} rows of {_backfill(step).table} walked")
+
+
+def _forget_position(connection: sa.Connection, step: Step) -> None:
+    """Let the next walk begin at the first row."""
+    connection.execute(_REMOVE_VALUE, {"name": _position(step)})
+
+
+def _batch(connection: sa.Connection, step: Step) -> int:
+    """Update the next rows; returns the number of rows read."""
+    fill, after = _backfill(step), _reached(connection, step)
+    end, rows = connection.execute(_statement(_NUMBERED, fill), {"after": after}).one()
+    if rows:
+        connection.execute(sa.text(fill.statement), {"after": after, "end": end})
+        _put_value(connection, _position(step), str(end))
+    return int(rows)
+
+
+def _reached(connection: sa.Connection, step: Step) -> str | int:
+    fill = _backfill(step)
+    value = _value(connection, _position(step))
+    return fill.first if value is None else type(fill.first)(value)
+
+
+def _statement(text: str, fill: Backfill) -> sa.TextClause:
+    """A statement from its text.
+
+    Names come from our own migrations, never from outside.
+    """
+    return sa.text(text.format(table=fill.table, key=fill.key, batch=_BATCH))
+
+
+def _position(step: Step) -> str:
+    return f"fill_{step.revision}"
+
+
+def _backfill(step: Step) -> Backfill:
+    assert step.fill is not None, f"the migration {step.revision} is a fill and says not of what"  # noqa: S101
+    return step.fill
