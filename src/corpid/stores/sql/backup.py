@@ -7,10 +7,13 @@ moment; nothing that could be spent comes back with it (DESIGN "What each engine
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
+import shutil
 import sqlite3
+import stat
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -22,10 +25,10 @@ import sqlalchemy as sa
 from corpid.ports import StoreUnavailable
 from corpid.stores.data_loss import end_everything
 from corpid.stores.encryption_at_rest import EncryptionError
-from corpid.stores.sql.database_files import name_also, replace_file, sync_folder
 from corpid.stores.sql.migration_target import SchemaError, SchemaNewer
 from corpid.stores.sql.open import open_sqlite
 from corpid.stores.sql.sqlite import is_busy
+from corpid.stores.sql.sqlite_schema import LOCK_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,8 +86,8 @@ def back_up(path: Path, file: Path) -> int:
         with _draft(file) as draft:
             _copy(path, draft, "rw")
             _check_whole(draft, path)
-            name_also(draft, file)
-        sync_folder(file.parent)
+            _name_also(draft, file)
+        _sync_folder(file.parent)
         return file.stat().st_size
 
 
@@ -103,10 +106,10 @@ async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, ev
         await _make_ready(draft, file, cipher, clock, event, after=_last_number(path))
         _fold(draft, busy)
         _fold(path, busy)
-        replace_file(path, draft)
+        _give_owner(path, draft)
         kept = _set_aside(path, clock())
         draft.replace(path)
-        sync_folder(path.parent)
+        _sync_folder(path.parent)
     return Restored(kept=kept)
 
 
@@ -273,5 +276,77 @@ def _set_aside(path: Path, now: float) -> Path | None:
         left = path.with_name(path.name + part)
         if left.exists():
             left.rename(kept.with_name(kept.name + part))
-    name_also(path, kept)
+    _name_also(path, kept)
     return kept
+
+
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+
+
+def _name_also(file: Path, name: Path) -> None:
+    """Give a file a second, unused name.
+
+    A copy if hard links are unsupported.
+
+    Raises OSError, also if the name is taken; then no file has been left there.
+    """
+    try:
+        os.link(file, name)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _copy_exclusively(file, name)
+
+
+def _copy_exclusively(file: Path, name: Path) -> None:
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with file.open("rb") as source, os.fdopen(descriptor, "wb") as target:
+            shutil.copyfileobj(source, target)
+            target.flush()
+            os.fsync(target.fileno())
+    except BaseException:
+        name.unlink()
+        raise
+
+
+def _give_owner(path: Path, draft: Path) -> None:
+    """Give a replacement and its lock files the database's owner.
+
+    Or that of its folder. The draft also gets the database's mode. A restore by root is for the service. Raises
+    OSError.
+    """
+    old = path.stat() if path.exists() else None
+    owner = old or path.parent.stat()
+    if old is not None:
+        draft.chmod(stat.S_IMODE(old.st_mode))
+    for file in (draft, path.with_name(f"{path.name}.lock"), path.with_name(LOCK_NAME)):
+        if file.exists():
+            _give(file, owner.st_uid, owner.st_gid)
+
+
+def _give(file: Path, user: int, group: int) -> None:
+    """Change a file's owner, unless it has another name.
+
+    It must be this process's own: the folder's owner may have put a link to another file there.
+    """
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        found = os.fstat(descriptor)
+        own = stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == os.geteuid()
+        if own and (found.st_uid, found.st_gid) != (user, group):
+            os.fchown(descriptor, user, group)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let the names in a folder outlive a loss of power.
+
+    Raises OSError.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
