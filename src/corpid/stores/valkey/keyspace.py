@@ -23,17 +23,15 @@ from typing import TYPE_CHECKING, Final
 from corpid.ports import StoreUnavailable
 from corpid.stores import milliseconds
 from corpid.stores.valkey import epochs
-from corpid.stores.valkey.addresses import ANSWER_SECONDS
 from corpid.stores.valkey.epochs import Epoch
-from corpid.stores.valkey.nodes import PAUSE_SECONDS
-from corpid.stores.valkey.topology import Topology
+from corpid.stores.valkey.link import ANSWER_SECONDS
+from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.ports import Clock
-    from corpid.stores.valkey.addresses import Address
-    from corpid.stores.valkey.link import Link
+    from corpid.stores.valkey.link import Address, Link
 
 _LOOK_SECONDS: Final = 1.0
 """between two looks at a node"""

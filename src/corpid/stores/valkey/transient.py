@@ -16,8 +16,8 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.errors import OAuthError
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
 from corpid.stores.valkey import epochs
-from corpid.stores.valkey.addresses import addresses
 from corpid.stores.valkey.keyspace import Keyspace
+from corpid.stores.valkey.link import addresses
 
 if TYPE_CHECKING:
     from types import TracebackType
