@@ -1,4 +1,4 @@
-"""The directory: writing its records, and the questions that requests ask."""
+"""The directory: records by key, and one statement for each question."""
 
 from __future__ import annotations
 

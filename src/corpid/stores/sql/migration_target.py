@@ -1,7 +1,4 @@
-"""The interface that migrations need of an engine, and its errors.
-
-Each error is a sentence for operators.
-"""
+"""The interface that migrations need of an engine, and its errors."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
 class SchemaError(Exception):
     """The database cannot be used, at least by this version.
 
-    The message is one sentence.
+    The message is one sentence for operators.
     """
 
 

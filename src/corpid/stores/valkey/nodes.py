@@ -1,4 +1,4 @@
-"""Nodes of Redis or Valkey, and the slots that they serve, alone or in a cluster."""
+"""Nodes of Redis or Valkey, and the slots that each serves."""
 
 from __future__ import annotations
 
