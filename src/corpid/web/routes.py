@@ -21,8 +21,7 @@ from corpid.web.account import enrolment_endpoints as enrolling
 from corpid.web.account import links as opening_links
 from corpid.web.account.endpoints import account
 from corpid.web.account.enrolment_pages import PATH as ENROLMENT_PATH
-from corpid.web.account.forgotten_password import forgotten_password
-from corpid.web.account.links import OPENED_PATH
+from corpid.web.account.links import OPENED_PATH, forgotten_password
 from corpid.web.authentication.endpoints import interaction
 from corpid.web.authentication.sign_out import SIGN_OUT_PATH, sign_out
 from corpid.web.context import SIGN_IN_PATH

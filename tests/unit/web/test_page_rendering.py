@@ -12,7 +12,6 @@ import pytest
 from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.texts import phrase
 from corpid.web.account import enrolment_pages as enrolment_views
-from corpid.web.account import factor_views
 from corpid.web.account import views as account_views
 from corpid.web.account.enrolment_pages import (
     Begin,
@@ -23,7 +22,7 @@ from corpid.web.account.enrolment_pages import (
     TypeLinkCode,
     TypeMailedCode,
 )
-from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages import views
 from corpid.web.pages.layout import Form, Frame, Link, TimeLimit
 from corpid.web.pages.rendering import Renderer
@@ -252,7 +251,7 @@ class Page(HTMLParser):
 def test_these_are_all_pages() -> None:
     pages = [
         one
-        for module in (views, factor_views, enrolment_views, account_views)
+        for module in (views, enrolment_views, account_views)
         for one in vars(module).values()
         if hasattr(one, "template")
     ]

@@ -1,4 +1,4 @@
-"""Endpoints of the account: one path per page and its forms.
+"""Endpoints of the account: its table of pages, and their forms.
 
 Without a sign-in to the account that is fresh enough for the page, the person is sent to sign in, and back. Source:
 D34, D35
@@ -6,12 +6,13 @@ D34, D35
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from corpid.flows.account import account_sessions
+from corpid.flows.account import account_sessions, activity, own_factors
 from corpid.flows.account.account_sessions import TooOld
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.account_client import AGAIN
@@ -22,7 +23,8 @@ from corpid.flows.oauth import rate_limits
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.account import table
+from corpid.texts import phrase
+from corpid.web.account import app_key, pages
 from corpid.web.account.page_context import EXTEND, AccountContext, Gone, account_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.plain import not_found, remember_language
@@ -30,12 +32,115 @@ from corpid.web.pages.responses import enter, page_response, see_other, throttle
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
     from starlette.requests import Request
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.web.account.table import Page
     from corpid.web.context import WebContext
+    from corpid.web.pages.views import View
+
+FIELDS: Final = frozenset(
+    {
+        "form_token", "step", "user_name", "name", "password", "code", "passkey", "kept", "browser", "language",
+        "decision",
+    }
+)  # fmt: skip
+_PASSKEY: Final = re.compile(r"passkey/[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page: its view, its form's submission, and the next page."""
+
+    view: Callable[[AccountContext], Awaitable[View | Response]]
+    submit: Callable[[AccountContext], Awaitable[None]] | None = None
+    leads_to: str = ""
+    says: str = ""
+    """the field of its errors; empty: the page as a whole"""
+    fresh: bool = False
+    """whether a sign-in of these minutes opens it (`account.openings`)"""
+    part_of: str | None = None
+    """the page that contains it, which is opened in its place"""
+
+
+async def _add_passkey(account: AccountContext) -> None:
+    await own_factors.add(account.context, account.visit, answer=account.form.get("passkey", ""))
+
+
+async def _change_passkey(account: AccountContext) -> None:
+    visit = account.visit
+    shown = await pages.this_passkey(account)
+    if account.form.get("decision") == "remove":
+        await own_factors.remove(account.context, visit, shown)
+    else:
+        await own_factors.rename(account.context, visit, shown, name=account.form.get("name", ""))
+
+
+async def _qr_code(account: AccountContext) -> Response:
+    return app_key.picture(await pages.app_link(account))
+
+
+async def _set_up_app(account: AccountContext) -> None:
+    await own_factors.set_up_app(account.context, account.visit, code=account.form.get("code", ""))
+
+
+async def _remove_app(account: AccountContext) -> None:
+    await own_factors.remove_app(account.context, account.visit)
+
+
+async def _change_password(account: AccountContext) -> None:
+    password = account.form.get("password", "")
+    await own_factors.change_password(account.context, account.visit, password=password)
+
+
+async def _replace_codes(account: AccountContext) -> None:
+    shown, kept = account.form.get("step", ""), account.form.get("kept") == "yes"
+    await own_factors.replace_codes(account.context, account.visit, shown=shown, kept=kept)
+
+
+async def _remove_codes(account: AccountContext) -> None:
+    await own_factors.remove_codes(account.context, account.visit)
+
+
+async def _end(account: AccountContext) -> None:
+    visit = account.visit
+    if account.form.get("decision") == "others":
+        await activity.end_others(account.context, visit)
+    else:
+        await activity.end(account.context, visit, name=account.form.get("browser", ""))
+
+
+async def _choose_language(account: AccountContext) -> None:
+    wanted = account.form.get("language", "")
+    if wanted not in {each.tag for each in LANGUAGES}:
+        raise Rejected(phrase("Choose a language."))
+    await activity.choose_language(account.context, account.visit, language=wanted)
+
+
+_ONE_PASSKEY: Final = Page(view=pages.passkey, submit=_change_passkey, leads_to="passkeys", says="name", fresh=True)
+_PAGES: Final[Mapping[str, Page]] = {
+    "": Page(view=pages.overview),
+    "passkeys": Page(view=pages.passkeys),
+    "new-passkey": Page(view=pages.new_passkey, submit=_add_passkey, leads_to="passkeys", says="passkey", fresh=True),
+    "app": Page(view=pages.app, submit=_set_up_app, says="code", fresh=True),
+    "app/qr.svg": Page(view=_qr_code, fresh=True, part_of="app"),
+    "remove-app": Page(view=pages.remove_app, submit=_remove_app, fresh=True),
+    "password": Page(view=pages.password, submit=_change_password, says="password", fresh=True),
+    "codes": Page(view=pages.codes, submit=_replace_codes, says="kept", fresh=True),
+    "remove-codes": Page(view=pages.remove_codes, submit=_remove_codes, fresh=True),
+    "browsers": Page(view=pages.browsers, submit=_end, leads_to="browsers"),
+    "sign-ins": Page(view=pages.sign_ins),
+    "language": Page(view=pages.language, submit=_choose_language, says="language"),
+}
+"""by the path after `/account/`"""
+
+
+def _page_at(path: str) -> Page | None:
+    """The page at a path after `/account/`; None if there is none."""
+    return _ONE_PASSKEY if _PASSKEY.fullmatch(path) else _PAGES.get(path)
+
 
 _SAVED: Final = "saved"
 
@@ -50,7 +155,7 @@ async def account(request: Request, web: WebContext) -> Response:
     """Every address of the account (D30, D34)."""
     provider = web.provider
     path, longer = _named(str(request.path_params.get("rest", "")))
-    page = table.page(path)
+    page = _page_at(path)
     if page is None:
         return await not_found(request, web)
     shown = path if page.part_of is None else page.part_of
@@ -107,7 +212,7 @@ async def _sent(request: Request, account: AccountContext, page: Page) -> Accoun
     None for another session's form (D35).
     """
     visit = account.visit
-    form = parameters.parse(await form_bytes(request), table.FIELDS)
+    form = parameters.parse(await form_bytes(request), FIELDS)
     token = form.get("form_token", "")
     if not interactions.is_form_token(account.context, token, visit.browser.browser_id, visit.form):
         return None

@@ -16,7 +16,8 @@ from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
 from corpid.rules.authentication.sign_in import Way
 from corpid.texts import Phrase, phrase
 from corpid.web.account import app_key
-from corpid.web.account.factor_views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.pages.factor_fields import AskPasskey, asked
 from corpid.web.pages.layout import Form, FormView, Frame, Link, time_limit
 from corpid.web.pages.views import AskPasskey, Problem, asked
 

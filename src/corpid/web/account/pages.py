@@ -1,17 +1,23 @@
-"""Pages of the account, from results of the flows (DESIGN "Pages")."""
+"""Pages of the account, from results of the flows (DESIGN "Pages", D44, D45, D46)."""
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import activity, own_factors
 from corpid.flows.authentication import completion
+from corpid.flows.authentication.interactions import StaleStep
 from corpid.rules.authentication.sign_in import Way
+from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
-from corpid.web.account import views
-from corpid.web.account.page_context import account_path, frame, moment
+from corpid.web.account import app_key, views
+from corpid.web.account.page_context import Gone, account_path, frame, moment
+from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.authentication.sign_out import SIGN_OUT_PATH
+from corpid.web.pages.factor_fields import AskPasskey
+from corpid.web.pages.layout import Link
 from corpid.web.pages.translations import LANGUAGES, lookup
 
 if TYPE_CHECKING:
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.activity import PastSignIn
     from corpid.rules.authentication.person_factors import HeldFactors
+    from corpid.rules.authentication.records import Passkey
     from corpid.texts import Phrase
     from corpid.web.account.page_context import AccountContext
     from corpid.web.context import WebContext
@@ -163,5 +170,209 @@ async def language(account: AccountContext) -> View:
         frame=frame(account),
         action=account_path(account.web, "language"),
         chosen=known.tag if known else "",
+        errors=account.errors,
+    )
+
+
+_UP_TO_PASSKEYS: Final = phrase("Your passkeys")
+_REFERENCE_CHARACTERS: Final = 16
+_APP_ALONE: Final = phrase("An app works together with a password, and you have none yet. Choose one as well.")
+_CODES_ALONE: Final = phrase("Recovery codes work together with a password, and you have none yet. Choose one as well.")
+_PASSWORD_ALONE: Final = phrase(
+    "A password works together with a second factor, and you have none yet. Set up an app as well."
+)
+_REPLACED: Final = phrase("The app you have now stops working once the new one is set up.")
+
+
+def reference(passkey: Passkey) -> str:
+    """The identifier of a passkey in its page's address."""
+    return sha256(passkey.credential_id.encode()).hexdigest()[:_REFERENCE_CHARACTERS]
+
+
+async def _factors(account: AccountContext) -> HeldFactors:
+    return await own_factors.of(account.context, account.visit)
+
+
+def _passkey_line(web: WebContext, passkey: Passkey) -> views.PasskeyLine:
+    return views.PasskeyLine(
+        url=account_path(web, f"passkey/{reference(passkey)}"),
+        name=passkey.name,
+        made=moment(web, passkey.created_at),
+        used=moment(web, passkey.used_at) if passkey.used_at else None,
+        synced=passkey.synced,
+    )
+
+
+async def passkeys(account: AccountContext) -> View:
+    """The passkeys of a person (D46)."""
+    web, factors = account.web, await _factors(account)
+    works, full = own_factors.offered(account.context), own_factors.full(factors)
+    return views.Passkeys(
+        frame=frame(account),
+        passkeys=tuple(_passkey_line(web, each) for each in factors.passkeys),
+        add=account_path(web, "new-passkey") if works and not full else "",
+        full=phrase("You have {passkeys} passkeys, which is as many as there can be.", passkeys=PASSKEYS_PER_PERSON)
+        if full
+        else None,
+        saved=account.saved,
+    )
+
+
+def _up_to_passkeys(web: WebContext) -> Link:
+    return Link(url=account_path(web, "passkeys"), text=_UP_TO_PASSKEYS)
+
+
+async def new_passkey(account: AccountContext) -> View:
+    """The page that makes a passkey (D46).
+
+    Raises Gone if unsupported here, StaleStep at the limit.
+    """
+    web = account.web
+    if not own_factors.offered(account.context):
+        raise Gone
+    if own_factors.full(await _factors(account)):
+        raise StaleStep
+    return views.AddPasskey(
+        frame=frame(account, up=_up_to_passkeys(web)),
+        passkey=AskPasskey(
+            action=account_path(web, "new-passkey"), options=await own_factors.options(account.context, account.visit)
+        ),
+        notes=account.notes,
+        errors=account.errors,
+    )
+
+
+async def this_passkey(account: AccountContext) -> Passkey:
+    """The passkey of the page.
+
+    Raises Gone if it is missing or another person's (D46).
+    """
+    named = account.page.partition("/")[2]
+    found = next((each for each in (await _factors(account)).passkeys if reference(each) == named), None)
+    if found is None:
+        raise Gone
+    return found
+
+
+async def passkey(account: AccountContext) -> View:
+    """One passkey, which can be renamed and removed (D46)."""
+    web, shown = account.web, await this_passkey(account)
+    return views.Passkey(
+        frame=frame(account, up=_up_to_passkeys(web)),
+        action=account_path(web, account.page),
+        passkey=_passkey_line(web, shown),
+        heading=phrase("{name}", name=shown.name),
+        typed=account.form.get("name", shown.name),
+        notes=account.notes,
+        errors=account.errors,
+    )
+
+
+async def password(account: AccountContext) -> View:
+    """Choosing a new password (D44)."""
+    factors = await _factors(account)
+    return ChoosePassword(
+        frame=frame(account),
+        action=account_path(account.web, "password"),
+        heading=phrase("Choose a new password") if factors.password else phrase("Choose a password"),
+        user_name=account.visit.user.user_name,
+        notes=(
+            *account.notes,
+            *(() if own_factors.go_with_password(account.context, account.visit, factors) else (_PASSWORD_ALONE,)),
+        ),
+        errors=account.errors,
+    )
+
+
+def _notes(account: AccountContext, factors: HeldFactors, alone: Phrase) -> tuple[Phrase, ...]:
+    return (*account.notes, *(() if factors.password else (alone,)))
+
+
+async def app(account: AccountContext) -> View:
+    """Setting up an app, which may replace another one (D45)."""
+    web, factors = account.web, await _factors(account)
+    shown = await own_factors.offer(account.context, account.visit, "app")
+    secret = own_factors.app_secret(account.context, shown)
+    return SetUpApp(
+        frame=frame(account),
+        action=account_path(web, "app"),
+        picture=account_path(web, "app/qr.svg"),
+        app_link=_app_link(account, secret),
+        secret=app_key.grouped(secret),
+        notes=(*_notes(account, factors, _APP_ALONE), *((_REPLACED,) if factors.app else ())),
+        remove=Link(url=account_path(web, "remove-app"), text=phrase("Remove the app you have now"))
+        if factors.app
+        else None,
+        errors=account.errors,
+    )
+
+
+async def app_link(account: AccountContext) -> str:
+    """The content of the QR code (D45)."""
+    shown = await own_factors.offer(account.context, account.visit, "app")
+    return _app_link(account, own_factors.app_secret(account.context, shown))
+
+
+def _app_link(account: AccountContext, secret: str) -> str:
+    return app_key.link(account.web, account.visit.user, secret)
+
+
+async def remove_app(account: AccountContext) -> View:
+    """The confirmation before the app is removed (D45).
+
+    Raises StaleStep if there is none.
+    """
+    factors = await _factors(account)
+    if not factors.app:
+        raise StaleStep
+    used_at = own_factors.app_used_at(factors)
+    return views.Remove(
+        frame=frame(account),
+        action=account_path(account.web, "remove-app"),
+        heading=phrase("Remove the authenticator app?"),
+        told=phrase("Its codes no longer work then, and you are signed out everywhere else."),
+        used=moment(account.web, used_at) if used_at else None,
+        button=phrase("Remove the app"),
+        notes=account.notes,
+        errors=account.errors,
+    )
+
+
+async def codes(account: AccountContext) -> View:
+    """New recovery codes, the same until the person confirms them (D45)."""
+    web, factors = account.web, await _factors(account)
+    shown = await own_factors.offer(account.context, account.visit, "codes")
+    return KeepCodes(
+        frame=frame(account, step_name=shown),
+        action=account_path(web, "codes"),
+        codes=own_factors.codes(account.context, shown),
+        replaces=factors.codes > 0,
+        notes=_notes(account, factors, _CODES_ALONE),
+        remove=Link(url=account_path(web, "remove-codes"), text=phrase("Remove the codes you have now"))
+        if factors.codes
+        else None,
+        errors=account.errors,
+    )
+
+
+async def remove_codes(account: AccountContext) -> View:
+    """The confirmation before the recovery codes are removed (D45).
+
+    Raises StaleStep if there are none.
+    """
+    left = (await _factors(account)).codes
+    if not left:
+        raise StaleStep
+    return views.Remove(
+        frame=frame(account),
+        action=account_path(account.web, "remove-codes"),
+        heading=phrase("Remove your recovery codes?"),
+        told=counted(
+            left,
+            "The {count} code that is left no longer works then, and you are signed out everywhere else.",
+            "The {count} codes that are left no longer work then, and you are signed out everywhere else.",
+        ),
+        button=phrase("Remove the codes"),
+        notes=account.notes,
         errors=account.errors,
     )
