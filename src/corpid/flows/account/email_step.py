@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import notifications
 from corpid.flows.account import enrolments, reauthenticate
-from corpid.flows.account.enrolment_steps import Step
+from corpid.flows.account.links import Step
 from corpid.flows.authentication import second_factor_methods, second_factors, throttle
 from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor

@@ -14,7 +14,7 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.account import enrolment_secrets, links
-from corpid.flows.account.enrolment_steps import Step, chosen, following
+from corpid.flows.account.links import Step, chosen_steps, next_step
 from corpid.flows.authentication.interactions import StaleStep, claim_step_of
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import LinkPurpose
@@ -82,12 +82,14 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps of its whole path."""
-        return chosen(links.PURPOSES[self.purpose].steps, passkey_first=self.passkey_first, by_email=self.by_email)
+        return chosen_steps(
+            links.PURPOSES[self.purpose].steps, passkey_first=self.passkey_first, by_email=self.by_email
+        )
 
     @property
     def step(self) -> Step | None:
         """The current step; None when all are done."""
-        return following(self.steps, set(self.done))
+        return next_step(self.steps, set(self.done))
 
 
 _ENROLMENT: Final = namespaces.ENROLMENT.holding(Enrolment)

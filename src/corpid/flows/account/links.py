@@ -1,4 +1,4 @@
-"""Links for setting factors: invitation, new password, new second factor.
+"""Links for setting factors, by purpose, each with its steps.
 
 The code of a link is in the fragment of its address, which no request contains, and is stored as its hash. Looking at
 a link spends nothing, since mail programs look too; it is spent when what it leads to is written.
@@ -7,10 +7,10 @@ a link spends nothing, since mail programs look too; it is spent when what it le
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal
 
 from corpid.flows import notifications
-from corpid.flows.account.enrolment_steps import Step
 from corpid.flows.authentication import interactions
 from corpid.jose.encoding import base64url
 from corpid.ports import AuditEvent, Link
@@ -23,6 +23,7 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
 
     from corpid.flows.notifications import Notice
     from corpid.ports import LinkPurpose, Registry
@@ -30,6 +31,48 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
+
+
+class Step(Enum):
+    """One page of an enrolment."""
+
+    PROVE_SECOND_FACTOR = "prove_second_factor"
+    """show the second factor that one has: an app's code, a recovery code, or a passkey"""
+    PROVE_PASSWORD = "prove_password"
+    FIRST = "first"
+    """choose a password, or make a passkey, which counts as both factors"""
+    PASSWORD = "password"
+    SECOND_FACTOR = "second_factor"
+    """set up an app, make a passkey, or have codes sent by e-mail"""
+    MAILED_CODE = "mailed_code"
+    """type a code that was sent by e-mail, for people who chose these in place of an app"""
+    RECOVERY_CODES = "recovery_codes"
+    """keep ten codes"""
+
+
+_BESIDE_A_PASSWORD: Final = frozenset({Step.SECOND_FACTOR, Step.RECOVERY_CODES})
+_BY_EMAIL: Final[Mapping[Step, Step]] = {Step.SECOND_FACTOR: Step.MAILED_CODE}
+"""what takes the place of which step"""
+
+
+def chosen_steps(steps: tuple[Step, ...], *, passkey_first: bool = False, by_email: bool = False) -> tuple[Step, ...]:
+    """The remaining steps of a link, with the person's choice applied.
+
+    A passkey chosen first needs nothing else: a recovery code only goes with a password. `by_email`: codes by e-mail as
+    the second factor. Source: D45, D46
+    """
+    if passkey_first:
+        return tuple(step for step in steps if step not in _BESIDE_A_PASSWORD)
+    return tuple(_BY_EMAIL.get(step, step) for step in steps) if by_email else steps
+
+
+def next_step(steps: tuple[Step, ...], done: AbstractSet[Step]) -> Step | None:
+    """The first step that is not done.
+
+    None at the end. Source: DESIGN, Security
+    """
+    return next((step for step in steps if step not in done), None)
+
 
 PATH: Final = "/enrol"
 """under base_url, the same of every link"""

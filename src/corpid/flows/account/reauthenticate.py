@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import enrolments
-from corpid.flows.account.enrolment_steps import Step
+from corpid.flows.account.links import Step
 from corpid.flows.authentication import (
     code_guesses,
     passkeys,

@@ -8,8 +8,8 @@ import msgspec
 
 from corpid.flows import notifications
 from corpid.flows.account import enrolments, links
-from corpid.flows.account.enrolment_steps import Step
 from corpid.flows.account.enrolments import NotHere
+from corpid.flows.account.links import Step
 from corpid.flows.authentication import passkeys, password_checks, session_start, throttle
 from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.sign_in import Rejected

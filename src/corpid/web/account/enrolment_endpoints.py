@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import email_step, enrolments, reauthenticate, set_factor
-from corpid.flows.account.enrolment_steps import Step
 from corpid.flows.account.enrolments import NotHere, OpenElsewhere, Stopped
+from corpid.flows.account.links import Step
 from corpid.flows.authentication import browsers
 from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.sign_in import Rejected

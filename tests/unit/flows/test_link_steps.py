@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from corpid.flows.account import links
-from corpid.flows.account.enrolment_steps import Step, chosen, following
+from corpid.flows.account.links import Step, chosen_steps, next_step
 from corpid.ports import LinkPurpose
 
 PURPOSES: tuple[LinkPurpose, ...] = get_args(LinkPurpose)
@@ -31,9 +31,9 @@ def test_who_has_factors_shows_the_one_that_is_not_renewed_before_anything_else(
 @pytest.mark.parametrize("passkey_first", [True, False])
 @pytest.mark.parametrize("by_email", [True, False])
 def test_steps_follow_each_other_to_the_end(purpose: LinkPurpose, *, passkey_first: bool, by_email: bool) -> None:
-    steps = chosen(links.PURPOSES[purpose].steps, passkey_first=passkey_first, by_email=by_email)
+    steps = chosen_steps(links.PURPOSES[purpose].steps, passkey_first=passkey_first, by_email=by_email)
     done: list[Step] = []
-    while (step := following(steps, set(done))) is not None:
+    while (step := next_step(steps, set(done))) is not None:
         done.append(step)
     assert tuple(done) == steps
     assert all(one is not other for one, other in pairwise(steps))
@@ -41,7 +41,7 @@ def test_steps_follow_each_other_to_the_end(purpose: LinkPurpose, *, passkey_fir
 
 def test_who_begins_with_a_passkey_needs_nothing_else() -> None:
     """D46"""
-    assert chosen(links.PURPOSES["invitation"].steps, passkey_first=True) == (Step.FIRST,)
+    assert chosen_steps(links.PURPOSES["invitation"].steps, passkey_first=True) == (Step.FIRST,)
 
 
 def test_recovery_codes_stand_beside_a_password() -> None:
@@ -52,5 +52,5 @@ def test_recovery_codes_stand_beside_a_password() -> None:
 def test_codes_by_email_take_the_place_of_an_app_in_as_many_steps() -> None:
     """D45"""
     whole = links.PURPOSES["invitation"].steps
-    assert chosen(whole, by_email=True) == (Step.FIRST, Step.MAILED_CODE, Step.RECOVERY_CODES)
+    assert chosen_steps(whole, by_email=True) == (Step.FIRST, Step.MAILED_CODE, Step.RECOVERY_CODES)
     assert len(whole) == 3
