@@ -1,23 +1,30 @@
 """Enrolments in progress, each bound to one browser and one link (D34).
 
-What it is about to write is kept in it, and written at once after the last step; until then nothing of the
-person has changed. The secrets that a page shows (an app's key, recovery codes) are derived, and stored by
-nobody before they are confirmed.
+Opening a link with its code binds it to no browser, since programs that check e-mail may run a page's script, too:
+only the button of the page that follows begins an enrolment. What names an opened link in an address works in its
+browser alone.
+
+What an enrolment is about to write is kept in it, and written at once after the last step; until then nothing of the
+person has changed. The secrets that a page shows (an app's key, recovery codes) are derived, and stored by nobody
+before they are confirmed (D45).
 """
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.account import enrolment_secrets, links
+from corpid.flows.account import links
 from corpid.flows.account.links import Step, chosen_steps, next_step
+from corpid.flows.authentication import throttle
 from corpid.flows.authentication.interactions import StaleStep, claim_step_of
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import LinkPurpose
+from corpid.rules.authentication import link_codes, person_factors, totp
 from corpid.rules.authentication.records import Passkey
 from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS
 from corpid.texts import phrase
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
     from corpid.ports import Link, TransientUnit
     from corpid.rules.directory.records import User
 
-
 _PURPOSE: Final = "enrolment"
 
 
@@ -38,6 +44,10 @@ class NotHere(Exception):
 
     It is void once the factors were changed.
     """
+
+
+class NotOpened(Exception):
+    """This browser has not opened such a link, or too long ago."""
 
 
 class OpenElsewhere(Exception):
@@ -113,14 +123,37 @@ class EnrolmentVisit:
         return self.enrolment.extensions < ENROLMENT_EXTENSIONS and self.enrolment.expires_at < self.link_ends_at
 
 
+def derived_app_secret(context: RequestContext, purpose: str, subject: str) -> str:
+    """The secret (base32) for an authenticator app.
+
+    `purpose` and `subject` say for what and for whom; the same ones give the same offer. Without the server secret
+    nobody can compute it. Source: D45
+    """
+    return totp.secret_from(_bytes(context.keys.mac(f"{purpose}-app", subject))[: totp.SECRET_BYTES])
+
+
+def derived_codes(context: RequestContext, purpose: str, subject: str) -> tuple[str, ...]:
+    """Ten recovery codes, derived as `derived_app_secret` (D45)."""
+    return tuple(
+        person_factors.code_from(
+            _bytes(context.keys.mac(f"{purpose}-code", subject, str(number)))[: person_factors.BYTES]
+        )
+        for number in range(person_factors.HOW_MANY)
+    )
+
+
+def _bytes(mac: str) -> bytes:
+    return urlsafe_b64decode(mac + "=")
+
+
 def app_secret(context: RequestContext, enrolment: Enrolment) -> str:
     """The secret (base32) that this enrolment offers to an app (D45)."""
-    return enrolment_secrets.app_secret(context, _PURPOSE, enrolment.enrolment_id)
+    return derived_app_secret(context, _PURPOSE, enrolment.enrolment_id)
 
 
 def codes(context: RequestContext, enrolment: Enrolment) -> tuple[str, ...]:
     """The recovery codes that this enrolment offers (D45)."""
-    return enrolment_secrets.codes(context, _PURPOSE, enrolment.enrolment_id)
+    return derived_codes(context, _PURPOSE, enrolment.enrolment_id)
 
 
 async def look(context: RequestContext, link_hash: str) -> tuple[Link, User]:
@@ -133,6 +166,40 @@ async def look(context: RequestContext, link_hash: str) -> tuple[Link, User]:
     if link is None or user is None or not user.enabled:
         raise NotHere
     return link, user
+
+
+async def open_link(context: RequestContext, browser: Browser, code: str) -> str:
+    """Open a link in a browser.
+
+    The id by which this browser sees it, the same each time.
+
+    Raises ValueError for what cannot be a code, Throttled, NotHere and
+    StoreUnavailable. Source: D34, D47
+    """
+    link_hash = link_codes.hashed(code)
+    await throttle.attempt_link_code(context)
+    await look(context, link_hash)
+    opened_id = context.keys.mac("opened-link", browser.browser_id, link_hash)
+    async with context.provider.transient.unit(context.now) as unit:
+        await throttle.link_code_accepted(context, unit)
+        await _opened_entry(context, opened_id).put(unit, f"{browser.browser_id} {link_hash}")
+    return opened_id
+
+
+async def opened_link(context: RequestContext, browser: Browser | None, opened_id: str) -> tuple[Link, User]:
+    """The opened link with this identifier, and its owner.
+
+    Spends nothing. Raises NotOpened, NotHere. Source: D34, D50
+    """
+    found = await _opened_entry(context, opened_id).look(context.provider.transient, now=context.now)
+    browser_id, _, link_hash = (found or "").partition(" ")
+    if browser is None or browser.browser_id != browser_id:
+        raise NotOpened
+    return await look(context, link_hash)
+
+
+def _opened_entry(context: RequestContext, opened_id: str) -> Entry[str]:
+    return namespaces.OPENED_LINK.entry(context.provider.policy.base_url, opened_id)
 
 
 async def begin(context: RequestContext, link: Link, browser: Browser) -> Enrolment:

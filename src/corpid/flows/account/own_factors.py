@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from corpid.flows import namespaces, notifications
-from corpid.flows.account import account_sessions, enrolment_secrets
+from corpid.flows.account import account_sessions, enrolments
 from corpid.flows.authentication import passkeys, password_checks, second_factor_methods
 from corpid.flows.authentication.interactions import StaleStep, fingerprint
 from corpid.flows.authentication.sign_in import Rejected
@@ -221,12 +221,12 @@ async def _spend(context: RequestContext, visit: AccountVisit, before: Credentia
 
 def app_secret(context: RequestContext, shown: str) -> str:
     """The secret (base32) of an offer (D45)."""
-    return enrolment_secrets.app_secret(context, _PURPOSE, shown)
+    return enrolments.derived_app_secret(context, _PURPOSE, shown)
 
 
 def codes(context: RequestContext, shown: str) -> tuple[str, ...]:
     """The recovery codes of an offer (D45)."""
-    return enrolment_secrets.codes(context, _PURPOSE, shown)
+    return enrolments.derived_codes(context, _PURPOSE, shown)
 
 
 async def set_up_app(context: RequestContext, visit: AccountVisit, *, code: str) -> None:

@@ -11,10 +11,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import enrolments, opened_links, recovery
-from corpid.flows.account.enrolments import NotHere, OpenElsewhere, Stopped
+from corpid.flows.account import enrolments, recovery
+from corpid.flows.account.enrolments import NotHere, NotOpened, OpenElsewhere, Stopped
 from corpid.flows.account.links import PATH
-from corpid.flows.account.opened_links import NotOpened
 from corpid.flows.authentication import account_client, browsers, interactions
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import rate_limits
@@ -75,7 +74,7 @@ async def _open(request: Request, web: WebContext, context: RequestContext, brow
     bound_to, typed = browser.browser_id, form.get("code", "")[:_TYPED_CHARACTERS]
     require_own_form(context, form, bound_to, _FORM)
     try:
-        opened_id = await opened_links.open_link(context, browser, typed)
+        opened_id = await enrolments.open_link(context, browser, typed)
     except Throttled as slowed:
         return throttled(_again(request, web, context, bound_to, typed, ("code", slowed.sentence)), slowed)
     except ValueError:
@@ -119,7 +118,7 @@ async def opened(request: Request, web: WebContext) -> Response:
     try:
         if browser is None:
             raise NotOpened
-        found, user = await opened_links.opened(context, browser, opened_id)
+        found, user = await enrolments.opened_link(context, browser, opened_id)
         if request.method == "POST":
             form = parameters.parse(await form_bytes(request), _FIELDS)
             require_own_form(context, form, browser.browser_id, opened_id)
