@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import email_step, enrolments, reauthenticate, set_factor
+from corpid.flows.account import enrolments, reauthenticate, set_factor
 from corpid.flows.account.enrolments import NotHere, OpenElsewhere, Stopped
 from corpid.flows.account.links import Step
 from corpid.flows.authentication import browsers
@@ -71,9 +71,9 @@ ACTIONS: Final[Mapping[tuple[Step | None, str], _Action]] = {
     (Step.PASSWORD, "password"): _Action(submit=set_factor.submit_password, takes="password"),
     (Step.SECOND_FACTOR, "code"): _Action(submit=set_factor.submit_app, takes="code"),
     (Step.SECOND_FACTOR, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
-    (Step.SECOND_FACTOR, "way"): _Action(submit=email_step.choose_way, takes="decision", beside=""),
-    (Step.MAILED_CODE, "code"): _Action(submit=email_step.submit_code, takes="code"),
-    (Step.MAILED_CODE, "way"): _Action(submit=email_step.choose_way, takes="decision", beside=""),
+    (Step.SECOND_FACTOR, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
+    (Step.MAILED_CODE, "code"): _Action(submit=set_factor.submit_mailed_code, takes="code"),
+    (Step.MAILED_CODE, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
     (Step.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept"),
     **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*Step, None)},
     (None, _FINISH): _Action(submit=None),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from corpid.flows.account import email_step, enrolments, reauthenticate, set_factor
+from corpid.flows.account import enrolments, reauthenticate, set_factor
 from corpid.flows.account.links import PURPOSES, Step, chosen_steps
 from corpid.flows.authentication import interactions, passkeys
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
@@ -235,7 +235,7 @@ async def _second_factor(
         app_link=app_link(web, context, visit),
         secret=app_key.grouped(secret),
         passkey=_passkey(web, visit, await set_factor.passkey_options(context, visit)),
-        by_email=enrolment_path(web, enrolment_id, "way") if email_step.offered(context, visit) else "",
+        by_email=enrolment_path(web, enrolment_id, "way") if set_factor.email_offered(context, visit) else "",
         errors=errors,
     )
 
@@ -243,7 +243,7 @@ async def _second_factor(
 async def _mailed_code(
     web: WebContext, context: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
-    enrolment_id, page = visit.enrolment.enrolment_id, email_step.asked(context, visit)
+    enrolment_id, page = visit.enrolment.enrolment_id, set_factor.mailed_code_request(context, visit)
     heading, wanted = asked(page, enrolment_path(web, enrolment_id, "way"))
     can_go_on = page.under_way or page.more
     return TypeMailedCode(
