@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.oauth import rate_limits, replay_audit
+from corpid.flows.oauth import rate_limits
 from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.access import person_or_anonymous
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from corpid.ports import TransientUnit
     from corpid.rules.oauth.client_assertion import Candidate
     from corpid.rules.oauth.generations import Generation
-
 
 _PATHS: Final[Mapping[str, str]] = MappingProxyType({rate_limits.PAR: PAR_PATH, rate_limits.TOKEN: TOKEN_PATH})
 
@@ -166,8 +166,20 @@ async def spend(context: RequestContext, unit: TransientUnit, assertion: Asserti
         return
     spent = namespaces.ASSERTION.entry(context.provider.policy.base_url, assertion.client_id, assertion.jti)
     if not await spent.add(unit, seconds=assertion.remember_seconds):
-        await replay_audit.record(context, AuditAction.ASSERTION_REPLAY, assertion.client_id)
+        await audit_replay(context, AuditAction.ASSERTION_REPLAY, assertion.client_id)
         raise InvalidClient(
             Reason.ASSERTION_REPLAYED,
             "client_assertion: its jti was used before; make a new assertion for each request",
         )
+
+
+async def audit_replay(context: RequestContext, action: AuditAction, client_id: str) -> None:
+    """Write the audit event of a replay.
+
+    Before, the client has been authenticated or its access token verified. It is called inside the unit that detected
+    the replay, so the event is stored together with what that unit spent. Raises StoreUnavailable. Source: DESIGN
+    "Security", D7, D8, D18
+    """
+    event = context.event(person_or_anonymous(""), action, client_id=client_id, outcome="refused")
+    event = msgspec.structs.replace(event, actor=f"client:{client_id}")
+    await context.provider.registry.audit.write(event, now=context.now)

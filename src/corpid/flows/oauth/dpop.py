@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.flows import namespaces
-from corpid.flows.oauth import replay_audit
+from corpid.flows.oauth import client_authentication
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from corpid.rules.oauth import dpop
@@ -82,7 +82,7 @@ async def spend(context: RequestContext, unit: TransientUnit, proof: Proof, *, c
         )
     spent = namespaces.PROOF.entry(context.provider.policy.base_url, proof.jkt, proof.jti)
     if not await spent.add(unit, seconds=proof.remember_seconds):
-        await replay_audit.record(context, AuditAction.PROOF_REPLAY, client_id)
+        await client_authentication.audit_replay(context, AuditAction.PROOF_REPLAY, client_id)
         raise InvalidDPoPProof(
             Reason.PROOF_REPLAYED, "DPoP proof: its jti was used before; make a new proof for each request"
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.oauth import client_authentication, dpop, rate_limits, replay_audit
+from corpid.flows.oauth import client_authentication, dpop, rate_limits
 from corpid.flows.oauth.client_authentication import AuthenticatedClient, no_key_set
 from corpid.jose import encryption
 from corpid.jose.keys import EncryptionKey
@@ -180,7 +180,7 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> Grant:
         grant = await code.take(unit)
         if grant is None:
             await namespaces.DENIED_TOKEN.entry(issuer, redemption.token_id).put(unit, b"1")
-            await replay_audit.record(context, AuditAction.CODE_REPLAY, client_id)
+            await client_authentication.audit_replay(context, AuditAction.CODE_REPLAY, client_id)
             raise InvalidGrant(
                 Reason.CODE_UNKNOWN, grants.FAILED, detail="no such code of this client with this verifier"
             )
