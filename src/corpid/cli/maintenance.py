@@ -12,7 +12,7 @@ from corpid.app import open_registry
 from corpid.cli import output
 from corpid.cli.backup import AFTERWARDS
 from corpid.flows.directory.write import audit_event
-from corpid.flows.operations.maintenance import switch_maintenance
+from corpid.flows.operations.readiness import switch_maintenance
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import OPERATOR, Object, authorise
 from corpid.stores.data_loss import RestoreRefused

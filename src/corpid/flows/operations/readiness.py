@@ -1,17 +1,21 @@
-"""Readiness of this process, and the missing part otherwise (D49)."""
+"""Readiness of this process (D49), and maintenance of the deployment (D50)."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows.directory.write import audit_event
 from corpid.ports import StoreUnavailable
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.flows.provider import Provider
+    from corpid.ports import Registry
 
 ASKED_EVERY_SECONDS: Final = 1
 
@@ -90,3 +94,13 @@ async def _transient(provider: Provider) -> None:
 
 async def _keys(provider: Provider) -> None:
     await provider.signing_keys.at(provider.clock())
+
+
+async def switch_maintenance(registry: Registry, *, on: bool, actor: Actor) -> None:
+    """Switch maintenance on or off; running servers follow within 5 s.
+
+    Raises access.Forbidden, StoreUnavailable. Source: Spec 7, D50
+    """
+    authorise(actor, "write", Object(kind="deployment"))
+    action = AuditAction.MAINTENANCE_ON if on else AuditAction.MAINTENANCE_OFF
+    await registry.deployment.set_maintenance(on, audit_event(actor, action, ""))
