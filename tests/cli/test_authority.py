@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows.directory import apply, clients, entities, export, people
+from corpid.flows.directory import apply, clients, entities, people
 from corpid.flows.operations import signing_keys
 from corpid.rules.directory.access import Forbidden, Person
 from tests.cli.conftest import at
@@ -27,7 +27,7 @@ FILE = b"entities: {B2: {type: UEN, country: SG, name: Beta}}"
 
 
 async def exported(stores: Stores) -> list[str]:
-    return [piece async for piece in export.export(stores.registry, actor=SOMEBODY)]
+    return [piece async for piece in apply.export(stores.registry, actor=SOMEBODY)]
 
 
 COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {

@@ -14,7 +14,7 @@ from corpid import settings
 from corpid.app import new_user_id, open_registry
 from corpid.cli import output
 from corpid.flows.directory import apply as apply_flow
-from corpid.flows.directory import export as export_flow
+from corpid.flows.directory import apply as export_flow
 from corpid.rules.directory.access import OPERATOR
 from corpid.rules.directory.nodes import located
 from corpid.settings.issuers import client_rules

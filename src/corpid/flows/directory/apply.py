@@ -1,10 +1,10 @@
-"""`corpid apply`: a directory file becomes the directory."""
+"""`corpid apply` and `corpid export`: a directory file in and out."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,12 +15,23 @@ from corpid.ports import COMMAND_LINE
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.directory.current import Current, References, newcomers, references, user_ids
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.document import parse
+from corpid.rules.directory.export import entry_text, user_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import RECORDS, Plan, plan, record_key
-from corpid.rules.directory.records import ThirdPartyGrant, User
+from corpid.rules.directory.records import (
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.rules.directory.sections import KINDS
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
@@ -32,12 +43,12 @@ from corpid.rules.oauth.client_registration import (
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from corpid.ports import Passwords, Registry
-    from corpid.rules.directory.access import Actor
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.document import Document, Entry
+    from corpid.rules.directory.records import Record
     from corpid.rules.directory.sections import Kind
 
 HASHED_AT_ONCE: Final = 4
@@ -253,3 +264,64 @@ async def apply(
         warnings=prepared.plan.warnings,
         written=bool(changes) and not dry_run,
     )
+
+
+_EXPORT_HEADER = (
+    "# A CorpID directory. It holds no passwords and no TOTP secrets; applying it leaves those unchanged.\n"
+)
+
+
+async def export(registry: Registry, *, actor: Actor) -> AsyncIterator[str]:
+    """The text of a directory file, piece by piece.
+
+    Applying it again changes nothing.
+
+    Passwords, their hashes and TOTP secrets are never read. Sections without records are left out.
+    Raises access.Forbidden, StoreUnavailable. Source: docs/directory.md
+    """
+    for kind in KINDS:
+        authorise(actor, "read", Object(kind=kind))
+    yield _EXPORT_HEADER
+    async for piece in _exported_section(registry, "entities", Entity, {}):
+        yield piece
+    async for piece in _exported_section(registry, "services", Service, {}):
+        yield piece
+    names = {user.user_id: user.user_name async for user in registry.directory.scan(User)}
+    async for piece in _exported_users(registry):
+        yield piece
+    async for piece in _exported_section(registry, "assignments", Assignment, names):
+        yield piece
+    async for piece in _exported_third_party(registry, names):
+        yield piece
+    heading = "\nclients:\n"
+    for client in await registry.clients.all():
+        yield heading + entry_text("clients", client, {})
+        heading = ""
+
+
+async def _exported_section(
+    registry: Registry, name: str, kind: type[Record], user_names: Mapping[str, str]
+) -> AsyncIterator[str]:
+    title = name.rpartition(".")[2]
+    heading = f"\n{title}:\n" if title == name else f"  {title}:\n"
+    async for record in registry.directory.scan(kind):
+        yield heading + entry_text(name, record, user_names)
+        heading = ""
+
+
+async def _exported_users(registry: Registry) -> AsyncIterator[str]:
+    held: defaultdict[str, list[Membership]] = defaultdict(list)
+    async for membership in registry.directory.scan(Membership):
+        held[membership.user_id].append(membership)
+    heading = "\nusers:\n"
+    async for user in registry.directory.scan(User):
+        yield heading + user_text(user, held[user.user_id])
+        heading = ""
+
+
+async def _exported_third_party(registry: Registry, user_names: Mapping[str, str]) -> AsyncIterator[str]:
+    heading = "\nthird_party:\n"
+    for name, kind in (("third_party.grants", ThirdPartyGrant), ("third_party.assignments", ThirdPartyAssignment)):
+        async for piece in _exported_section(registry, name, kind, user_names):
+            yield heading + piece
+            heading = ""
