@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.third_parties import allows
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import date
@@ -84,7 +82,7 @@ def _granted(row: ThirdPartyRow, today: str) -> list[ThirdPartyAssignment]:
     spans = [
         (min(grant.end_date, row.assignment.end_date), max(grant.start_date, row.assignment.start_date))
         for grant in row.grants
-        if allows(grant, row.assignment)
+        if grant.allows(row.assignment)
     ]
     open_today = [(end, start) for end, start in spans if start <= today <= end]
     if not open_today:

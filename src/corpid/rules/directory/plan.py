@@ -25,10 +25,8 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.role_parameters import unfit
 from corpid.rules.directory.sections import KINDS, SECTIONS, Kind
-from corpid.rules.directory.third_parties import allows, covers
-from corpid.rules.directory.values import suggestion
+from corpid.rules.directory.values import suggestion, unfit_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -175,7 +173,7 @@ class _Checking:
                 hint = suggestion(parameter.name, defined)
                 reason = f"{service.service_id} defines no parameter {quoted(parameter.name)}{hint}"
                 self.found.wrong(entry, "parameters", f"parameters: {reason}")
-            elif why := unfit(definition.kind, parameter.value):
+            elif why := unfit_parameter(definition.kind, parameter.value):
                 self.found.wrong(entry, "parameters", f"parameters: {parameter.name}: {why}")
         if isinstance(row, ThirdPartyGrant):
             return
@@ -190,13 +188,13 @@ class _Checking:
 
     def _inside(self, entry: Entry, row: ThirdPartyAssignment) -> None:
         grants = self._grants[(row.client_entity_id, row.entity_id, row.service_id)]
-        if any(covers(grant, row) for grant in grants):
+        if any(grant.covers(row) for grant in grants):
             return
         granted = f"what {row.client_entity_id} granted to {row.entity_id} for {row.service_id}"
         if not grants:
             self.found.wrong(entry, "client_entity_id", f"there is no grant: {granted} is nothing")
             return
-        spans = [f"{grant.start_date} to {grant.end_date}" for grant in grants if allows(grant, row)]
+        spans = [f"{grant.start_date} to {grant.end_date}" for grant in grants if grant.allows(row)]
         why = f"; it was granted for {' and '.join(spans)}" if spans else ": role, sub-entity or parameters differ"
         member = "end_date" if spans else "role"
         self.found.wrong(entry, member, f"the row lies outside {granted}{why}")

@@ -149,6 +149,34 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[str, ...]:
         return (self.client_entity_id, self.entity_id, self.service_id, self.role, self.sub_entity, self.ref)
 
+    def allows(self, row: ThirdPartyAssignment) -> bool:
+        """Return whether this grant allows a row, apart from dates.
+
+        A blank role or sub-entity of the grant allows any. A parameter that the grant names must be
+        set in the row, to values that the grant lists; parameters it does not name are free. R-21.
+        """
+        same = (self.client_entity_id, self.entity_id, self.service_id) == (
+            row.client_entity_id,
+            row.entity_id,
+            row.service_id,
+        )
+        allowed = {parameter.name: _values(self.parameters, parameter.name) for parameter in self.parameters}
+        return (
+            same
+            and self.role in {"", row.role}
+            and self.sub_entity in {"", row.sub_entity}
+            and all(_values(row.parameters, name) <= values for name, values in allowed.items())
+            and all(_values(row.parameters, name) for name in allowed)
+        )
+
+    def covers(self, row: ThirdPartyAssignment) -> bool:
+        """Return whether a row is allowed and lies inside the grant's dates (R-21)."""
+        return self.allows(row) and self.start_date <= row.start_date and row.end_date <= self.end_date
+
+
+def _values(parameters: tuple[Parameter, ...], name: str) -> set[str]:
+    return {parameter.value for parameter in parameters if parameter.name == name}
+
 
 class ThirdPartyAssignment(msgspec.Struct, frozen=True, kw_only=True):
     """A role of a third party's person for a client entity.

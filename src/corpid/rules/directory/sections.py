@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from corpid.rules.directory import role_parameters, values
+from corpid.rules.directory import values
 from corpid.rules.directory.names import user_name
 from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quoted
 from corpid.rules.directory.values import Malformed, text_of
@@ -145,7 +145,7 @@ _ROW: Final = {
     "ref": Key(member="ref", read=values.line_of_text(32)),
     "start_date": Key(member="start_date", read=values.day),
     "end_date": Key(member="end_date", read=values.day),
-    "parameters": Key(member="parameters", read=role_parameters.values),
+    "parameters": Key(member="parameters", read=values.row_parameters),
 }
 _USER: Final = Key(member="user_id", read=login, needed=True)
 
@@ -189,7 +189,7 @@ SECTIONS: Final[dict[str, Section]] = {
         keys={
             "name": Key(member="name", read=values.name(100), needed=True),
             "roles": Key(member="roles", read=values.texts(values.name(20))),
-            "parameters": Key(member="parameters", read=role_parameters.definitions),
+            "parameters": Key(member="parameters", read=values.parameter_definitions),
             "third_parties": Key(member="third_parties", read=values.yes_or_no),
             "sub_entity": Key(member="sub_entity", read=values.one_of("none", "optional", "mandatory")),
             "entity_types": Key(member="entity_types", read=values.texts(ENTITY_TYPE, least=1)),

@@ -14,10 +14,10 @@ import msgspec
 from corpid.rules.authentication.password_rules import LONGEST, SHORTEST, normalised
 from corpid.rules.directory.names import COUNTRIES, display_name
 from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quoted
-from corpid.rules.directory.records import NO_END
+from corpid.rules.directory.records import NO_END, Parameter, ParameterDefinition, ParameterKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
 Reader: TypeAlias = "Callable[[Node], object]"
 
@@ -294,3 +294,77 @@ def _json(node: Node) -> object:
     if isinstance(node, Pairs):
         return {key.text: _json(value) for key, value in node.entries}
     return {"true": True, "false": False, "null": None}.get(node.text, node.text) if node.plain else node.text
+
+
+PARAMETER_NAME_CHARACTERS: Final = 30  # R-14.1
+PARAMETER_VALUE_CHARACTERS: Final = 200
+
+_PARAMETER_NAME: Final = name(PARAMETER_NAME_CHARACTERS)
+_PARAMETER_VALUE: Final = line_of_text(PARAMETER_VALUE_CHARACTERS)
+_PARAMETER_KIND: Final = one_of("text", "alpha", "number", "date", "year")
+_PARAMETER_PATTERNS: Final[Mapping[str, tuple[str, str]]] = {
+    "alpha": (r"[^\W\d_]+([ '.-][^\W\d_]+)*\.?", "letters"),
+    "number": (r"-?[0-9]{1,18}(\.[0-9]{1,9})?", "a number"),
+    "year": (r"[0-9]{4}", "a year of four digits"),
+}
+_DEFINITION_KEYS: Final[Mapping[str, Reader]] = {"kind": _PARAMETER_KIND, "mandatory": yes_or_no}
+
+
+def parameter_definitions(node: Node) -> tuple[ParameterDefinition, ...]:
+    """The parameters of a service: name → kind, mandatory or not.
+
+    Raises Malformed. Source: R-14.1
+    """
+    if not isinstance(node, Pairs):
+        raise Malformed(node.line, "write each parameter as its name and its kind: Effective Year: {kind: year}")
+    found = []
+    for key, value in node.entries:
+        if not isinstance(value, Pairs):
+            raise Malformed(value.line, f"write the definition as a mapping: {key.text}: {{kind: text}}")
+        found.append(ParameterDefinition(name=str(_PARAMETER_NAME(key)), **_parameter_definition(value)))  # type: ignore[arg-type]
+    return tuple(found)
+
+
+def _parameter_definition(node: Pairs) -> dict[str, object]:
+    members = {}
+    for key, value in node.entries:
+        if key.text not in _DEFINITION_KEYS:
+            hint = suggestion(key.text, _DEFINITION_KEYS)
+            raise Malformed(key.line, f"{quoted(key.text)} is no key of a parameter definition{hint}")
+        members[key.text] = _DEFINITION_KEYS[key.text](value)
+    return members
+
+
+def row_parameters(node: Node) -> tuple[Parameter, ...]:
+    """The parameters of a row: name → value or list.
+
+    A list if a name repeats. Raises Malformed. Source: R-14.1
+    """
+    if not isinstance(node, Pairs):
+        raise Malformed(node.line, "write parameters as a mapping: {Effective Year: 2026}")
+    found: list[Parameter] = []
+    for key, value in node.entries:
+        each = value.nodes if isinstance(value, Items) else (value,)
+        found.extend(Parameter(name=str(_PARAMETER_NAME(key)), value=str(_PARAMETER_VALUE(item))) for item in each)
+    return tuple(found)
+
+
+def unfit_parameter(kind: ParameterKind, value: str) -> str:
+    """Why a value is not of a kind, in words.
+
+    Empty when it is, and for an unset value. Source: R-20
+    """
+    if not value or kind == "text":
+        return ""
+    if kind == "date":
+        return _unreal(value)
+    pattern, described = _PARAMETER_PATTERNS[kind]
+    return "" if re.fullmatch(pattern, value) else f"{quoted(value)} is not {described}"
+
+
+def _unreal(value: str) -> str:
+    try:
+        real_day(value)
+    except ValueError as error:
+        return str(error)
+    return ""
