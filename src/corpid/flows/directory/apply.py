@@ -18,8 +18,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.directory.current import Current, References, newcomers, references, user_ids
 from corpid.rules.directory.differences import Difference, difference
-from corpid.rules.directory.document import parse
-from corpid.rules.directory.export import entry_text, user_text
+from corpid.rules.directory.document import entry_text, parse, user_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import RECORDS, Plan, plan, record_key
 from corpid.rules.directory.records import (

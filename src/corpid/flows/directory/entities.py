@@ -8,8 +8,7 @@ import msgspec
 
 from corpid.flows.directory.apply import prepare
 from corpid.flows.directory.write import Refused, switched, write
-from corpid.rules.directory.document import parse
-from corpid.rules.directory.export import one_entry
+from corpid.rules.directory.document import one_entry, parse
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Entity
