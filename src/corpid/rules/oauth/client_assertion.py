@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.jose import compact
-from corpid.jose.compact import BadSignature
-from corpid.jose.encoding import MalformedToken
+from corpid.jose.errors import BadSignature, JoseError, MalformedToken
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidClient
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from corpid.jose.keys import ClientKeySet, VerificationKey
     from corpid.rules.oauth.generations import Generation
@@ -192,3 +191,25 @@ def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion
             names_endpoint=candidate.names_endpoint,
         )
     raise KeyNotFound
+
+
+def claimed_client_id(parameters: Mapping[str, str], authorization: Sequence[bytes] = ()) -> str:
+    """Return the client_id that a request claims, empty if none.
+
+    It is taken from the parameters, the client assertion or the access token. It may be invented: it is for the log,
+    which bounds and escapes it. Source: D48, D57
+    """
+    if parameters.get("client_id"):
+        return parameters["client_id"]
+    assertion = _claim(parameters.get("client_assertion", ""), "sub")
+    if assertion or not authorization:
+        return assertion
+    return _claim(authorization[0].decode("latin-1").strip().partition(" ")[2].strip(), "client_id")
+
+
+def _claim(text: str, name: str) -> str:
+    try:
+        value = compact.parse(text).claims.get(name)
+    except JoseError:
+        return ""
+    return value if isinstance(value, str) else ""

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from corpid.jose.compact import MAX_BYTES
 from corpid.ports import PasswordsBusy, StoreUnavailable
-from corpid.rules.oauth.claimed_client import claimed_client_id
+from corpid.rules.oauth.client_assertion import claimed_client_id
 from corpid.rules.oauth.errors import (
     CredentialsRequired,
     InsufficientScope,

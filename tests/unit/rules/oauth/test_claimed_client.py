@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpid.jose.encoding import base64url
-from corpid.rules.oauth.claimed_client import claimed_client_id
+from corpid.rules.oauth.client_assertion import claimed_client_id
 
 
 def token(**claims: Any) -> str:
