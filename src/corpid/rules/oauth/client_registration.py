@@ -16,10 +16,10 @@ from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import WRAPS, ClientKeySet, KeySetError, parse_client_key_set, private_members
 from corpid.rules.oauth import userinfo_encryption
 from corpid.rules.oauth.acr import LEVELS
-from corpid.rules.oauth.client_urls import UnfitUrl, check_key_set_url, check_redirect_uri, shown
 from corpid.rules.oauth.generations import GENERATIONS, Generation
 from corpid.rules.oauth.records import ALG_OF_KEY, CLIENT_MEMBERS, FIRST_ISSUER, Client
 from corpid.rules.oauth.scopes import SCOPES
+from corpid.rules.oauth.urls import UnfitUrl, check_key_set_url, check_redirect_uri, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

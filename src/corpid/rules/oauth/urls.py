@@ -1,8 +1,132 @@
-"""Default ports of URL schemes."""
+"""Default ports of schemes, and checks of a client's URLs (D27, D38)."""
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from typing import Final
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 """by scheme: the port of a URL that names none"""
+
+
+URI_CHARACTERS: Final = 2048
+SHOWN_CHARACTERS: Final = 80
+"""a fault repeats so much of a value"""
+RESPONSE_PARAMETERS: Final = frozenset({"code", "state", "iss"})
+
+_URI: Final = re.compile(r"([A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+")
+_HOST: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*", re.IGNORECASE)
+
+
+class UnfitUrl(Exception):
+    """A URL cannot be registered.
+
+    The text says why, without repeating all of it.
+    """
+
+
+def shown(value: str) -> str:
+    """So much of a value as a fault repeats (D48)."""
+    return value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…"
+
+
+def _split(uri: str) -> SplitResult:
+    if len(uri) > URI_CHARACTERS or not _URI.fullmatch(uri):
+        raise UnfitUrl(f"a URI has the characters of RFC 3986, others as %XX, and at most {URI_CHARACTERS} of them")
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError:
+        raise UnfitUrl("this is no URL") from None
+    if not parts.hostname or port == 0:
+        raise UnfitUrl("it names no host" if not parts.hostname else "the port 0 does not exist")
+    if "%" in parts.hostname:
+        raise UnfitUrl("a zone id (% in the host) means something on one machine only")
+    if not _is_address(parts.hostname) and not _HOST.fullmatch(parts.hostname):
+        raise UnfitUrl(f"{shown(parts.hostname)!r} is no host name")
+    if parts.username is not None or parts.password is not None or "@" in parts.netloc:
+        raise UnfitUrl("it must not hold a user name or password (@ before the host)")
+    if "#" in uri:
+        raise UnfitUrl("it must not hold a fragment (#)")
+    _check_spelling(parts)
+    return parts
+
+
+def _check_spelling(parts: SplitResult) -> None:
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    plain = host if parts.port is None else f"{host}:{parts.port}"
+    if parts.netloc.lower() != plain:
+        raise UnfitUrl(f"write host and port as {shown(plain or '')}")
+    if re.search(r"[\[\]]", parts.path + parts.query):
+        raise UnfitUrl("square brackets stand around an IPv6 address only; elsewhere write %5B and %5D")
+
+
+def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> None:
+    """Check a redirect URI for registration.
+
+    `developer_mode` allows http on localhost and loopback.
+
+    `own_url` is the provider's own URL: a page that posts an answer (form_post) must not post to it, since
+    a browser would take that for a form of our own. Raises UnfitUrl. Source: D35, D38
+    """
+    parts = _split(uri)
+    own_machine = developer_mode and _is_own_machine(parts.hostname or "")
+    if parts.scheme != "https" and not (parts.scheme == "http" and own_machine):
+        local = "; http only on localhost and loopback addresses, and only in developer mode"
+        raise UnfitUrl(f"the scheme must be https{local if parts.scheme == 'http' else ''}")
+    names = [name for name, _ in parse_qsl(parts.query.replace(";", "&"), keep_blank_values=True)]
+    taken = [name for name in names if name in RESPONSE_PARAMETERS or name.startswith("error")]
+    if taken:
+        raise UnfitUrl(f"its query holds {shown(taken[0])!r}, which the response itself carries")
+    if own_url and _origin(parts) == _origin(urlsplit(own_url)):
+        raise UnfitUrl("this is the address of the provider itself: register one of the client's own")
+
+
+def check_key_set_url(uri: str, *, developer_mode: bool) -> None:
+    """Check a jwks_uri for registration.
+
+    `developer_mode` lifts the rules of scheme, port and address.
+
+    Raises UnfitUrl. Source: D27
+    """
+    parts = _split(uri)
+    if developer_mode:
+        if parts.scheme not in {"http", "https"}:
+            raise UnfitUrl("the scheme must be https, or http in developer mode")
+        return
+    if parts.scheme != "https":
+        raise UnfitUrl("the scheme must be https")
+    if parts.port not in {None, 443}:
+        raise UnfitUrl("the port must be 443")
+    host = parts.hostname or ""
+    if f".{host.rstrip('.')}".endswith(".localhost"):  # RFC 6761 §6.3
+        raise UnfitUrl("names under localhost mean the provider's own machine: publish the keys under a public name")
+    if _is_address(host) or "." not in host or host.rpartition(".")[2].isdigit():
+        raise UnfitUrl("the host must be a public name, not an address")
+
+
+def _origin(parts: SplitResult) -> tuple[str, str, int | None]:
+    """Scheme, host and port.
+
+    `urlsplit` has lowered the first two (RFC 6454 §4).
+    """
+    host = parts.hostname or ""
+    return (
+        parts.scheme,
+        ipaddress.ip_address(host).compressed if _is_address(host) else host,
+        parts.port or DEFAULT_PORTS.get(parts.scheme),
+    )
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_own_machine(host: str) -> bool:
+    return host.lower() == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.jose.keys import RSA, SMALLEST_BITS
-from corpid.rules.oauth.client_urls import shown
 from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.urls import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
