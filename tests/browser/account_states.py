@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from corpid.texts import counted, phrase
 from corpid.web.account import views
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.pages.factor_fields import AskPasskey
 from corpid.web.pages.layout import Form, Frame, Link, TimeLimit
 from corpid.web.pages.views import AskPasskey
 

@@ -10,7 +10,6 @@ from corpid.web.account import enrolment_pages as enrolment
 from corpid.web.account.enrolment_pages import gone, other_browser, stopped
 from corpid.web.account.links import link_of_before_view
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.pages.factor_fields import Asked
 from corpid.web.pages.layout import Frame
 from corpid.web.pages.views import Asked
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.jose import compact
-from corpid.jose.errors import BadSignature, JoseError, MalformedToken
+from corpid.jose.compact import BadSignature
+from corpid.jose.encoding import JoseError, MalformedToken
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidClient
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds

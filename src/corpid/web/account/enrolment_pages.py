@@ -16,7 +16,6 @@ from corpid.rules.authentication.sign_in import Way
 from corpid.texts import Phrase, phrase
 from corpid.web.account import app_key
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.pages.factor_fields import AskPasskey, asked
 from corpid.web.pages.layout import Form, FormView, Frame, Link, time_limit
 from corpid.web.pages.views import AskPasskey, Problem, asked
 

@@ -16,9 +16,9 @@ from corpid.web.account import app_key, views
 from corpid.web.account.page_context import Gone, account_path, frame, moment
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.authentication.sign_out import SIGN_OUT_PATH
-from corpid.web.pages.factor_fields import AskPasskey
 from corpid.web.pages.layout import Link
 from corpid.web.pages.translations import LANGUAGES, lookup
+from corpid.web.pages.views import AskPasskey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ from corpid.web.pages.layout import FormView, PageView
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from corpid.web.pages.factor_fields import AskPasskey
     from corpid.web.pages.layout import Link
+    from corpid.web.pages.views import AskPasskey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
