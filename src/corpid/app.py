@@ -5,17 +5,17 @@ Only here and in `engines` are adapters chosen.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 import uuid
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from corpid import engines
-from corpid.cleanup import cleaning_up
 from corpid.engines import StartError
 from corpid.flows.background_tasks import BackgroundTasks
 from corpid.flows.oauth import rate_limits
@@ -30,6 +30,7 @@ from corpid.jose.encoding import base64url
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.passwords import Argon2Passwords
+from corpid.ports import StoreUnavailable
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings.issuers import issuers
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from corpid.web.telemetry.spans import Spans
 
     Fetch = Callable[[str], Awaitable[bytes]]
+    from collections.abc import Awaitable
 
 OWN_ALGORITHM: Final = "ES256"
 """what the provider itself signs with (D20, D21)"""
@@ -286,7 +288,7 @@ async def create(
             metrics.watched = _watched(settings, provider, hashing, stores)
             asgi.observe(metrics.request)
         try:
-            async with cleaning_up(provider):
+            async with _cleaning_up(provider):
                 yield Application(asgi=asgi, provider=provider, bodiless=_bodiless(providers.values()))
         finally:
             await provider.background_tasks.settle()
@@ -323,6 +325,62 @@ def _traced(
         ),
     )
     return with_spans, spans.passwords(passwords), spans.fetch(fetch)
+
+
+_SWEEP_SECONDS: Final = 1.0
+"""between two rounds"""
+
+
+@asynccontextmanager
+async def _cleaning_up(provider: Provider) -> AsyncIterator[None]:
+    """Remove expired entries and write usage counts, every second.
+
+    When the context ends, what was counted is written once more.
+    """
+    work = _Cleanup(provider)
+    sweeper = asyncio.create_task(work.rounds())
+    try:
+        yield
+    finally:
+        sweeper.cancel()
+        with suppress(asyncio.CancelledError):
+            await sweeper
+        await work.flush()
+
+
+class _Cleanup:
+    """Periodic tasks; one that fails is logged, and tried again next round."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider: Final = provider
+        self._failing: Final[dict[str, str]] = {}
+        """the logged error of each part that fails, so that it is logged once"""
+
+    async def rounds(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            now = self._provider.clock()
+            await self._tried("short-lived state", self._provider.transient.sweep(now=now))
+            await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
+            await self.flush()
+
+    async def flush(self) -> None:
+        await self._tried("usage counts", self._provider.usage.flush(self._provider.registry))
+
+    async def _tried(self, part: str, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except StoreUnavailable as error:
+            self._tell(part, str(error), None)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next round must come
+            self._tell(part, type(error).__name__, error)
+        else:
+            self._failing.pop(part, None)
+
+    def _tell(self, part: str, reason: str, error: Exception | None) -> None:
+        if self._failing.get(part) != reason:
+            access_log.log().error("sweep_failed", detail=f"{part}: {reason}", exc_info=error)
+        self._failing[part] = reason
 
 
 def _bodiless(providers: Iterable[Provider]) -> frozenset[str]:

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from structlog.testing import capture_logs
 
-from corpid import cleanup
+from corpid import app
 from corpid.ports import Session, Upsert
 from corpid.stores.sql.tables import sessions, transient
 from tests import engines
@@ -89,7 +89,7 @@ def test_a_sweep_that_fails_is_told_to_the_log_and_the_next_one_comes(
     kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the engine says what nobody foresaw: here a table is away for a moment."""
-    monkeypatch.setattr(cleanup, "_SECONDS", 0.1)
+    monkeypatch.setattr(app, "_SWEEP_SECONDS", 0.1)
 
     async def renamed(world: World, name: str, to: str) -> None:
         await database(world).row(database(world).prepare(sa.text(f"ALTER TABLE {name} RENAME TO {to}")), {})
@@ -123,7 +123,7 @@ async def counted(world: World) -> None:
 
 def test_no_request_pays_for_it(kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """With the background work held up, whatever requests do leaves all of it where it is."""
-    monkeypatch.setattr(cleanup, "_SECONDS", 3600)
+    monkeypatch.setattr(app, "_SWEEP_SECONDS", 3600)
     with World(**kept) as world:
         filled(world)
         for _ in range(20):
