@@ -9,14 +9,17 @@ The first one that fails raises CheckFailed. Times are epoch seconds.
 
 from __future__ import annotations
 
+import hashlib
 import json
+from base64 import b64decode
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from joserfc.errors import JoseError
 
-from corpid.sandbox import certificates as certified
 from corpid.sandbox import jwt
 
 if TYPE_CHECKING:
@@ -136,9 +139,40 @@ def provider_keys(checks: Checklist, response: httpx.Response, *, certificates: 
     checks.that(f"{what}: unique kids", len(set(kids)) == len(kids) and None not in kids, f"kids are {kids}", kids)
     private = [entry.get("kid") for entry in document["keys"] if {"d", "p", "q", "k"} & entry.keys()]
     checks.that(f"{what}: public members only", not private, f"private members in {private}")
-    problems = [problem for entry in document["keys"] if (problem := certified.fault(entry, needed=certificates))]
+    problems = [problem for entry in document["keys"] if (problem := _certificate_fault(entry, needed=certificates))]
     checks.that(f"{what}: certificates", not problems, "; ".join(problems))
     return jwt.key_set(document)
+
+
+def _certificate_fault(entry: Mapping[str, Any], *, needed: bool) -> str:
+    """The fault of a published JWK's certificate (Spec 2.9).
+
+    Empty if right, or absent and not needed.
+    """
+    kid, present = entry.get("kid"), _CERTIFICATE_MEMBERS & entry.keys()
+    if not present and not needed:
+        return ""
+    if present != _CERTIFICATE_MEMBERS:
+        return f"{kid} lacks {', '.join(sorted(_CERTIFICATE_MEMBERS - present))}"
+    try:
+        encoded = b64decode(entry["x5c"][0], validate=True)
+        key = x509.load_der_x509_certificate(encoded).public_key()
+    except (ValueError, TypeError, LookupError) as error:
+        return f"{kid}: x5c holds no certificate ({error})"
+    thumbprints = (
+        jwt.base64url(hashlib.sha1(encoded, usedforsecurity=False).digest()),
+        jwt.base64url(hashlib.sha256(encoded).digest()),
+    )
+    if (entry["x5t"], entry["x5t#S256"]) != thumbprints:
+        return f"{kid}: x5t or x5t#S256 is not the certificate's"
+    return "" if _is_key_of(entry, key) else f"{kid}: the certificate is for another key"
+
+
+def _is_key_of(entry: Mapping[str, Any], key: object) -> bool:
+    if not isinstance(key, EllipticCurvePublicKey):
+        return False
+    point = key.public_numbers()
+    return (point.x, point.y) == tuple(int.from_bytes(jwt.from_base64url(str(entry.get(name)))) for name in ("x", "y"))
 
 
 def pushed(checks: Checklist, response: httpx.Response) -> str:
@@ -247,6 +281,7 @@ def _no_error(where: str, response: httpx.Response) -> None:
 CLOCK_LEEWAY_SECONDS: Final = 10
 TOKEN_SECONDS: Final = 600  # Spec 8
 SIGNING_ALGORITHM: Final = "ES256"
+_CERTIFICATE_MEMBERS = frozenset({"x5c", "x5t", "x5t#S256"})
 DANGEROUS_HEADERS: Final = frozenset({"crit", "zip", "b64", "jku", "x5u", "jwk"})
 
 
