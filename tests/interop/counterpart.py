@@ -19,8 +19,8 @@ from joserfc.jwk import ECKey
 
 from corpid.sandbox import jwt
 from corpid.sandbox.interfaces import CURRENT, Interface
+from corpid.sandbox.jwt import public_members
 from corpid.sandbox.relying_party import RelyingParty
-from corpid.sandbox.relying_party_keys import public
 from corpid.sandbox.verification import Callback
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Counterpart:
         return httpx.Response(200, json=self._changed("discovery", document))
 
     def keys(self, _: httpx.Request) -> httpx.Response:
-        entries = [public(key, "kid", "use", "alg") for key in self.published]
+        entries = [public_members(key, "kid", "use", "alg") for key in self.published]
         if self.interface.certificates:
             entries = [{**entry, **certified(key)} for entry, key in zip(entries, self.published, strict=True)]
         content = json.dumps(self._changed("keys", {"keys": entries}))

@@ -10,7 +10,7 @@ import pytest
 
 from corpid.sandbox.demo_rp import COOKIE, Attempt, DemoRP, Registration
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
-from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from corpid.sandbox.jwt import RelyingPartyKeys
 from tests.interop.counterpart import Counterpart
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from joserfc.jwk import ECKey, OctKey
 
-from corpid.sandbox.relying_party_keys import public
+from corpid.sandbox.jwt import public_members
 from tests.protocol.deployment import ISSUER, PAR, TOKEN, other_key
 from tests.protocol.expectations import EVERY
 from tests.protocol.refusals import json_refusal
@@ -209,12 +209,12 @@ def test_other_proper_headers_are_taken(shared: World, header: dict[str, Any]) -
 def test_a_key_in_the_header_authenticates_nobody(shared: World) -> None:
     """D8: only registered keys count."""
     key = other_key()
-    refuse(shared, shared.rp.assertion(header={"jwk": public(key), "kid": None}, key=key))
+    refuse(shared, shared.rp.assertion(header={"jwk": public_members(key), "kid": None}, key=key))
 
 
 def test_a_symmetric_signature_made_with_the_public_key_is_refused(shared: World) -> None:
     """DESIGN "Security": algorithms come from registered keys."""
-    secret = OctKey.import_key(json.dumps(public(rp_keys("rp-1").signing)))
+    secret = OctKey.import_key(json.dumps(public_members(rp_keys("rp-1").signing)))
     refuse(shared, shared.rp.assertion(header={"alg": "HS256"}, key=secret))
 
 
@@ -236,7 +236,9 @@ def test_every_algorithm_of_the_list_is_taken_from_a_key_of_its_curve(
 ) -> None:
     """Spec 2.8, D8: a key without alg, its curve decides; decisions "Generations": FAPI2 takes ES256 alone."""
     key = other_key(CURVES[algorithm])
-    world.registers(jwks=jwks({**public(key), "use": "sig", "kid": "k", **({"alg": algorithm} if named else {})}))
+    world.registers(
+        jwks=jwks({**public_members(key), "use": "sig", "kid": "k", **({"alg": algorithm} if named else {})})
+    )
     taken = is_accepted if algorithm in world.expected.algorithms else is_refused
     taken(world, ask(world, world.rp.assertion(key=key, header={"alg": algorithm, "kid": "k"})))
     wrong = "ES384" if algorithm != "ES384" else "ES256"
@@ -246,14 +248,14 @@ def test_every_algorithm_of_the_list_is_taken_from_a_key_of_its_curve(
 @pytest.mark.parametrize("use", ["enc", None, "SIG", ""])
 def test_a_key_that_is_not_for_signing_verifies_no_assertion(world: World, use: str | None) -> None:
     """D8: use must be sig."""
-    world.registers(jwks=jwks({**public(other_key()), "use": use, "kid": "k", "alg": "ES256"}))
+    world.registers(jwks=jwks({**public_members(other_key()), "use": use, "kid": "k", "alg": "ES256"}))
     is_refused(world, ask(world, world.rp.assertion(key=other_key(), header={"kid": "k"})))
 
 
 def test_of_several_keys_with_one_kid_every_fitting_one_is_tried(world: World) -> None:
     """D8."""
     first, second = ECKey.generate_key("P-256"), ECKey.generate_key("P-256")
-    world.registers(jwks=jwks(*({**public(key), "use": "sig", "kid": "same"} for key in (first, second))))
+    world.registers(jwks=jwks(*({**public_members(key), "use": "sig", "kid": "same"} for key in (first, second))))
     for key in (first, second):
         accept(world, world.rp.assertion(key=key, header={"kid": "same"}))
     is_refused(world, ask(world, world.rp.assertion(key=other_key(), header={"kid": "same"})))
@@ -262,7 +264,7 @@ def test_of_several_keys_with_one_kid_every_fitting_one_is_tried(world: World) -
 def test_without_kid_every_fitting_key_is_tried_and_with_one_only_that(world: World) -> None:
     """D8: kid names the key."""
     first, second = ECKey.generate_key("P-256"), ECKey.generate_key("P-256")
-    keys = [{**public(first), "use": "sig", "kid": "one"}, {**public(second), "use": "sig"}]
+    keys = [{**public_members(first), "use": "sig", "kid": "one"}, {**public_members(second), "use": "sig"}]
     world.registers(jwks=jwks(*keys))
     for key in (first, second):
         accept(world, world.rp.assertion(key=key, header={"kid": None}))

@@ -12,7 +12,7 @@ import pytest
 from joserfc.jwk import OctKey, RSAKey
 
 from corpid.sandbox import jwt
-from corpid.sandbox.relying_party_keys import public
+from corpid.sandbox.jwt import public_members
 from tests.protocol.deployment import ISSUER, PAR, TOKEN, other_key
 from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World
@@ -152,7 +152,7 @@ def test_every_published_algorithm_is_taken(shared: World, algorithm: str, curve
 @pytest.mark.parametrize("member", ["d", "k", "p", "q", "dp", "dq", "qi", "oth"])
 def test_a_key_with_a_private_member_is_refused(shared: World, member: str) -> None:
     """D7: public only."""
-    jwk = {**public(shared.rp.sign_in.dpop_key), member: "AA"}
+    jwk = {**public_members(shared.rp.sign_in.dpop_key), member: "AA"}
     sentence = refuse(shared, shared.rp.proof("POST", PAR, header={"jwk": jwk}))
     assert sentence == f"DPoP proof: jwk must be a public key but has {member}"
 
@@ -182,21 +182,21 @@ def test_a_key_of_another_kind_is_refused(shared: World) -> None:
 )
 def test_a_key_that_is_no_point_of_its_curve_is_refused(shared: World, change: dict[str, Any]) -> None:
     """RFC 7518 §6.2; an invalid point must never reach the arithmetic."""
-    jwk = {**public(shared.rp.sign_in.dpop_key), **change}
+    jwk = {**public_members(shared.rp.sign_in.dpop_key), **change}
     refuse(shared, shared.rp.proof("POST", PAR, header={"jwk": {k: v for k, v in jwk.items() if v is not None}}))
 
 
 def test_extra_public_members_of_the_key_do_not_change_its_thumbprint(shared: World) -> None:
     """D7: jkt from the required members only; RFC 7638."""
     key = shared.rp.sign_in.dpop_key
-    jwk = {**public(key), "kid": "x", "use": "sig", "alg": "ES256", "unknown": 1}
+    jwk = {**public_members(key), "kid": "x", "use": "sig", "alg": "ES256", "unknown": 1}
     answer = shared.push(headers={"DPoP": shared.rp.proof("POST", PAR, header={"jwk": jwk})}, dpop_jkt=key.thumbprint())
     assert answer.status_code == 201
 
 
 def test_the_signature_is_checked_with_the_key_in_the_header(shared: World) -> None:
     """RFC 9449 §4.3 (7)."""
-    refuse(shared, shared.rp.proof("POST", PAR, header={"jwk": public(other_key())}))
+    refuse(shared, shared.rp.proof("POST", PAR, header={"jwk": public_members(other_key())}))
     proof = shared.rp.proof("POST", PAR)
     head, payload, signature = proof.split(".")
     refuse(shared, f"{head}.{payload}.{signature[:-4]}{'AAAA' if signature[-4:] != 'AAAA' else 'BBBB'}")

@@ -9,7 +9,7 @@ import pytest
 from joserfc.jwk import ECKey
 
 from corpid.sandbox import jwt
-from corpid.sandbox.relying_party_keys import public
+from corpid.sandbox.jwt import public_members
 from tests.protocol import directory
 from tests.protocol.deployment import AUTHORIZE, ISSUER, PAR, TOKEN, other_key
 from tests.protocol.provider import World, query
@@ -140,7 +140,7 @@ def test_only_es256_proves_anything(world: World, algorithm: str, curve: str) ->
     key = other_key(curve)
     at_par = world.push(headers={"DPoP": world.rp.proof("POST", PAR, key=key)}, state="s")
     assert json_refusal(at_par, 400, "invalid_dpop_proof", state="s").endswith("ES256")
-    world.registers(jwks=json.dumps({"keys": [{**public(key), "use": "sig", "kid": "k"}]}))
+    world.registers(jwks=json.dumps({"keys": [{**public_members(key), "use": "sig", "kid": "k"}]}))
     assertion = world.rp.assertion(key=key, header={"alg": algorithm, "kid": "k"})
     answer = world.push(client_assertion=assertion, state="s")
     assert json_refusal(answer, 401, "invalid_client", state="s").endswith("alg must be one of ES256")
@@ -224,7 +224,7 @@ def test_the_alg_of_the_key_wraps_the_id_token_of_a_client_that_leaves_it_to_the
 def test_of_several_keys_the_strongest_that_the_algorithm_fits_is_used(world: World) -> None:
     """D21."""
     described = [
-        {**public(other_key(curve)), "use": "enc", "kid": f"{curve} {alg}", **({"alg": alg} if alg else {})}
+        {**public_members(other_key(curve)), "use": "enc", "kid": f"{curve} {alg}", **({"alg": alg} if alg else {})}
         for curve, alg in (("P-521", WRAPS[2]), ("P-256", WRAPS[0]), ("P-384", None), ("P-256", None))
     ]
     signing = rp_keys("rp-1").public()["keys"][0]

@@ -10,8 +10,8 @@ import pytest
 from joserfc.jwk import ECKey
 
 from corpid.sandbox import jwt, people
+from corpid.sandbox.jwt import RelyingPartyKeys, public_members
 from corpid.sandbox.people import Person
-from corpid.sandbox.relying_party_keys import RelyingPartyKeys, public
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, USERINFO
 from tests.protocol.expectations import EVERY, PUSHED, SIGNED
@@ -151,7 +151,7 @@ def test_of_several_encryption_keys_the_strongest_is_used(
     """D21: strongest curve, then strongest wrap, then order; a key without alg: A256KW."""
     made = [ECKey.generate_key(curve, {"kid": f"enc-{n}", "use": "enc"}) for n, (curve, _) in enumerate(offered)]
     described = [
-        {**public(key, "kid", "use"), **({"alg": alg} if alg else {})}
+        {**public_members(key, "kid", "use"), **({"alg": alg} if alg else {})}
         for key, (_, alg) in zip(made, offered, strict=True)
     ]
     world.registers(jwks=json.dumps({"keys": [*described, rp_keys("rp-1").public()["keys"][0]]}))

@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 from corpid.sandbox.browser import Browser
+from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
-from corpid.sandbox.relying_party_keys import RelyingPartyKeys
 from tests.machine import free_port
 from tests.web.served import PROCESS_SECONDS
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from corpid.rules.oauth.records import Client
 from corpid.sandbox.interfaces import CURRENT
-from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from corpid.sandbox.jwt import RelyingPartyKeys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

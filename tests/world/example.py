@@ -26,7 +26,7 @@ from corpid.rules.oauth.scopes import SCOPES
 from corpid.sandbox import example_directory, people
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, Interface
-from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from corpid.sandbox.jwt import RelyingPartyKeys
 from tests.world import clients
 from tests.world.clock import Clock
 from tests.world.provider import RunningProvider, started

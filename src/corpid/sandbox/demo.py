@@ -24,8 +24,8 @@ from corpid.sandbox.demo_environment import FIRST_PORT, CaughtMail, next_free
 from corpid.sandbox.demo_rp import CLIENT_ID, Beside, DemoRP, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, Interface
-from corpid.sandbox.relying_party_keys import RelyingPartyKeys
-from corpid.settings.issuers import client_rules
+from corpid.sandbox.jwt import RelyingPartyKeys
+from corpid.settings.client_rules import client_rules
 from corpid.web.http.server import Server
 from corpid.web.telemetry import access_log
 

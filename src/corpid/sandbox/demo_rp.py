@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.sandbox.demo_environment import CaughtMail
+    from corpid.sandbox.jwt import RelyingPartyKeys
     from corpid.sandbox.people import Person
-    from corpid.sandbox.relying_party_keys import RelyingPartyKeys
 
 KEPT: Final = 200
 

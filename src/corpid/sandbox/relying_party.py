@@ -22,7 +22,7 @@ from joserfc.jwk import ECKey
 
 from corpid.sandbox import claim_checks, jwt, verification
 from corpid.sandbox.interfaces import CURRENT, Interface
-from corpid.sandbox.relying_party_keys import RelyingPartyKeys, public
+from corpid.sandbox.jwt import RelyingPartyKeys, public_members
 from corpid.sandbox.timeline import Timeline
 from corpid.sandbox.verification import Callback, Checklist
 
@@ -142,7 +142,7 @@ class Requests:
         payload = {"jti": secrets.token_urlsafe(16), "htm": method, "htu": url, "iat": int(self.clock())}
         if access_token is not None:
             payload["ath"] = jwt.digest(access_token)
-        head = {"typ": "dpop+jwt", "alg": jwt.algorithm_of(signer), "jwk": public(signer)}
+        head = {"typ": "dpop+jwt", "alg": jwt.algorithm_of(signer), "jwk": public_members(signer)}
         return jwt.compact(changed(head, header or {}), changed(payload, overrides), signer)
 
     async def discover(self, *, again: bool = False) -> dict[str, Any]:
