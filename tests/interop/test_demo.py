@@ -20,10 +20,10 @@ import pytest
 
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo_environment
+from corpid.sandbox.check import Inspector, Outcome
 from corpid.sandbox.demo import running
 from corpid.sandbox.demo_environment import DemoError, next_free
 from corpid.sandbox.example_directory import ExampleDirectory
-from corpid.sandbox.inspection import Inspector, Outcome
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
 
 SECONDS = 120

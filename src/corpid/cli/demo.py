@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
+    from corpid.sandbox.check import Outcome
     from corpid.sandbox.demo import Demo
-    from corpid.sandbox.inspection import Outcome
     from corpid.sandbox.interfaces import Interface
 
     Start = Callable[[Path], AbstractAsyncContextManager[tuple[Demo, ...]]]
