@@ -13,11 +13,10 @@ from typer.core import TyperGroup
 from corpid import __version__
 from corpid.cli import audit, client, entity, key, maintenance, output, user
 from corpid.cli.apply import apply, export
-from corpid.cli.backup import backup, restore
+from corpid.cli.database import after_restore, backup, migrate, restore
 from corpid.cli.demo import demo
 from corpid.cli.doctor import doctor
-from corpid.cli.maintenance import after_restore, prune
-from corpid.cli.migrate import migrate
+from corpid.cli.maintenance import prune
 from corpid.cli.serve import serve
 from corpid.rules.printable import printable
 

@@ -1,44 +1,18 @@
-"""`corpid maintenance`: maintenance mode, audit pruning, the end of a pg_restore."""
+"""`corpid maintenance`: maintenance mode and audit pruning."""
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import typer
 
-from corpid import engines, settings
+from corpid import settings
 from corpid.app import open_registry
 from corpid.cli import output
-from corpid.cli.backup import AFTERWARDS
 from corpid.flows.directory.write import audit_event
 from corpid.flows.operations.readiness import switch_maintenance
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import OPERATOR, Object, authorise
-from corpid.stores.data_loss import RestoreRefused
-
-
-def after_restore() -> None:
-    """After pg_restore, before any server starts: end every session.
-
-    Also what is in Redis of before is never used again. Changes since the backup are gone: what was disabled or
-    revoked after it is as it was then.
-    """
-    output.run(_after_restore())
-    output.say(
-        "Sessions and everything short-lived have ended, and what was issued before is refused. Servers may start."
-    )
-    output.warn(AFTERWARDS)
-
-
-async def _after_restore() -> None:
-    authorise(OPERATOR, "write", Object(kind="deployment"))
-    event = audit_event(OPERATOR, AuditAction.DEPLOYMENT_RESTORE, "pg_restore")
-    async with engines.opened(settings.load(), time.time) as stores:
-        try:
-            await stores.after_restore(event, now=time.time())
-        except RestoreRefused as error:
-            output.fail(str(error))
 
 
 def prune(
