@@ -11,7 +11,6 @@ import time
 import uuid
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from itertools import permutations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -41,7 +40,7 @@ from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
 from corpid.web.pages import theme
 from corpid.web.pages.rendering import Renderer
-from corpid.web.routes import Router, bodiless, table
+from corpid.web.routes import Router, bodiless, hidden_paths
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -225,32 +224,6 @@ async def _tell_of_unknown_issuers(registry: Registry, known: Collection[str]) -
                 _warn("unknown_issuer", f"{detail}[[issuers]], or update the client")
 
 
-def _refuse_hidden_paths(providers: Iterable[Provider]) -> None:
-    """Refuse an issuer that would hide another's page or endpoint.
-
-    That happens if its path lies on a path of the other issuer. Raises StartError. Source: D62
-    """
-    for outer, inner in permutations([provider.policy for provider in providers], 2):
-        here, there = urlsplit(outer.base_url), urlsplit(inner.base_url)
-        if here.netloc != there.netloc or not there.path.startswith(f"{here.path}/"):
-            continue
-        below = there.path.removeprefix(here.path)
-        if any(_overlap(below, route.path) for route in table(outer.served, first=outer.is_first)):
-            raise StartError(
-                f"issuers: base_url of {inner.issuer_id}, {inner.base_url}, lies on a path of {outer.issuer_id}: "
-                f"write another path, such as {outer.base_url}/{inner.issuer_id}"
-            )
-
-
-def _overlap(below: str, path: str) -> bool:
-    """Return whether a base_url path and a route share an address.
-
-    The home page does not count as a route.
-    """
-    start = path.removesuffix("{rest}")
-    return path != "/" and (f"{start}/".startswith(f"{below}/") or (start != path and below.startswith(start)))
-
-
 @asynccontextmanager
 async def create(
     settings: Settings,
@@ -282,7 +255,8 @@ async def create(
             name: provider if name == FIRST_ISSUER else _further(name, chosen, settings, provider)
             for name, chosen in every.items()
         }
-        _refuse_hidden_paths(providers.values())
+        for hidden in hidden_paths([each.policy for each in providers.values()]):
+            raise StartError(hidden)
         asgi = _asgi(settings, providers, spans)
         if metrics is not None:
             metrics.watched = _watched(settings, provider, hashing, stores)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import dataclasses
+import itertools
 import json
 import os
 import subprocess
@@ -263,6 +264,35 @@ def test_issuers_that_cannot_be_are_refused(named: str) -> None:
     )
     assert refused.returncode == 2
     assert "choose from" in refused.stderr
+
+
+def test_one_generation_and_issuers_together_are_refused() -> None:
+    refused = subprocess.run(
+        (*COMMAND, "--check", "--generation", "legacy", "--issuers", "current,legacy"),
+        capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert "it names every generation itself: leave --generation out" in " ".join(
+        refused.stderr.replace("│", " ").split()
+    )
+
+
+def test_the_demo_names_each_issuer_and_where_to_open_it(tmp_path: Path) -> None:
+    """D62: by the id that log lines, metrics and client records have."""
+    with subprocess.Popen(
+        (*COMMAND, "--issuers", "current,legacy", "--data-dir", str(tmp_path / "data"), "--port", "18600"),
+        stdout=subprocess.PIPE, text=True,
+    ) as demo:  # fmt: skip
+        assert demo.stdout is not None
+        said = list(itertools.takewhile(lambda line: not line.startswith("Stop"), demo.stdout))
+        demo.terminate()
+    shown = [line.split() for line in said if line.startswith(("Issuer", "Open"))]
+    ports = [int(words[-1].rpartition(":")[2]) for words in shown[1::2]]
+    base = shown[0][-1]
+    assert shown == [
+        ["Issuer", "first,", "generation", "current:", base], ["Open", f"http://127.0.0.1:{ports[0]}"],
+        ["Issuer", "legacy,", "generation", "legacy:", f"{base}/legacy"], ["Open", f"http://127.0.0.1:{ports[1]}"],
+    ]  # fmt: skip
 
 
 def test_a_demo_in_another_generation_takes_over_the_data_of_the_last(tmp_path: Path) -> None:

@@ -101,6 +101,10 @@ def test_the_environment_takes_them_as_json(monkeypatch: pytest.MonkeyPatch) -> 
         ([{"id": "b", "generations": ["legacy"]}], "number 1, base_url: it is missing"),
         ([{**TABLE, "base_url": "https://LEGACY.example.org"}], "must be plain"),
         ([{**TABLE, "base_url": "https://legacy.example.org/?x"}], "must be plain"),
+        (
+            [{**TABLE, "base_url": "https://legacy.example.org/readyz"}],
+            "number 1, base_url: https://legacy.example.org/readyz cannot be reached",
+        ),
         ([{**TABLE, "base_url": "http://legacy.example.org"}], "use https for all of them"),
         ([{**TABLE, "timezone": "Mars/Base"}], "Mars/Base is no time zone"),
         ([{**TABLE, "port": 80}], "number 1, port: an issuer has no such setting; it may have id, base_url"),

@@ -96,7 +96,14 @@ def test_a_named_file_that_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     "url",
-    ["http://localhost:1", "http://127.0.0.1:1", "http://[::1]:1", "http://idp.localhost", "http://localhost/a/b"],
+    [
+        "http://localhost:1",
+        "http://127.0.0.1:1",
+        "http://[::1]:1",
+        "http://idp.localhost",
+        "http://localhost/a/b",
+        "http://localhost/..a/healthz",
+    ],
 )
 def test_http_is_fine_on_this_machine(url: str) -> None:
     """D52"""
@@ -118,6 +125,10 @@ def test_http_is_fine_on_this_machine(url: str) -> None:
         ("http://localhost/a%2Fb", "must be plain"),
         ("http://localhost//", "must be plain"),
         ("http://localhost /", "must be plain"),
+        ("http://localhost/a/../b", "must be plain"),
+        ("http://localhost/.", "must be plain"),
+        ("http://localhost/healthz", "/healthz and /readyz say whether this process runs; choose another path"),
+        ("http://localhost/readyz/", "/healthz and /readyz say whether this process runs; choose another path"),
         ("http://idp.example", "use https, or name your proxy in trusted_proxies"),
         ("https://idp.example", "set tls_certificate and tls_key, or name the proxy"),
     ],

@@ -42,8 +42,8 @@ def demo(
         bool, typer.Option("--check", help="Sign in without a person, verify everything, and end.")
     ] = False,
     generation: Annotated[
-        str, typer.Option(help=f"Generation of the interface: {', '.join(INTERFACES)}.")
-    ] = CURRENT.name,
+        str, typer.Option(help=f"Generation of the interface: {', '.join(INTERFACES)}. Default: {CURRENT.name}.")
+    ] = "",
     issuers: Annotated[
         str,
         typer.Option(
@@ -60,9 +60,7 @@ def demo(
 
     Both run on this machine. Ctrl-C stops them.
     """
-    if generation not in INTERFACES:
-        raise typer.BadParameter(f"choose from {', '.join(INTERFACES)}", param_hint="--generation")
-    spoken = _spoken(issuers) if issuers else (INTERFACES[generation],)
+    spoken = _spoken(generation, issuers)
     try:
         if check:
             code = _check(spoken, data_dir, as_json=as_json)
@@ -77,8 +75,13 @@ def demo(
     raise typer.Exit(code)
 
 
-def _spoken(issuers: str) -> tuple[Interface, ...]:
-    names = [name.strip() for name in issuers.split(",")]
+def _spoken(generation: str, issuers: str) -> tuple[Interface, ...]:
+    """The generations that are asked for, one for each issuer."""
+    if generation and issuers:
+        raise typer.BadParameter("it names every generation itself: leave --generation out", param_hint="--issuers")
+    if not issuers and (generation or CURRENT.name) not in INTERFACES:
+        raise typer.BadParameter(f"choose from {', '.join(INTERFACES)}", param_hint="--generation")
+    names = [name.strip() for name in issuers.split(",")] if issuers else [generation or CURRENT.name]
     if len(set(names)) < len(names) or not INTERFACES.keys() >= set(names):
         raise typer.BadParameter(f"choose from {', '.join(INTERFACES)}, each once", param_hint="--issuers")
     return tuple(INTERFACES[name] for name in names)
@@ -105,8 +108,9 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
     output.say("")
     output.line(("CorpID demo", "bold"))
     for each in demos:
+        named = f"{each.issuer_id}, " if len(demos) > 1 else ""
+        output.say(f"Issuer     {named}generation {each.registration.interface.name}: {each.issuer}")
         output.line("Open       ", (each.relying_party_url, f"bold link {each.relying_party_url}"))
-        output.say(f"Provider   {each.issuer} (generation {each.registration.interface.name})")
     output.say(f"Mail       {demo.relying_party_url}/mail (what the provider sends is caught there)")
     output.say(f"Data       {demo.data_directory} (log: {LOG})")
     output.say("")
@@ -131,7 +135,7 @@ def _check(interfaces: tuple[Interface, ...], data_dir: Path | None, *, as_json:
         output.as_json(reports[0] if len(reports) == 1 else {"ok": passed, "issuers": reports})
     else:
         for report, outcomes in checked:
-            _summary(f"{report['issuer']}, generation {report['generation']}", outcomes)
+            _summary(f"issuer {report['issuer_id']}, generation {report['generation']}: {report['issuer']}", outcomes)
     return 0 if passed else 1
 
 

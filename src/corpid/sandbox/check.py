@@ -319,6 +319,7 @@ def report(demo: Demo, outcomes: list[Outcome]) -> dict[str, Any]:
     return {
         "ok": bool(outcomes) and not any(outcome.problem for outcome in outcomes),
         "issuer": demo.issuer,
+        "issuer_id": demo.issuer_id,
         "generation": demo.registration.interface.name,
         "scenarios": [
             {

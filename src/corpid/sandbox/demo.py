@@ -56,6 +56,7 @@ class Demo:
     """A running demo. `directory` is the file that was applied."""
 
     registration: Registration
+    issuer_id: str
     directory: ExampleDirectory
     timezone: ZoneInfo
     data_directory: Path
@@ -109,6 +110,7 @@ async def running_issuers(
         )
         websites.append((registration, own_sockets))
     registrations = [registration for registration, _ in websites]
+    ids = (FIRST_ISSUER, *(interface.name for interface in interfaces[1:]))
     async with AsyncExitStack() as stack:
         log = stack.enter_context((data_directory / LOG).open("wb", buffering=0))
         access_log.configure(clock=time.time, stream=log)
@@ -124,8 +126,14 @@ async def running_issuers(
             await stack.enter_async_context(_served(website.app, own_sockets))
         timezone = composed.provider.policy.timezone
         yield tuple(
-            Demo(registration=each, directory=directory, timezone=timezone, data_directory=data_directory)
-            for each in registrations
+            Demo(
+                registration=each,
+                issuer_id=issuer_id,
+                directory=directory,
+                timezone=timezone,
+                data_directory=data_directory,
+            )
+            for each, issuer_id in zip(registrations, ids, strict=True)
         )
 
 

@@ -16,11 +16,12 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 from corpid.stores import engines
+from corpid.web.http.middleware import HEALTH_PATHS
 
 Network = IPv4Network | IPv6Network
 
 DOMAIN: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
-PLAIN: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/[A-Za-z0-9._~-]+)*")
+PLAIN: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)*")
 
 
 def listed(value: object) -> object:
@@ -78,6 +79,10 @@ def base_url(value: str) -> str:
         raise ValueError(
             f"{value} must be plain: lower-case host, no default port, user, query, fragment or escapes, "
             f"such as {parts.scheme}://{host}{shown}"
+        )
+    if parts.path in HEALTH_PATHS:
+        raise ValueError(
+            f"{value} cannot be reached: {' and '.join(HEALTH_PATHS)} say whether this process runs; choose another path"
         )
     return value
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import permutations
 from typing import TYPE_CHECKING, Final, NoReturn
+from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -33,10 +35,11 @@ from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from starlette.types import Receive, Scope, Send
 
+    from corpid.flows.provider import Policy
     from corpid.rules.oauth.generations import Generation
     from corpid.web.context import WebContext
 
@@ -150,6 +153,32 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
 def bodiless(served: Sequence[Generation], base_path: str) -> frozenset[str]:
     """The paths of requests whose body is not read (Spec 4.4)."""
     return frozenset(base_path + route.path for route in table(served) if route.scheme)
+
+
+def hidden_paths(policies: Sequence[Policy]) -> Iterator[str]:
+    """Yield a sentence for each issuer that hides another's page.
+
+    That happens if its path lies on a path of the other one. Source: D62
+    """
+    for outer, inner in permutations(policies, 2):
+        here, there = urlsplit(outer.base_url), urlsplit(inner.base_url)
+        if here.netloc != there.netloc or not there.path.startswith(f"{here.path}/"):
+            continue
+        below = there.path.removeprefix(here.path)
+        if any(_overlap(below, route.path) for route in table(outer.served, first=outer.is_first)):
+            yield (
+                f"issuers: base_url of {inner.issuer_id}, {inner.base_url}, lies on a path of {outer.issuer_id}: "
+                f"write another path, such as {outer.base_url}/{inner.issuer_id}"
+            )
+
+
+def _overlap(below: str, path: str) -> bool:
+    """Return whether a base_url path and a route share an address.
+
+    The home page does not count as a route.
+    """
+    start = path.removesuffix("{rest}")
+    return path != "/" and (f"{start}/".startswith(f"{below}/") or (start != path and below.startswith(start)))
 
 
 async def _turn_away(request: Request) -> NoReturn:

@@ -44,6 +44,8 @@ PAGE_HEADERS: Final = (
 )
 HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
 SECURITY_HEADERS: Final = frozenset(name for name, _ in (*PAGE_HEADERS, HSTS))
+HEALTH_PATHS: Final = ("/healthz", "/readyz")
+"""answered under every name, whatever base_url is"""
 NO_ENDPOINT: Final = "other"
 """the name of a request without a route"""
 CANCELLED: Final = 499
@@ -82,7 +84,7 @@ class Middleware:
         self._addresses = ClientAddresses(trusted_proxies, forwarded_header)
         always = (HSTS,) if base_url.startswith("https:") else ()
         self._security = ((NOSNIFF, *always), (*PAGE_HEADERS, *always))
-        self._health = {"/healthz": self._healthz, "/readyz": self._readyz}
+        self._health = dict(zip(HEALTH_PATHS, (self._healthz, self._readyz), strict=True))
         self._ready = ready
         self._draining = False
         self._observe: Observe | None = None
