@@ -119,9 +119,18 @@ def test_what_cannot_be_an_issuer_is_refused_with_what_to_do(tables: list[dict[s
     assert says in sentence
 
 
-def test_a_table_that_is_none_is_refused() -> None:
-    assert refusal(issuers=["legacy"]).startswith("issuers: number 1: ")
-    assert refusal(issuers="legacy").startswith("issuers: ")
+@pytest.mark.parametrize("tables", [["legacy"], "legacy", "[{", "{}", "[1]", "1", "[" * 100_000, {"id": "b"}, 1, None])
+def test_what_is_no_list_of_tables_is_refused(tables: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D62: also in the environment, which holds JSON."""
+    says = "write tables [[issuers]] in corpid.toml, or in the environment a JSON array of objects."
+    sentence = refusal(issuers=tables)
+    assert sentence.startswith("issuers: this is no ")
+    assert sentence.endswith(says)
+    if isinstance(tables, str):
+        monkeypatch.setenv("CORPID_ISSUERS", tables)
+        with pytest.raises(SettingsError) as refused:
+            load()
+        assert str(refused.value) == sentence.replace("issuers:", "CORPID_ISSUERS:", 1)
 
 
 def test_the_rules_of_base_url_hold_for_every_issuer() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from email.errors import HeaderParseError
 from email.headerregistry import Address
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -96,6 +98,19 @@ def issuer_id(value: str) -> str:
         raise ValueError(f"{value} is the issuer of the top-level settings: choose another id")
     if not ISSUER_ID.fullmatch(value):
         raise ValueError(f"{value[:40]!r} is no id: write up to 32 small letters, digits and hyphens, such as legacy")
+    return value
+
+
+def tables(value: object) -> object:
+    """Tables of corpid.toml, or a JSON array of objects from the environment."""
+    form = "write tables [[issuers]] in corpid.toml, or in the environment a JSON array of objects"
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"this is no JSON ({error}): {form}") from error
+    if not isinstance(value, list | tuple) or not all(isinstance(each, Mapping) for each in value):
+        raise ValueError(f"this is no list of tables: {form}")
     return value
 
 

@@ -187,7 +187,7 @@ class Settings(IssuerSettings, BaseSettings):
         description=f"{transient_urls()}, for what lives for minutes; of a cluster one node, or several with commas. "
         "Empty: in the database.",
     )
-    issuers: tuple[Issuer, ...] = Field(
+    issuers: Annotated[tuple[Issuer, ...], NoDecode, BeforeValidator(checks.tables)] = Field(
         default=(),
         description="Further issuers of this deployment (docs/operate.md), each a table `[[issuers]]` with `id`, `base_url`, "
         f"`generations`, and where they differ {', '.join(f'`{name}`' for name in _MAY_DIFFER)}. In the environment: a JSON "
