@@ -241,6 +241,22 @@ def test_signing_out_at_one_leaves_the_other_and_its_form_is_none_of_the_others(
         assert made.get(made.world.asked(rp), browser).status_code == status
 
 
+def test_the_account_signs_a_person_out_at_every_issuer(worlds: Worlds) -> None:
+    """D30, D62: sessions are the person's, so its page lists and ends those of each."""
+    made = two(worlds, BESIDE)
+    browser, elsewhere = made.browser(), made.browser()
+    for rp in (made.here, made.further):
+        made.signed_in(rp, elsewhere)
+    made.world.clock.now += 60
+    made.world.run(browser.open(f"{ISSUER}/account/browsers", site="none"))
+    made.world.run(_finished(made, browser))
+    everywhere = next(form for form in browser.page.forms if any(button.value == "others" for button in form.buttons))
+    made.world.run(browser.submit(everywhere, "others"))
+    for rp in (made.here, made.further):
+        rp.restart()
+        assert made.get(made.world.asked(rp), elsewhere).status_code == 303
+
+
 # What a browser holds until its cookie comes back
 
 
