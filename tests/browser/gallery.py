@@ -13,7 +13,7 @@ import segno
 from starlette.requests import Request
 from starlette.responses import Response
 
-from corpid.sandbox.demo_environment import next_free
+from corpid.sandbox.demo import next_free
 from corpid.web.http.middleware import Middleware
 from corpid.web.http.server import Server
 from corpid.web.pages.rendering import Renderer

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from corpid.sandbox.demo_environment import next_free
+from corpid.sandbox.demo import next_free
 from tests.postbox import Postbox
 from tests.sign_in.world import EVERY_SCOPE, MESSAGE, PASSWORD, entity, world
 from tests.world.provider import served

@@ -20,7 +20,7 @@ from corpid.flows.directory.apply import apply
 from corpid.rules.directory.access import OPERATOR
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
-from corpid.sandbox.demo_environment import next_free
+from corpid.sandbox.demo import next_free
 from corpid.sandbox.people import Person
 from corpid.settings.issuers import client_rules
 from tests.interop.wire import Wire

@@ -20,10 +20,8 @@ import httpx
 import pytest
 
 from corpid.sandbox import check as checking
-from corpid.sandbox import demo_environment
-from corpid.sandbox.check import Inspector, Outcome
-from corpid.sandbox.demo import running
-from corpid.sandbox.demo_environment import DemoError, next_free
+from corpid.sandbox import demo as demonstration
+from corpid.sandbox.demo import DemoError, next_free, running
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
 
@@ -169,36 +167,36 @@ def test_demos_that_start_at_once_get_ports_of_their_own() -> None:
 
 def test_only_one_demo_uses_a_data_directory(tmp_path: Path) -> None:
     with (
-        demo_environment.locked(tmp_path / "demo", fresh=False),
+        demonstration.locked(tmp_path / "demo", fresh=False),
         pytest.raises(DemoError, match="a demo is running"),
-        demo_environment.locked(tmp_path / "demo", fresh=True),
+        demonstration.locked(tmp_path / "demo", fresh=True),
     ):
         pass
 
 
 def test_fresh_empties_a_demos_directory_and_nothing_else(tmp_path: Path) -> None:
     own = tmp_path / "demo"
-    with demo_environment.locked(own, fresh=False):
+    with demonstration.locked(own, fresh=False):
         (own / "provider").mkdir()
         (own / "provider" / "corpid.sqlite").write_text("old")
         (own / "outside").symlink_to(tmp_path)
-    with demo_environment.locked(own, fresh=True):
-        assert [entry.name for entry in own.iterdir()] == [demo_environment.MARK]
+    with demonstration.locked(own, fresh=True):
+        assert [entry.name for entry in own.iterdir()] == [demonstration.MARK]
     assert tmp_path.is_dir()
     foreign = tmp_path / "letters"
     foreign.mkdir()
     (foreign / "dear.txt").write_text("keep me")
-    with pytest.raises(DemoError, match="not a demo's data directory"), demo_environment.locked(foreign, fresh=True):
+    with pytest.raises(DemoError, match="not a demo's data directory"), demonstration.locked(foreign, fresh=True):
         pass
     assert (foreign / "dear.txt").read_text() == "keep me"
 
 
 def test_the_data_directory_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert demo_environment.default() == tmp_path / "corpid" / "demo"
+    assert demonstration.default_directory() == tmp_path / "corpid" / "demo"
     monkeypatch.setenv("XDG_DATA_HOME", "relative/is/ignored")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert demo_environment.default() == tmp_path / "home" / ".local" / "share" / "corpid" / "demo"
+    assert demonstration.default_directory() == tmp_path / "home" / ".local" / "share" / "corpid" / "demo"
 
 
 def test_a_provider_that_says_anything_but_the_directory_fails_the_check(interface: Interface, tmp_path: Path) -> None:

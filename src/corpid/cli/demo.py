@@ -18,9 +18,8 @@ from corpid.cli import output
 from corpid.engines import StartError
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.sandbox import check as checking
-from corpid.sandbox import demo_environment
-from corpid.sandbox.demo import LOG, running_issuers
-from corpid.sandbox.demo_environment import FIRST_PORT, DemoError
+from corpid.sandbox import demo as demonstration
+from corpid.sandbox.demo import FIRST_PORT, LOG, DemoError, running_issuers
 from corpid.sandbox.interfaces import CURRENT, INTERFACES
 from corpid.settings import SettingsError
 from corpid.web.http.server import ListenError
@@ -88,7 +87,7 @@ def _spoken(generation: str, issuers: str) -> tuple[Interface, ...]:
 
 
 def _run(data_dir: Path | None, start: Start, *, fresh: bool) -> int:
-    with demo_environment.locked(data_dir or demo_environment.default(), fresh=fresh) as path:
+    with demonstration.locked(data_dir or demonstration.default_directory(), fresh=fresh) as path:
         asyncio.run(_until_stopped(path, start))
     return 0
 
@@ -125,7 +124,7 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
 def _check(interfaces: tuple[Interface, ...], data_dir: Path | None, *, as_json: bool) -> int:
     with ExitStack() as stack:
         wanted = data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corpid-demo-")))
-        path = stack.enter_context(demo_environment.locked(wanted, fresh=False))
+        path = stack.enter_context(demonstration.locked(wanted, fresh=False))
         checked = asyncio.run(_checked(path, interfaces))
         passed = all(report["ok"] for report, _ in checked)
         if not passed:

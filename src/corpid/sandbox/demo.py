@@ -1,13 +1,18 @@
-"""The demo: provider, relying party and example directory in one process."""
+"""The demo: provider, relying parties and example directory in one process."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import shutil
+import socket
 import time
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import httpx
@@ -20,19 +25,16 @@ from corpid.flows.directory.people import user_named
 from corpid.rules.directory.access import OPERATOR
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.sandbox import example_directory
-from corpid.sandbox.demo_environment import FIRST_PORT, CaughtMail, next_free
-from corpid.sandbox.demo_rp import CLIENT_ID, Beside, DemoRP, Registration
+from corpid.sandbox.demo_rp import CLIENT_ID, Beside, CaughtMail, DemoRP, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, Interface
-from corpid.sandbox.jwt import RelyingPartyKeys
-from corpid.settings.client_rules import client_rules
-from corpid.web.http.server import Server
+from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from corpid.settings.issuers import client_rules
+from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import AsyncIterator, Sequence
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Iterator, Sequence
     from zoneinfo import ZoneInfo
 
     from starlette.types import ASGIApp
@@ -43,12 +45,21 @@ if TYPE_CHECKING:
 
 PROVIDER_HOST: Final = "localhost"  # passkeys refuse an address (D34)
 RELYING_PARTY_HOST: Final = "127.0.0.1"  # another host name, since ports do not separate cookies (D34)
+FIRST_PORT: Final = 8400
+TRIED: Final = 100
+"""ports, before it gives up"""
+MARK: Final = "demo.lock"
+"""a directory that holds this file is a demo's own, and may be emptied"""
 LOG: Final = "demo.log"
 """in the data directory: a line for each request of this run (D48)"""
 DRAIN_SECONDS: Final = 1.0
 BACK_CHANNEL_SECONDS: Final = 10.0
 LEGACY_DAYS: Final = 365
 """for which the demo's client is registered with a generation that ends"""
+
+
+class DemoError(Exception):
+    """The demo cannot run; the message gives the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,3 +243,80 @@ async def _served(
         yield
     finally:
         await server.stop()
+
+
+def next_free(host: str, first: int = FIRST_PORT) -> tuple[int, list[socket.socket]]:
+    """The first free port, and the sockets that listen on it.
+
+    From `first` on. With 0 any free port.
+
+    Raises DemoError if a hundred in a row are taken.
+    """
+    for port in range(first, first + TRIED) if first else (_any_free() for _ in range(TRIED)):
+        try:
+            return port, _listening(host, port)
+        except (ListenError, OSError):
+            continue
+    raise DemoError(f"no free port on {host} among {TRIED} from {first}; stop what uses them")
+
+
+def _listening(host: str, port: int) -> list[socket.socket]:
+    """Listening sockets for a port.
+
+    Two demos that start at once may both be bound to it. Only one gets to listen.
+    """
+    sockets = bind(host, port)
+    try:
+        for one in sockets:
+            one.listen()
+    except OSError:
+        for one in sockets:
+            one.close()
+        raise
+    return sockets
+
+
+def _any_free() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def default_directory() -> Path:
+    """`corpid/demo` in the user's data directory (XDG Base Directory: XDG_DATA_HOME, else ~/.local/share)."""
+    home = os.environ.get("XDG_DATA_HOME", "")
+    root = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "share"
+    return root / "corpid" / "demo"
+
+
+@contextmanager
+def locked(path: Path, *, fresh: bool) -> Iterator[Path]:
+    """The locked directory, made if missing and emptied if `fresh`.
+
+    Raises DemoError if another demo runs in it, or if it holds something that is not a demo's.
+    """
+    if path.exists() and not (path / MARK).exists() and (not path.is_dir() or any(path.iterdir())):
+        raise DemoError(f"{path} is not a demo's data directory: choose an empty one with --data-dir")
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark = (path / MARK).open("a")
+    except OSError as error:
+        raise DemoError(f"{path} cannot be written: {error.strerror}; choose another --data-dir") from None
+    with mark:
+        try:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DemoError(f"a demo is running in {path}: stop it, or choose another --data-dir") from None
+        if fresh:
+            _empty(path)
+        yield path
+
+
+def _empty(path: Path) -> None:
+    for entry in path.iterdir():
+        if entry.name == MARK:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()

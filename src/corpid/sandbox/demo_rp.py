@@ -6,7 +6,7 @@ Secrets are shown on purpose: this is a place to learn and to debug, on one's ow
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -24,17 +24,19 @@ from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.verification import Callback, CheckFailed, ProviderError
 from corpid.web.pages.rendering import StaticFiles, packaged_static_files, page_environment
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from starlette.requests import Request
 
-    from corpid.sandbox.demo_environment import CaughtMail
-    from corpid.sandbox.jwt import RelyingPartyKeys
+    from corpid.ports import Letter
     from corpid.sandbox.people import Person
 
 KEPT: Final = 200
+LETTERS: Final = 50
+"""that are kept, the newest"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -162,6 +164,38 @@ class Registration:
     def redirect_uri(self) -> str:
         """The registered redirect URI."""
         return self.url + CALLBACK_PATH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaughtLetter:
+    """A letter as its reader gets it, in their language.
+
+    `language` is its tag (BCP 47).
+    """
+
+    to: str
+    subject: str
+    text: str
+    language: str
+
+
+@dataclass(slots=True)
+class CaughtMail:
+    """A ports.Mail that stores letters until the demo stops, newest first."""
+
+    letters: deque[CaughtLetter] = field(default_factory=lambda: deque(maxlen=LETTERS))
+    works: bool = True
+
+    def post(self, letter: Letter) -> None:
+        reads = translator(lookup((letter.language,), LANGUAGES) or ENGLISH)
+        self.letters.appendleft(
+            CaughtLetter(
+                to=letter.to,
+                subject=reads.say(letter.subject),
+                text=reads.say(letter.text),
+                language=reads.language.tag,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
