@@ -17,12 +17,10 @@ from corpid import settings
 from corpid.cli import output
 from corpid.cli.doctor import (
     findings,
+    http_checks,
     local_checks,
     proxy_configuration,
     reachability,
-    request_checks,
-    response_checks,
-    tls_checks,
 )
 from corpid.cli.doctor.raw_http import NoResponse, Origin
 from corpid.settings.issuers import issuers
@@ -38,18 +36,18 @@ if TYPE_CHECKING:
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("base_url", reachability.issuer),
     ("endpoints", reachability.endpoints),
-    ("key set", response_checks.keys),
-    ("paths", request_checks.paths),
-    ("Authorization", request_checks.authorization),
-    ("DPoP", request_checks.dpop),
-    ("header sizes", request_checks.heads),
-    ("body sizes", request_checks.bodies),
-    ("caching", response_checks.caching),
-    ("compression", response_checks.compression),
-    ("clock", response_checks.clock),
-    ("readiness", response_checks.ready),
-    ("HSTS", tls_checks.hsts),
-    ("plain HTTP", tls_checks.plain),
+    ("key set", http_checks.keys),
+    ("paths", http_checks.paths),
+    ("Authorization", http_checks.authorization),
+    ("DPoP", http_checks.dpop),
+    ("header sizes", http_checks.heads),
+    ("body sizes", http_checks.bodies),
+    ("caching", http_checks.caching),
+    ("compression", http_checks.compression),
+    ("clock", http_checks.clock),
+    ("readiness", http_checks.ready),
+    ("HSTS", reachability.hsts),
+    ("plain HTTP", reachability.plain_http),
 )
 _UNANSWERED: Final = "A request was not answered"
 _ENOUGH: Final = 3
@@ -111,16 +109,16 @@ def _text(file: Path) -> str:
 
 def _outside(url: str, authority: Path | None) -> list[Finding]:
     try:
-        origin = Origin(url, tls_checks.trusting(authority))
+        origin = Origin(url, reachability.trusting(authority))
     except ValueError as error:
         output.fail(f"{error}.")
     except (OSError, ssl.SSLError) as error:
         output.fail(f"--ca {authority} cannot be read: {error}")
     found: list[Finding] = []
     with suppress(NoResponse):
-        found += _understood("certificate", lambda: list(tls_checks.look(origin)))
+        found += _understood("certificate", lambda: list(reachability.tls(origin)))
     if any(finding.about == "certificate" and finding.verdict == "problem" for finding in found):
-        origin = Origin(url, tls_checks.unchecked())
+        origin = Origin(url, reachability.unchecked())
     first, there = reachability.reach(origin)
     found.append(first)
     return found + (_checks(there) if there else [])

@@ -1,0 +1,257 @@
+"""Checks of requests and responses on their way through a proxy.
+
+No request here can succeed: none is authenticated, none is signed. CorpID's error shows which parts of it arrived (D28), its
+limits show the rest (D47), and its answers show what came back.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.cli.doctor.findings import Finding, counted, ok, problem, warning
+from corpid.cli.doctor.raw_http import FORM
+from corpid.jose.encoding import base64url
+from corpid.rules.limits import (
+    BODY_BYTES,
+    CLOCK_AHEAD_SECONDS,
+    CLOCKS_APART_SECONDS,
+    HEAD_BYTES,
+    METADATA_CACHE_SECONDS,
+)
+from corpid.rules.oauth import discovery
+from corpid.rules.oauth.client_assertion import ASSERTION_TYPE
+
+if TYPE_CHECKING:
+    from corpid.cli.doctor.raw_http import RawResponse
+    from corpid.cli.doctor.reachability import Deployment
+
+_EXPIRED_SECONDS: Final = 3600
+"""how long ago the assertion expired that is sent"""
+_HEADERS_TOO_LARGE: Final = 431
+_BODY_TOO_LARGE: Final = 413
+_NOT_FOUND: Final = 404
+_FIELDS: Final = 140
+"""header fields, more than CorpID takes"""
+_KIB: Final = 1024
+_LARGEST_FIELD: Final = 9 * _KIB
+"""a token or proof of the longest that is accepted, and a little more"""
+_USUAL_FIELD: Final = 3 * _KIB
+_EXPIRED: Final = re.compile(r"expired (\d{1,12}) s ago")
+_AUDIENCE: Final = re.compile(r"aud must be the issuer (\S+), as one string")
+_COMPRESSING: Final = ("Accept-Encoding", "gzip, br, zstd")
+_READY, _OK, _NOT_READY = "/readyz", 200, 503
+
+
+def paths(reached: Deployment) -> Finding:
+    """Check that the proxy passes paths on letter by letter.
+
+    Source: Spec 2.1, D32
+    """
+    about, path = "paths", reached.token
+    for changed, what in ((f"{path}/", "with a slash at its end"), (path.upper(), "in capitals")):
+        answer = reached.origin.ask("GET", changed)
+        if not (answer.is_corpid and answer.status == _NOT_FOUND):
+            seen = f"{path} {what} is another path, and was not told to be: {answer.summary()}."
+            return warning(about, seen, "Change: let the proxy pass paths on unchanged, without redirects of its own.")
+    return ok(about, "Paths arrive as they were sent.")
+
+
+def authorization(reached: Deployment) -> Finding:
+    """Check that Authorization and the challenge pass, once each.
+
+    Source: RFC 9110 §11.6.2, D24
+    """
+    about, path = "Authorization", reached.path("userinfo_endpoint")
+    if path is None:
+        return warning(about, "The discovery document names no userinfo endpoint.", "Change: ask another URL.")
+    found: list[RawResponse] = [
+        reached.origin.ask("GET", path, [("Authorization", f"{scheme} corpid-doctor")]) for scheme in ("DPoP", "Bearer")
+    ]
+    challenges = [answer.all("www-authenticate") for answer in found]
+    if any("invalid_token" in challenge for answered in challenges for challenge in answered):
+        return ok(about, "The header arrives, and challenges come back.")
+    if not any(challenges):
+        seen = f"Userinfo answers without a challenge: {found[0].summary()}."
+        return problem(about, seen, "Change: let the proxy leave WWW-Authenticate in answers.")
+    seen = "Userinfo was called with an Authorization header, and none arrived."
+    return problem(about, seen, "Change: let the proxy pass Authorization on, and not ask for it itself.")
+
+
+def dpop(reached: Deployment) -> Finding:
+    """Check that DPoP headers arrive.
+
+    CorpID refuses as many as the check sends. Source: RFC 9449 §4.3, D47
+    """
+    about, path = "DPoP", reached.pushing or reached.token
+    answers = []
+    for fields in ([("DPoP", "x")] * _FIELDS, [("DPoP", "x" * (HEAD_BYTES // 4))] * 5):
+        answer = reached.origin.offer(path, fields)
+        if answer.is_corpid and answer.status == _HEADERS_TOO_LARGE:
+            return ok(about, "The header arrives, and as often as it was sent.")
+        answers.append(answer)
+    if any(answer.is_corpid for answer in answers):
+        seen = f"DPoP headers do not arrive as they were sent: {_FIELDS} of them did not count."
+        return problem(about, seen, "Change: let the proxy pass every DPoP header on, neither removed nor joined.")
+    seen = f"Whether DPoP headers arrive cannot be told, for they were refused on the way: {answers[-1].summary()}."
+    return warning(about, seen, "Change: allow heads of 36 KiB in the proxy, so that CorpID's own limit is what holds.")
+
+
+def heads(reached: Deployment) -> Finding:
+    """Check that large heads arrive, and that CorpID refuses larger ones.
+
+    Source: D33, D47
+    """
+    about = "header sizes"
+    for size, judge in ((_USUAL_FIELD, problem), (_LARGEST_FIELD, warning)):
+        answer = _padded(reached, size, 2 * size)
+        if not answer.is_corpid or answer.status == _HEADERS_TOO_LARGE:
+            seen = f"Two headers of {size // _KIB} KiB are refused: {answer.summary()}."
+            return judge(
+                about, seen, "Change: allow 32 KiB a header in the proxy (nginx: large_client_header_buffers)."
+            )
+    answer = _padded(reached, _LARGEST_FIELD, 40 * _KIB)
+    if answer.status == _HEADERS_TOO_LARGE:
+        return ok(about, f"Headers of 9 KiB arrive; 40 KiB in all are refused with {_refusing_party(answer, 431)}.")
+    seen = f"40 KiB of headers are not refused with 431: {answer.summary()}."
+    return warning(about, seen, "Change: allow 64 KiB of headers in the proxy, so that it is CorpID who refuses.")
+
+
+def _padded(reached: Deployment, size: int, total: int) -> RawResponse:
+    count = -(-total // size)
+    fields = [(f"X-Padding-{number}", "x" * size) for number in range(count)]
+    return reached.origin.offer(reached.pushing or reached.token, fields)
+
+
+def bodies(reached: Deployment) -> Finding:
+    """Check that large bodies arrive, and that CorpID refuses larger ones.
+
+    Source: D47
+    """
+    about, path = "body sizes", reached.pushing or reached.token
+    largest = reached.origin.offer(path, (), b"x=" + b"x" * (60 * _KIB))
+    if not largest.is_corpid or largest.status == _BODY_TOO_LARGE:
+        seen = f"A body of 60 KiB is refused: {largest.summary()}."
+        return problem(about, seen, "Change: allow 64 KiB in the proxy (nginx: client_max_body_size 128k).")
+    answer = reached.origin.offer(path, (), b"x=" + b"x" * (BODY_BYTES + 4 * _KIB))
+    if answer.status == _BODY_TOO_LARGE:
+        return ok(about, f"A body of 60 KiB arrives; one of 68 KiB is refused with {_refusing_party(answer, 413)}.")
+    seen = f"A body of 68 KiB is not refused with 413: {answer.summary()}."
+    return problem(about, seen, "Change: let the proxy pass bodies on, so that it is CorpID who refuses.")
+
+
+def _refusing_party(answer: RawResponse, status: int) -> str:
+    return f"{status} by {'CorpID' if answer.is_corpid else 'the proxy'}"
+
+
+def caching(reached: Deployment) -> Finding:
+    """Check that cache headers come back, and answers are not cached (D31)."""
+    about, path = "caching", reached.pushing or reached.token
+    refused = [reached.origin.ask("POST", path, [FORM], b"x=y") for _ in range(2)]
+    if refused[0].reference and refused[0].reference == refused[1].reference:
+        return problem(about, "Two requests got one and the same answer.", "Change: let the proxy cache nothing.")
+    lifetime = f"max-age={METADATA_CACHE_SECONDS}"
+    expected = [(refused[0], "no-store"), (reached.answer, lifetime)]
+    for answer, wanted in expected:
+        if wanted not in answer.header("cache-control"):
+            seen = f"Cache-Control should have {wanted} and is {answer.header('cache-control') or 'missing'}."
+            return problem(about, seen, "Change: let the proxy leave Cache-Control as CorpID sets it.")
+    return ok(about, "Cache-Control comes back as it was set, and nothing is answered twice.")
+
+
+def compression(reached: Deployment) -> Finding:
+    """Check that pages are not compressed.
+
+    Their form tokens could be guessed by length.
+    """
+    answer = reached.origin.ask("GET", "/", [_COMPRESSING, ("Accept", "text/html")])
+    encoding = answer.header("content-encoding")
+    if encoding in {"", "identity"}:
+        return ok("compression", "Pages are not compressed.")
+    seen = f"Pages are compressed on the way ({encoding}), which lets their length tell of what they hold."
+    return warning("compression", seen, "Change: switch compression off for this host (nginx: gzip off).")
+
+
+def keys(reached: Deployment) -> Finding:
+    """Check that the key set can be read and has public keys.
+
+    Source: Spec 4.7
+    """
+    path = reached.path("jwks_uri") or discovery.JWKS_PATH
+    found = reached.origin.ask("GET", path).json.get("keys")
+    signing = [key for key in found if isinstance(key, dict)] if isinstance(found, list) else []
+    if not signing or any("kid" not in key or "d" in key for key in signing):
+        change = "Change: look at `corpid key list`, and let the proxy leave answers alone."
+        return problem("key set", f"The key set at {path} has no keys that can be used.", change)
+    return ok("key set", f"{counted(len(signing), 'public key')}: {', '.join(str(key['kid']) for key in signing)}.")
+
+
+def _expired_assertion(reached: Deployment, now: float) -> bytes:
+    """A form with an unsigned assertion that expired _EXPIRED_SECONDS before `now`."""
+    named = reached.document.get("token_endpoint_auth_signing_alg_values_supported")
+    algorithm = named[0] if isinstance(named, list) and named else "ES256"
+    claims = {
+        "iss": "corpid-doctor",
+        "sub": "corpid-doctor",
+        "aud": reached.issuer,
+        "jti": secrets.token_urlsafe(),
+        "iat": int(now) - _EXPIRED_SECONDS - 60,
+        "exp": int(now) - _EXPIRED_SECONDS,
+    }
+    parts = (msgspec.json.encode({"alg": algorithm, "typ": "JWT"}), msgspec.json.encode(claims), bytes(64))
+    kind = ASSERTION_TYPE.replace(":", "%3A")
+    return f"client_assertion_type={kind}&client_assertion={'.'.join(map(base64url, parts))}".encode()
+
+
+def clock(reached: Deployment) -> list[Finding]:
+    """Check the nodes' clocks and issuers by an expired assertion.
+
+    It expired an hour ago: the refusal names the node's time, or another issuer.
+    """
+    before = time.time()
+    path = reached.pushing or reached.token
+    answer = reached.origin.ask("POST", path, [FORM], _expired_assertion(reached, before))
+    other = _AUDIENCE.search(answer.description)
+    if other:
+        seen = f"One node has the issuer {reached.issuer}, and another {other[1]}."
+        return [problem("nodes", seen, "Change: give every node the same base_url.")]
+    return [_distance(answer.description, answer.header("date"), before, time.time())]
+
+
+def _distance(description: str, date: str, before: float, after: float) -> Finding:
+    expired = _EXPIRED.search(description)
+    if expired:
+        at, clock_owner = float(int(before) - _EXPIRED_SECONDS + int(expired[1])), "CorpID's clock"
+    elif date:
+        at, clock_owner = parsedate_to_datetime(date).timestamp(), "The clock of whoever answers"
+    else:
+        return warning("clock", "Nothing tells the time of the nodes.", "Change: let the proxy leave Date in answers.")
+    # the clock has whole seconds, and the request itself took a while
+    apart = max(0.0, before - at - 1, at - after - 1)
+    seen = f"{clock_owner} and this machine's are {apart:.0f} s apart."
+    if apart <= CLOCKS_APART_SECONDS:
+        return ok("clock", seen)
+    change = "Change: synchronise the clocks of the nodes and of this machine (NTP)."
+    return (problem if apart > CLOCK_AHEAD_SECONDS else warning)("clock", seen, change)
+
+
+def ready(reached: Deployment) -> Finding:
+    """Check /readyz.
+
+    It lies outside base_url's path, and a proxy may not forward it (D49).
+    """
+    if reached.origin.path:
+        return ok("readiness", "Not asked: base_url has a path, and /readyz is outside of it.")
+    answer = reached.origin.ask("GET", _READY)
+    status = answer.json.get("status")
+    if answer.status == _OK and status == "ready":
+        return ok("readiness", "The node that answered is ready.")
+    if answer.status == _NOT_READY and isinstance(status, str):
+        part = answer.json.get("part", status)
+        return problem("readiness", f"A node is not ready: {part}.", "Change: look at the log of that node.")
+    return ok("readiness", "Not told to the outside.")
