@@ -29,7 +29,7 @@ from corpid.jose.encoding import base64url
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import StoreUnavailable
+from corpid.rules.authentication.passkeys import works_at
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings.issuers import issuers
@@ -139,11 +139,13 @@ def _policy(issuer_id: str, settings: Settings, deployment: Settings) -> Policy:
     served = sorted((tested(GENERATIONS[name]) for name in settings.generations), key=lambda each: not each.pushed)
     pushed = next((generation for generation in served if generation.pushed), None)
     query = next((generation for generation in served if not generation.pushed), None)
+    rp_id = deployment.passkey_rp_id or urlsplit(deployment.base_url).hostname or ""
     return Policy(
         issuer_id=issuer_id,
         base_url=settings.base_url,
         deployment_url=deployment.base_url,
-        passkey_rp_id=deployment.passkey_rp_id or urlsplit(deployment.base_url).hostname or "",
+        passkey_rp_id=rp_id,
+        takes_passkeys=works_at(settings.base_url, rp_id),
         name=settings.name,
         pushed=pushed,
         query=query,

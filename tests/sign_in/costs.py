@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import corpid
+from corpid.rules.directory.entity_choice import accepted
 from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.valkey.link import Link
@@ -118,6 +119,9 @@ async def one_entity(made: World, meter: Meter) -> None:
     """Sign-ins that end with their last factor."""
     alice, key = made.people["alice"], await passkey(made, count=None)
     await recovery(made)
+    # Prepared once a process: the statement for one service, and the forms that it accepts.
+    found = await made.provider.registry_cache.services(("PERMITS",), made.clock())
+    await made.provider.registry_cache.usable("nobody", accepted(found), made.clock())
     meter.watch(made)
     browser = await made.browser()
     for place in ("new browser", "known browser"):

@@ -169,10 +169,10 @@ def test_a_completion_whose_process_died_ends_after_sixty_seconds(time: str) -> 
         transient, now = made.provider.transient, made.clock()
         interaction = await interactions.load(await context(made.provider), browser.url.rpartition("/")[2])
         assert interaction is not None
-        key = interactions.request_key(await context(made.provider), namespaces.COMPLETED, "rp1", interaction.reference)
+        completed = namespaces.COMPLETED.entry(made.base, "rp1", interaction.reference)
         winner = interaction.interaction_id + time.format(now=int(now))
         async with transient.unit(now) as unit:
-            await unit.add(namespaces.COMPLETED.name, key, namespaces.COMPLETED.seconds, winner.encode())
+            await completed.add(unit, winner)
         if time:
             made.clock.pass_(59)
             assert "One moment" in (await browser.http.get(browser.url, headers={"Accept": "text/html"})).text

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractContextManager
 
-    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.authentication.visits import Visit
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
 

@@ -6,9 +6,9 @@ and a leaked table spends nothing.
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -16,12 +16,19 @@ from corpid.rules import limits
 from corpid.rules.oauth.records import Grant, PushedRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from corpid.ports import TransientStore, TransientUnit
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 DAY: Final = 86400
+_CODECS: Final[Mapping[type, tuple[Callable[[Any], bytes], Callable[[bytes], Any]]]] = {
+    bytes: (bytes, bytes),
+    str: (str.encode, bytes.decode),
+    int: (b"%d".__mod__, int),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,31 +37,29 @@ class Namespace(Generic[T]):
 
     `seconds` is how long its entries live (0: the entry decides).
 
-    `record` is the type of its values: bytes are stored as they are, text as UTF-8, records as MessagePack.
+    `record` is the type of its values: bytes are stored as they are, text as UTF-8, counters in decimal, records as
+    MessagePack.
     """
 
     name: str
     seconds: float
     record: type[T]
+    encoded: Callable[[T], bytes] = field(init=False, repr=False, compare=False)
+    """the stored form of a value"""
+    decoded: Callable[[bytes], T] = field(init=False, repr=False, compare=False)
+    """the value of its stored form; raises msgspec.DecodeError for anything this namespace never wrote"""
+
+    def __post_init__(self) -> None:
+        encoded, decoded = _CODECS.get(self.record) or (
+            msgspec.msgpack.encode,
+            msgspec.msgpack.Decoder(self.record).decode,
+        )
+        object.__setattr__(self, "encoded", encoded)
+        object.__setattr__(self, "decoded", decoded)
 
     def entry(self, issuer: str, *parts: str) -> Entry[T]:
         """The entry of these parts; nothing is read or written yet."""
-        return Entry(self, key(self, issuer, *parts))
-
-    def encoded(self, value: T) -> bytes:
-        """The stored form of a value."""
-        if isinstance(value, str):
-            return value.encode()
-        return value if isinstance(value, bytes) else msgspec.msgpack.encode(value)
-
-    def decoded(self, stored: bytes) -> T:
-        """The value of its stored form.
-
-        Raises msgspec.DecodeError for anything this namespace never wrote.
-        """
-        if self.record is str:
-            return cast("T", stored.decode())
-        return cast("T", stored) if self.record is bytes else msgspec.msgpack.decode(stored, type=self.record)
+        return Entry(self, sha256(msgspec.msgpack.encode((self.name, issuer, *parts))).digest())
 
     def holding(self, record: type[R]) -> Namespace[R]:
         """The same namespace, with values of this type.
@@ -76,15 +81,18 @@ class Entry(Generic[T]):
 
     async def look(self, store: TransientStore, *, now: float) -> T | None:
         """One look outside a unit. Raises StoreUnavailable."""
-        return self._value(await store.get(self.namespace.name, self.key, now=now))
+        stored = await store.get(self.namespace.name, self.key, now=now)
+        return None if stored is None else self.namespace.decoded(stored)
 
     async def get(self, unit: TransientUnit) -> T | None:
         """The value, if it is there. Raises StoreUnavailable."""
-        return self._value(await unit.get(self.namespace.name, self.key))
+        stored = await unit.get(self.namespace.name, self.key)
+        return None if stored is None else self.namespace.decoded(stored)
 
     async def take(self, unit: TransientUnit) -> T | None:
         """Get and delete, atomically. Raises StoreUnavailable."""
-        return self._value(await unit.take(self.namespace.name, self.key))
+        stored = await unit.take(self.namespace.name, self.key)
+        return None if stored is None else self.namespace.decoded(stored)
 
     async def put(self, unit: TransientUnit, value: T, *, seconds: float | None = None) -> None:
         """Overwrite the entry; `seconds` replaces the namespace's lifetime.
@@ -103,27 +111,24 @@ class Entry(Generic[T]):
         lifetime = self.namespace.seconds if seconds is None else seconds
         return await unit.add(self.namespace.name, self.key, lifetime, stored)
 
-    async def count(self, unit: TransientUnit) -> int:
-        """Raise a counter and return it.
+    async def count(self, unit: TransientUnit, by: int = 1) -> int:
+        """Raise a counter and return it; `by` may be below zero, never zero.
 
         The first raise starts its lifetime. Raises StoreUnavailable.
         """
-        return await unit.count(self.namespace.name, self.key, self.namespace.seconds)
-
-    def _value(self, stored: bytes | None) -> T | None:
-        return None if stored is None else self.namespace.decoded(stored)
+        return await unit.count(self.namespace.name, self.key, self.namespace.seconds, by)
 
 
 PUSHED_REQUEST: Final = Namespace("pushed_request", limits.PUSHED_REQUEST_KEPT_SECONDS, PushedRequest)
 ARRIVAL: Final = Namespace("arrival", limits.COMPLETION_KEPT_SECONDS, str)
-INTERACTION_COUNT: Final = Namespace("interaction_count", limits.PUSHED_REQUEST_KEPT_SECONDS, bytes)
+INTERACTION_COUNT: Final = Namespace("interaction_count", limits.PUSHED_REQUEST_KEPT_SECONDS, int)
 INTERACTION: Final = Namespace("interaction", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 UNTOUCHED_SECONDS: Final = limits.PUSHED_REQUEST_KEPT_SECONDS
 """the lifetime of an interaction without a verified factor: that of a pushed request"""
 UNFINISHED: Final = Namespace("unfinished", UNTOUCHED_SECONDS, str)
 """the sign-ins that a browser has begun without a pushed request"""
-CLAIM: Final = Namespace("claim", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
-COMPLETED: Final = Namespace("completed", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
+CLAIM: Final = Namespace("claim", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, str)
+COMPLETED: Final = Namespace("completed", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, str)
 RATE: Final = Namespace("rate", 120, bytes)
 """longer than the minute that it counts"""
 STEP: Final = Namespace("step", 60, bytes)
@@ -137,20 +142,20 @@ NEW_BROWSER_SECONDS: Final = DAY
 RETIRED_BROWSER: Final = Namespace("retired_browser", NEW_BROWSER_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 """outlives the cookie value that a sign-in has ended"""
 REPEATED_FORM: Final = Namespace("repeated_form", 60, bytes)
-REPEAT_MISSES: Final = Namespace("repeat_misses", 60, bytes)
+REPEAT_MISSES: Final = Namespace("repeat_misses", 60, int)
 """other forms that came with a cookie value which a form has replaced; as long as that is remembered"""
-KNOWN_BROWSER: Final = Namespace("known_browser", 90 * DAY, bytes)
-ATTEMPTS: Final = Namespace("attempts", 900, bytes)
-ATTEMPT_BUCKET: Final = Namespace("attempt_bucket", 900, bytes)
+KNOWN_BROWSER: Final = Namespace("known_browser", 90 * DAY, str)
+ATTEMPTS: Final = Namespace("attempts", 900, int)
+ATTEMPT_BUCKET: Final = Namespace("attempt_bucket", 900, int)
 """attempts, and until when the next one waits (`rules.authentication.throttling`)"""
-UNLOCKS: Final = Namespace("unlocks", 1800, bytes)
+UNLOCKS: Final = Namespace("unlocks", 1800, int)
 """outlives the attempts that an unlocking makes forgotten"""
-SECOND_FACTOR_MISSES: Final = Namespace("second_factor_misses", limits.COMPLETION_KEPT_SECONDS, bytes)
-MISSES_OF_OWNER: Final = Namespace("misses_of_owner", DAY, bytes)
+SECOND_FACTOR_MISSES: Final = Namespace("second_factor_misses", limits.COMPLETION_KEPT_SECONDS, int)
+MISSES_OF_OWNER: Final = Namespace("misses_of_owner", DAY, int)
 """wrong codes after the right password, reported to the person once in that time"""
 CHALLENGE: Final = Namespace("challenge", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 """outlives whatever a challenge can be for"""
-MAILED_CODES: Final = Namespace("mailed_codes", 3600, bytes)
+MAILED_CODES: Final = Namespace("mailed_codes", 3600, int)
 NEWCOMER: Final = Namespace("newcomer", 90 * DAY, bytes)
 """a person who has set up their sign-in and has not used it yet"""
 RECOVERIES: Final = Namespace("recoveries", 3600, bytes)
@@ -183,4 +188,4 @@ def key(kind: Namespace[Any], issuer: str, *parts: str) -> bytes:
 
     Over kind, issuer and what names the entry. Source: DESIGN, Security
     """
-    return hashlib.sha256(msgspec.msgpack.encode((kind.name, issuer, *parts))).digest()
+    return kind.entry(issuer, *parts).key

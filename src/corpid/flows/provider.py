@@ -34,6 +34,8 @@ class Policy:
     """base_url of the first issuer: the account and links are there, and what people do is counted there (D62)"""
     passkey_rp_id: str
     """the domain that passkeys belong to (WebAuthn §5.1.2)"""
+    takes_passkeys: bool
+    """whether passkeys work here: they belong to a domain, never to an IP address (WebAuthn §5.1.3, D34, D46)"""
     name: str
     pushed: Generation | None
     """the generation that PAR serves, with the algorithms that work here (D42)"""
@@ -95,10 +97,8 @@ class Policy:
 
         Source: decisions "Generations"
         """
-        for each in (self.pushed, self.query):
-            if each is not None and each.name == name:
-                return each
-        return None
+        served = (self.pushed, self.query)
+        return next((each for each in served if each is not None and each.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ _NEIGHBOURHOOD: Final[Mapping[int, int]] = MappingProxyType({4: 24, 6: 48})
 """by the version of the address: how much one organisation is commonly given to choose from"""
 
 
+@lru_cache(maxsize=4096)
 def site(address: str) -> str:
     """The network of one customer: an IPv4 address, or an IPv6 prefix.
 
@@ -26,6 +28,7 @@ def site(address: str) -> str:
     return str(parsed) if parsed.version == 4 else str(ipaddress.ip_network((parsed, _IPV6_SITE), strict=False))
 
 
+@lru_cache(maxsize=4096)
 def neighbourhood(address: str) -> str:
     """The network around an address that one organisation commonly has. Source: D47"""
     parsed = _parsed(address)

@@ -190,15 +190,6 @@ async def _turn_away(request: Request) -> NoReturn:
     )
 
 
-def _hides_a_slash(scope: Scope) -> bool:
-    """Return whether a path contains %2F, which is not a slash.
-
-    ASGI's `path` is decoded. A proxy decides by the path as it was sent, so that what it keeps to itself must not be served under another
-    spelling. Source: RFC 3986 §2.2
-    """
-    return b"%2f" in scope.get("raw_path", b"").lower()
-
-
 class Router:
     """The ASGI application: finds the route, calls its endpoint, renders exceptions."""
 
@@ -213,7 +204,10 @@ class Router:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (Spec 2.1, D32)."""
         request = Request(scope, receive)
-        route = None if _hides_a_slash(scope) else self._exact.get(scope["path"]) or self._longer(scope)
+        # A proxy decides by the path as it was sent, ASGI's `path` is decoded: what a proxy keeps to itself must not be
+        # served under another spelling, with %2F for a slash (RFC 3986 §2.2).
+        hides_a_slash = b"%2f" in scope.get("raw_path", b"").lower()
+        route = None if hides_a_slash else self._exact.get(scope["path"]) or self._longer(scope)
         if route is None:
             answer = await plain.not_found(request, self._context)
         else:

@@ -302,7 +302,7 @@ async def stop(context: RequestContext, unit: TransientUnit, enrolment: Enrolmen
 
 
 async def _claim_step(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
-    await claim_step_of(context, unit, namespaces.ENROLMENT, enrolment.enrolment_id, enrolment)
+    await claim_step_of(context, unit, _ENROLMENT, enrolment.enrolment_id, enrolment)
 
 
 async def move(context: RequestContext, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:

@@ -108,7 +108,7 @@ async def write(
 
 def offered(context: RequestContext) -> bool:
     """Return whether passkeys work in this deployment (D46)."""
-    return passkeys.offered(context)
+    return context.provider.policy.takes_passkeys
 
 
 def full(factors: HeldFactors) -> bool:

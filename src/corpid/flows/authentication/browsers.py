@@ -40,15 +40,17 @@ def make(context: RequestContext) -> str:
     return base64url(contents + _mac(context, contents))
 
 
-def is_genuine(context: RequestContext, cookie: str) -> bool:
-    """Return whether `make` ever returned this cookie value (D34)."""
-    return _issued_at(context, cookie) is not None
-
-
 def is_live(context: RequestContext, cookie: str) -> bool:
     """Return whether `make` returned this cookie value within the last day (D34)."""
-    issued_at = _issued_at(context, cookie)
-    return issued_at is not None and -CLOCKS_APART_SECONDS <= context.now - issued_at < NEW_BROWSER_SECONDS
+    try:
+        value = from_base64url(cookie)
+    except MalformedToken:
+        return False
+    contents, mac = value[:-_MAC_BYTES], value[-_MAC_BYTES:]
+    if len(value) != _BYTES or not hmac.compare_digest(mac, _mac(context, contents)):
+        return False
+    age = context.now - int.from_bytes(contents[:_TIME_BYTES])
+    return -CLOCKS_APART_SECONDS <= age < NEW_BROWSER_SECONDS
 
 
 def browser_id(context: RequestContext, cookie: str) -> str:
@@ -59,24 +61,8 @@ def browser_id(context: RequestContext, cookie: str) -> str:
     return context.keys.mac("new browser's id", context.provider.policy.base_url, cookie)
 
 
-def _issued_at(context: RequestContext, cookie: str) -> int | None:
-    """Return the time of issue in epoch seconds.
-
-    The result is None for a value that `make` did not return.
-    """
-    try:
-        value = from_base64url(cookie)
-    except MalformedToken:
-        return None
-    contents, mac = value[:-_MAC_BYTES], value[-_MAC_BYTES:]
-    if len(value) != _BYTES or not hmac.compare_digest(mac, _mac(context, contents)):
-        return None
-    return int.from_bytes(contents[:_TIME_BYTES])
-
-
 def _mac(context: RequestContext, contents: bytes) -> bytes:
-    mac = context.keys.mac("new browser", context.provider.policy.base_url, contents.hex())
-    return from_base64url(mac)[:_MAC_BYTES]
+    return context.keys.digest("new browser", context.provider.policy.base_url, contents.hex())[:_MAC_BYTES]
 
 
 class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -111,17 +97,21 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         """
         return bool(self.user_id or self.kept_name)
 
+    @property
+    def stored(self) -> bool:
+        """True if its cookie value is stored, as after each sign-in.
+
+        That of a new browser proves itself. Source: D34
+        """
+        # A version that did not yet store the person stored a session.
+        return bool(self.user_id or self.kept_name or self.session_id or self.account_id)
+
 
 class OtherForm(Exception):
     """A form that reuses a cookie value replaced by another form (D34)."""
 
 
-def _key(context: RequestContext, cookie: str) -> bytes:
-    return namespaces.key(namespaces.BROWSER, context.provider.policy.base_url, cookie)
-
-
-def _retired_key(context: RequestContext, cookie: str) -> bytes:
-    return namespaces.key(namespaces.RETIRED_BROWSER, context.provider.policy.base_url, cookie)
+_BROWSER: Final = namespaces.BROWSER.holding(Browser)
 
 
 async def recognise(context: RequestContext, cookie: str | None) -> Browser | None:
@@ -131,13 +121,11 @@ async def recognise(context: RequestContext, cookie: str | None) -> Browser | No
     """
     if not cookie:
         return None
-    if is_live(context, cookie):
-        retired = await context.provider.transient.get(
-            namespaces.RETIRED_BROWSER.name, _retired_key(context, cookie), now=context.now
-        )
-        return None if retired is not None else Browser(browser_id=browser_id(context, cookie))
-    value = await context.provider.transient.get(namespaces.BROWSER.name, _key(context, cookie), now=context.now)
-    return None if value is None else msgspec.msgpack.decode(value, type=Browser)
+    store, issuer = context.provider.transient, context.provider.policy.base_url
+    if not is_live(context, cookie):
+        return await _BROWSER.entry(issuer, cookie).look(store, now=context.now)
+    retired = await namespaces.RETIRED_BROWSER.entry(issuer, cookie).look(store, now=context.now)
+    return Browser(browser_id=browser_id(context, cookie)) if retired is None else None
 
 
 async def issue_cookie(context: RequestContext) -> tuple[Browser, str]:
@@ -156,25 +144,23 @@ async def sign_out(context: RequestContext, unit: TransientUnit, old_cookie: str
     StaleStep if the old value was already invalidated: with two browsers of one name, the second would pass for the one
     in which a person signs in. Source: D30, D34, D47
     """
-    if not await retire(context, unit, old_cookie):
+    if not await retire(context, unit, old_cookie, browser):
         raise StaleStep
     another = Browser(browser_id=context.provider.new_id(), kept_name=browser.browser_key)
     cookie = context.provider.new_id()
-    mapped = msgspec.msgpack.encode(another)
-    await unit.put(namespaces.BROWSER.name, _key(context, cookie), mapped, namespaces.BROWSER.seconds)
+    await _BROWSER.entry(context.provider.policy.base_url, cookie).put(unit, another)
     return cookie
 
 
-async def retire(context: RequestContext, unit: TransientUnit, cookie: str) -> bool:
+async def retire(context: RequestContext, unit: TransientUnit, cookie: str, browser: Browser) -> bool:
     """Invalidate a cookie value before another replaces it.
 
-    Returns False if another request was first. Source: D34
+    `browser` is the one that it stood for. Returns False if another request was first. Source: D34
     """
-    if is_genuine(context, cookie):
-        return await unit.add(
-            namespaces.RETIRED_BROWSER.name, _retired_key(context, cookie), namespaces.RETIRED_BROWSER.seconds
-        )
-    return await unit.take(namespaces.BROWSER.name, _key(context, cookie)) is not None
+    issuer = context.provider.policy.base_url
+    if browser.stored:
+        return await _BROWSER.entry(issuer, cookie).take(unit) is not None
+    return await namespaces.RETIRED_BROWSER.entry(issuer, cookie).add(unit)
 
 
 async def revive(context: RequestContext, unit: TransientUnit, cookie: str, browser: Browser) -> None:
@@ -182,11 +168,11 @@ async def revive(context: RequestContext, unit: TransientUnit, cookie: str, brow
 
     It also works on an engine that does not roll back its units. Source: D34
     """
-    if is_genuine(context, cookie):
-        await unit.take(namespaces.RETIRED_BROWSER.name, _retired_key(context, cookie))
-        return
-    mapped = msgspec.msgpack.encode(browser)
-    await unit.put(namespaces.BROWSER.name, _key(context, cookie), mapped, namespaces.BROWSER.seconds)
+    issuer = context.provider.policy.base_url
+    if browser.stored:
+        await _BROWSER.entry(issuer, cookie).put(unit, browser)
+    else:
+        await namespaces.RETIRED_BROWSER.entry(issuer, cookie).take(unit)
 
 
 def _successor(context: RequestContext, old_cookie: str, form: bytes) -> str:
@@ -220,9 +206,9 @@ async def note_form(context: RequestContext, unit: TransientUnit, cookie: str, f
     """
     if not form.digest or form.waited:
         return
-    kind, key = namespaces.REPEATED_FORM, _repeated_key(context, cookie)
-    form.noted = await unit.add(kind.name, key, kind.seconds, form.digest)
-    if not form.noted and await unit.get(kind.name, key) == form.digest:
+    repeated = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie)
+    form.noted = await repeated.add(unit, form.digest)
+    if not form.noted and await repeated.get(unit) == form.digest:
         raise FormHandled
 
 
@@ -231,8 +217,8 @@ async def is_handled(context: RequestContext, cookie: str, form: bytes) -> bool:
 
     A request that did has replaced the cookie value. Source: D15, D34
     """
-    key = _repeated_key(context, cookie)
-    return await context.provider.transient.get(namespaces.REPEATED_FORM.name, key, now=context.now) == form
+    repeated = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie)
+    return await repeated.look(context.provider.transient, now=context.now) == form
 
 
 async def handled_in_vain(context: RequestContext, cookie: str, form: SubmittedForm) -> None:
@@ -243,7 +229,7 @@ async def handled_in_vain(context: RequestContext, cookie: str, form: SubmittedF
     if not form.noted or not await is_handled(context, cookie, form.digest):
         return
     async with context.provider.transient.unit(context.now) as unit:
-        await unit.take(namespaces.REPEATED_FORM.name, _repeated_key(context, cookie))
+        await namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie).take(unit)
 
 
 async def replace_by_form(
@@ -253,12 +239,10 @@ async def replace_by_form(
 
     The form that caused it is stored for a minute. Source: D15, D34
     """
-    cookie = _successor(context, old_cookie, form.digest)
-    mapped = msgspec.msgpack.encode(browser)
-    await unit.put(namespaces.BROWSER.name, _key(context, cookie), mapped, namespaces.BROWSER.seconds)
+    cookie, issuer = _successor(context, old_cookie, form.digest), context.provider.policy.base_url
+    await _BROWSER.entry(issuer, cookie).put(unit, browser)
     if not form.noted:
-        key = _repeated_key(context, old_cookie)
-        await unit.put(namespaces.REPEATED_FORM.name, key, form.digest, namespaces.REPEATED_FORM.seconds)
+        await namespaces.REPEATED_FORM.entry(issuer, old_cookie).put(unit, form.digest)
     return cookie
 
 
@@ -272,8 +256,8 @@ async def replace_again(context: RequestContext, old_cookie: str | None, form: b
     """
     if not old_cookie:
         return None
-    key = _repeated_key(context, old_cookie)
-    sent = await context.provider.transient.get(namespaces.REPEATED_FORM.name, key, now=context.now)
+    repeated = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, old_cookie)
+    sent = await repeated.look(context.provider.transient, now=context.now)
     if sent is None:
         return None
     cookie = _successor(context, old_cookie, sent)
@@ -289,20 +273,16 @@ async def _count_other_form(context: RequestContext, old_cookie: str, browser: B
 
     `browser` is the one that the old cookie value stood for.
     """
-    key = namespaces.key(namespaces.REPEAT_MISSES, context.provider.policy.base_url, old_cookie)
+    issuer = context.provider.policy.base_url
     entry = context.event(
         ANONYMOUS, AuditAction.SIGN_IN_REPEAT, subject=browser.user_id if browser else "", outcome="refused"
     )
     async with context.provider.transient.unit(context.now) as unit:
-        misses = await unit.count(namespaces.REPEAT_MISSES.name, key, namespaces.REPEAT_MISSES.seconds)
+        misses = await namespaces.REPEAT_MISSES.entry(issuer, old_cookie).count(unit)
         if misses >= REPEAT_MISSES:
-            await unit.take(namespaces.REPEATED_FORM.name, _repeated_key(context, old_cookie))
+            await namespaces.REPEATED_FORM.entry(issuer, old_cookie).take(unit)
         if misses <= REPEAT_MISSES:
             await context.provider.registry.audit.write(entry, now=context.now)
-
-
-def _repeated_key(context: RequestContext, old_cookie: str) -> bytes:
-    return namespaces.key(namespaces.REPEATED_FORM, context.provider.policy.base_url, old_cookie)
 
 
 async def session_of(context: RequestContext, browser: Browser | None) -> Session | None:

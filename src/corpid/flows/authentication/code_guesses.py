@@ -74,14 +74,15 @@ def duration(seconds: int) -> Phrase:
     return counted(ceil(seconds / _HOUR), "for {count} hour", "for {count} hours")
 
 
-def known_browser(context: RequestContext, user_id: str, browser_key: str) -> str:
-    """Return the counter key of a known browser of a person (D45)."""
-    return namespaces.key(namespaces.KNOWN_BROWSER, context.provider.policy.base_url, user_id, browser_key).hex()
-
-
 def group(context: RequestContext, user_id: str, browser_key: str, *, known: bool) -> str:
-    """Return the counter key of a person's browser or group of browsers (D45)."""
-    return known_browser(context, user_id, browser_key) if known else UNKNOWN
+    """Return the counter key of a person's known browser, or of all their unknown ones.
+
+    Guesses in unknown browsers are common to the deployment's issuers, since the codes are. A known browser is one
+    issuer's: its key comes from that issuer's cookie. Source: D45, D62
+    """
+    if not known:
+        return UNKNOWN
+    return namespaces.KNOWN_BROWSER.entry(context.provider.policy.base_url, user_id, browser_key).key.hex()
 
 
 async def attempt_with_link(context: RequestContext, credentials: Credentials, link_hash: str) -> CodeGuesses:
@@ -90,9 +91,10 @@ async def attempt_with_link(context: RequestContext, credentials: Credentials, l
     Returns the count including it. Raises Paused and Throttled. Source: D45, D47
     """
     seen = await context.provider.registry.code_guesses.get(credentials.user_id, LINK)
-    after = one_more_guess(context, seen, credentials)
+    factors = fingerprint(credentials)
+    after = one_more_guess(context, seen, factors)
     await throttle.attempt_with_link(context, link_hash)
-    return await count(context, seen, after, credentials)
+    return await count(context, seen, after, factors)
 
 
 def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:
@@ -103,12 +105,10 @@ def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:
     return msgspec.structs.replace(entry, detail={**entry.detail, **detail})
 
 
-async def count(
-    context: RequestContext, seen: CodeGuesses, after: CodeGuesses, credentials: Credentials
-) -> CodeGuesses:
+async def count(context: RequestContext, seen: CodeGuesses, after: CodeGuesses, factors: bytes) -> CodeGuesses:
     """Count a guess that is about to be tried.
 
-    It writes `after` in place of `seen` and returns the count. Each lost race means that a concurrent request made a
+    It writes `after` in place of `seen` and returns the count. `factors` is the fingerprint of the credentials. Each lost race means that a concurrent request made a
     guess, so the pause begins before the last round. Raises Paused and Throttled. Source: D45
     """
     guesses = context.provider.registry.code_guesses
@@ -116,16 +116,26 @@ async def count(
         if await guesses.replace(seen, after):
             return after
         seen = await guesses.get(seen.user_id, seen.browser)
-        after = one_more_guess(context, seen, credentials)
+        after = one_more_guess(context, seen, factors)
     raise Throttled(1)
 
 
-def one_more_guess(context: RequestContext, seen: CodeGuesses, credentials: Credentials) -> CodeGuesses:
+async def forget(context: RequestContext, seen: CodeGuesses, group: str, *, guessed: bool) -> None:
+    """Forget a person's guesses in this group after a success.
+
+    `seen` is the count as it was loaded, `guessed` says that this request has raised it since. Nothing is written if
+    there was none. Source: D45
+    """
+    if guessed or seen.guesses or seen.browser != group:
+        await context.provider.registry.code_guesses.forget(seen.user_id, group)
+
+
+def one_more_guess(context: RequestContext, seen: CodeGuesses, factors: bytes) -> CodeGuesses:
     """Return the count including another guess, without writing it.
 
-    Raises Paused if no guess is allowed. Source: D45
+    `factors` is the fingerprint of the credentials. Raises Paused if no guess is allowed. Source: D45
     """
     try:
-        return one_more(seen, fingerprint(credentials).hex(), context.now)
+        return one_more(seen, factors.hex(), context.now)
     except CodesPaused as paused:
         raise Paused(max(1, ceil(paused.until - context.now)), elsewhere=seen.browser == UNKNOWN) from None

@@ -13,7 +13,7 @@ from corpid.flows.authentication import account_client, interactions
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Interaction, Outcome
-from corpid.rules.directory.access import person_or_anonymous
+from corpid.rules.directory.access import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
 from corpid.rules.oauth.errors import AccessDenied, InvalidRequest, InvalidRequestURI, reason_of
@@ -22,6 +22,7 @@ from corpid.rules.oauth.records import Grant, RequestingClient
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
+    from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent, TransientUnit
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
@@ -95,10 +96,8 @@ async def claimed_elsewhere(context: RequestContext, interaction: Interaction) -
     """
     if interaction.user_id and not interaction.session_id:
         return False
-    owner = await context.provider.transient.get(
-        namespaces.CLAIM.name, interactions.claim_key(context, interaction), now=context.now
-    )
-    return owner not in (None, interaction.browser_id.encode())
+    owner = await interactions.claim_of(context, interaction).look(context.provider.transient, now=context.now)
+    return owner not in (None, interaction.browser_id)
 
 
 async def completed(context: RequestContext, interaction: Interaction) -> Completed | None:
@@ -106,11 +105,10 @@ async def completed(context: RequestContext, interaction: Interaction) -> Comple
 
     The result is None if the request has not been answered yet. Source: D15
     """
-    key = _completed_key(context, interaction)
-    value = await context.provider.transient.get(namespaces.COMPLETED.name, key, now=context.now)
+    value = await _completion_of(context, interaction).look(context.provider.transient, now=context.now)
     if value is None:
         return None
-    interaction_id, _, at = value.decode().partition(" ")
+    interaction_id, _, at = value.partition(" ")
     # During an upgrade, a process of the previous version may have written no time.
     return Completed(interaction_id=interaction_id, at=int(at or 0))
 
@@ -128,9 +126,8 @@ async def win(context: RequestContext, unit: TransientUnit, interaction: Interac
     """
     if not await interactions.claim_request(context, unit, interaction):
         raise OtherBrowser
-    winner = f"{interaction.interaction_id} {int(context.now)}".encode()
-    key = _completed_key(context, interaction)
-    if not await unit.add(namespaces.COMPLETED.name, key, namespaces.COMPLETED.seconds, winner):
+    winner = f"{interaction.interaction_id} {int(context.now)}"
+    if not await _completion_of(context, interaction).add(unit, winner):
         raise AlreadyCompleted
 
 
@@ -139,11 +136,12 @@ async def reopen(context: RequestContext, unit: TransientUnit, interaction: Inte
 
     It also works on an engine that does not roll back its units. Source: D15
     """
-    await unit.take(namespaces.COMPLETED.name, _completed_key(context, interaction))
+    await _completion_of(context, interaction).take(unit)
 
 
-def _completed_key(context: RequestContext, interaction: Interaction) -> bytes:
-    return interactions.request_key(context, namespaces.COMPLETED, interaction.request.client_id, interaction.reference)
+def _completion_of(context: RequestContext, interaction: Interaction) -> Entry[str]:
+    issuer = context.provider.policy.base_url
+    return namespaces.COMPLETED.entry(issuer, interaction.request.client_id, interaction.reference)
 
 
 async def write_code(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> str:
@@ -158,7 +156,10 @@ async def write_code(context: RequestContext, unit: TransientUnit, interaction: 
 async def write_grant(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> str:
     """Write the code of a request that was won; returns the code. Source: D15, D18"""
     request = interaction.request
-    code = code_of(context, interaction)
+    code, habits = code_of(context, interaction), request.habits
+    successor = GENERATIONS[request.generation].successor
+    if successor is not None:
+        habits += deprecated_usage.of_request(request, GENERATIONS[successor])
     grant = Grant(
         client_id=request.client_id,
         generation=request.generation,
@@ -171,7 +172,7 @@ async def write_grant(context: RequestContext, unit: TransientUnit, interaction:
         auth_time=interaction.auth_time,
         amr=interaction.amr,
         acr=acr.urn(context.provider.policy.acr_prefix, interaction.level),
-        habits=_habits(request),
+        habits=habits,
         sid=_sid(context, interaction),
     )
     entry = namespaces.code_entry(
@@ -196,11 +197,6 @@ def _sid(context: RequestContext, interaction: Interaction) -> str:
     return context.keys.mac("sid", request.client_id, session)
 
 
-def _habits(request: AuthorizationRequest) -> tuple[str, ...]:
-    successor = GENERATIONS[request.generation].successor
-    return request.habits + (() if successor is None else deprecated_usage.of_request(request, GENERATIONS[successor]))
-
-
 def event(context: RequestContext, interaction: Interaction, action: AuditAction, *, refused: str = "") -> AuditEvent:
     """Return the audit entry of the end of a sign-in.
 
@@ -208,24 +204,18 @@ def event(context: RequestContext, interaction: Interaction, action: AuditAction
     """
     request = interaction.request
     return context.event(
-        person_or_anonymous(interaction.user_id),
+        Person(user_id=interaction.user_id) if interaction.user_id else ANONYMOUS,
         action,
         subject=interaction.interaction_id[:8],
         client_id=request.client_id,
         entity_id=interaction.entity_id,
         outcome="refused" if refused else "ok",
         amr=" ".join(interaction.amr),
-        way=_way(interaction),
+        way=OF_SESSION if interaction.session_id else interaction.way.value if interaction.way is not None else "",
         context_type=request.context_type or "",
         context_message=request.context_message or "",
         reason=refused,
     )
-
-
-def _way(interaction: Interaction) -> str:
-    if interaction.session_id:
-        return OF_SESSION
-    return interaction.way.value if interaction.way is not None else ""
 
 
 async def concluded(context: RequestContext, client: Client, before: Interaction, after: Interaction) -> Interaction:

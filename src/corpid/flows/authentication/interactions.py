@@ -7,14 +7,13 @@ that is current by then. Source: D15
 from __future__ import annotations
 
 import hmac
-from typing import TYPE_CHECKING, Protocol
-
-import msgspec
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from corpid.flows import namespaces
 from corpid.rules.authentication.sign_in import Interaction, Outcome, StaleStep, fingerprint, fresh_expiry
 
 if TYPE_CHECKING:
+    from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.authentication.person_factors import HeldFactors
@@ -29,6 +28,9 @@ class HasSerial(Protocol):
     def serial(self) -> int: ...
 
 
+Moving = TypeVar("Moving", bound=HasSerial)
+
+
 def same_factors(interaction: Interaction, held: HeldFactors) -> bool:
     """Return whether the owner still has the factors that were verified.
 
@@ -39,19 +41,7 @@ def same_factors(interaction: Interaction, held: HeldFactors) -> bool:
     return fingerprint(held.credentials) == interaction.factors
 
 
-def key(context: RequestContext, interaction_id: str) -> bytes:
-    """Return the storage key of an interaction (D15)."""
-    return namespaces.key(namespaces.INTERACTION, context.provider.policy.base_url, interaction_id)
-
-
-def request_key(
-    context: RequestContext, kind: namespaces.Namespace[bytes], client_id: str, reference: str, *more: str
-) -> bytes:
-    """Return the storage key of a record about a pushed request.
-
-    Such records are its claim, its completion and an arrival. Source: D15
-    """
-    return namespaces.key(kind, context.provider.policy.base_url, client_id, reference, *more)
+INTERACTION: Final = namespaces.INTERACTION.holding(Interaction)
 
 
 async def load(context: RequestContext, interaction_id: str) -> Interaction | None:
@@ -59,10 +49,8 @@ async def load(context: RequestContext, interaction_id: str) -> Interaction | No
 
     The result is None if there is none. Source: D15
     """
-    value = await context.provider.transient.get(
-        namespaces.INTERACTION.name, key(context, interaction_id), now=context.now
-    )
-    return None if value is None else msgspec.msgpack.decode(value, type=Interaction)
+    stored = INTERACTION.entry(context.provider.policy.base_url, interaction_id)
+    return await stored.look(context.provider.transient, now=context.now)
 
 
 async def save(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
@@ -71,7 +59,8 @@ async def save(context: RequestContext, unit: TransientUnit, interaction: Intera
     A page can then report its outcome. One without a first factor expires soon, however often it is written, since any
     stranger can begin one. Source: D15
     """
-    await unit.put(namespaces.INTERACTION.name, *_entry(context, interaction))
+    stored = INTERACTION.entry(context.provider.policy.base_url, interaction.interaction_id)
+    await stored.put(unit, interaction, seconds=None if interaction.user_id else namespaces.UNTOUCHED_SECONDS)
 
 
 async def begin(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
@@ -79,14 +68,8 @@ async def begin(context: RequestContext, unit: TransientUnit, interaction: Inter
 
     It is stored for as long as by `save`. Source: D15
     """
-    where, value, seconds = _entry(context, interaction)
-    return await unit.add(namespaces.INTERACTION.name, where, seconds, value)
-
-
-def _entry(context: RequestContext, interaction: Interaction) -> tuple[bytes, bytes, float]:
-    """Return an interaction's key, value and lifetime in seconds."""
-    seconds = namespaces.INTERACTION.seconds if interaction.user_id else namespaces.UNTOUCHED_SECONDS
-    return key(context, interaction.interaction_id), msgspec.msgpack.encode(interaction), seconds
+    stored = INTERACTION.entry(context.provider.policy.base_url, interaction.interaction_id)
+    return await stored.add(unit, interaction, seconds=None if interaction.user_id else namespaces.UNTOUCHED_SECONDS)
 
 
 async def claim_step(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
@@ -94,7 +77,7 @@ async def claim_step(context: RequestContext, unit: TransientUnit, interaction: 
 
     Raises StaleStep for every request except the first. Source: D15
     """
-    await claim_step_of(context, unit, namespaces.INTERACTION, interaction.interaction_id, interaction)
+    await claim_step_of(context, unit, INTERACTION, interaction.interaction_id, interaction)
 
 
 async def release_step(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
@@ -102,15 +85,12 @@ async def release_step(context: RequestContext, unit: TransientUnit, interaction
 
     It also works on an engine that does not roll back its units. Source: D15
     """
-    await unit.take(namespaces.STEP.name, _step_key(context, interaction.interaction_id, interaction))
-
-
-def _step_key(context: RequestContext, name: str, looked_at: HasSerial) -> bytes:
-    return namespaces.key(namespaces.STEP, context.provider.policy.base_url, name, str(looked_at.serial))
+    issuer = context.provider.policy.base_url
+    await namespaces.STEP.entry(issuer, interaction.interaction_id, str(interaction.serial)).take(unit)
 
 
 async def claim_step_of(
-    context: RequestContext, unit: TransientUnit, kind: namespaces.Namespace[bytes], name: str, looked_at: HasSerial
+    context: RequestContext, unit: TransientUnit, kind: namespaces.Namespace[Moving], name: str, looked_at: Moving
 ) -> None:
     """Claim the next step of the record `name` in `kind`, once.
 
@@ -119,12 +99,13 @@ async def claim_step_of(
     moved it on since then has a claim that still exists. Raises StaleStep for every request except the first. Source:
     D15
     """
-    if not await unit.add(namespaces.STEP.name, _step_key(context, name, looked_at), namespaces.STEP.seconds):
+    issuer = context.provider.policy.base_url
+    if not await namespaces.STEP.entry(issuer, name, str(looked_at.serial)).add(unit):
         raise StaleStep
     if 0 <= context.provider.clock() - context.now < namespaces.STEP.seconds / 2:
         return
-    stored = await unit.get(kind.name, namespaces.key(kind, context.provider.policy.base_url, name))
-    if stored is None or msgspec.msgpack.decode(stored, type=type(looked_at)).serial != looked_at.serial:
+    stored = await kind.entry(issuer, name).get(unit)
+    if stored is None or stored.serial != looked_at.serial:
         raise StaleStep
 
 
@@ -138,14 +119,15 @@ async def move(context: RequestContext, before: Interaction, after: Interaction)
         await save(context, unit, after)
 
 
-def claim_key(context: RequestContext, interaction: Interaction) -> bytes:
-    """Return the storage key of the claim of an interaction's request (D15)."""
-    return request_key(context, namespaces.CLAIM, interaction.request.client_id, interaction.reference)
+def claim_of(context: RequestContext, interaction: Interaction) -> Entry[str]:
+    """Return the claim of an interaction's request, which holds the browser id of its owner (D15)."""
+    issuer = context.provider.policy.base_url
+    return namespaces.CLAIM.entry(issuer, interaction.request.client_id, interaction.reference)
 
 
 async def is_claimed(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
     """Return whether any browser has claimed the request (D15)."""
-    return await unit.get(namespaces.CLAIM.name, claim_key(context, interaction)) is not None
+    return await claim_of(context, interaction).get(unit) is not None
 
 
 async def claim_request(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
@@ -155,11 +137,8 @@ async def claim_request(context: RequestContext, unit: TransientUnit, interactio
     """
     if interaction.user_id and not interaction.session_id:
         return True
-    claim = claim_key(context, interaction)
-    owner = interaction.browser_id.encode()
-    if await unit.add(namespaces.CLAIM.name, claim, namespaces.CLAIM.seconds, owner):
-        return True
-    return await unit.get(namespaces.CLAIM.name, claim) == owner
+    claim = claim_of(context, interaction)
+    return await claim.add(unit, interaction.browser_id) or await claim.get(unit) == interaction.browser_id
 
 
 def form_token(context: RequestContext, browser_id: str, form: str) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Literal
 
-    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, TransientUnit
     from corpid.rules.authentication.passkeys import NewPasskey, RelyingParty
@@ -77,8 +77,7 @@ async def spend(context: RequestContext, unit: TransientUnit, challenge: bytes) 
     Source: WebAuthn §7.2, D46
     """
     text = challenge.decode("ascii", "replace")
-    key = namespaces.key(namespaces.CHALLENGE, context.provider.policy.base_url, text)
-    return await unit.add(namespaces.CHALLENGE.name, key, namespaces.CHALLENGE.seconds)
+    return await namespaces.CHALLENGE.entry(context.provider.policy.base_url, text).add(unit)
 
 
 def _mac(context: RequestContext, purpose: str, subject: str, nonce: str) -> str:
@@ -134,14 +133,6 @@ def _party(context: RequestContext) -> RelyingParty:
     return law.relying_party(policy.base_url, policy.name, policy.passkey_rp_id)
 
 
-def offered(context: RequestContext) -> bool:
-    """Return whether passkeys work at this issuer.
-
-    They belong to a domain, never to an IP address. Source: WebAuthn §5.1.3, D34, D46
-    """
-    return law.works_at(context.provider.policy.base_url, context.provider.policy.passkey_rp_id)
-
-
 def authentication_options(
     context: RequestContext, purpose: str, subject: str, *, allowed: Iterable[Passkey] = ()
 ) -> str:
@@ -150,7 +141,7 @@ def authentication_options(
     The result is empty if passkeys do not work here. With `allowed`, one of these has to be used. Opening the page
     spends nothing. Source: WebAuthn §5.5, D46
     """
-    if not offered(context):
+    if not context.provider.policy.takes_passkeys:
         return ""
     return law.authentication_options(
         _party(context),
@@ -230,7 +221,7 @@ async def registration_options(context: RequestContext, user: User, subject: str
     The result is empty if passkeys do not work here. `subject` is the enrolment or session that the page belongs to.
     Source: WebAuthn §5.4, D46
     """
-    if not offered(context):
+    if not context.provider.policy.takes_passkeys:
         return ""
     known = await context.provider.registry.factors.passkeys(user.user_id)
     return law.registration_options(
@@ -294,16 +285,27 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
     """
     interaction = visit.interaction
     visit.require(context, Event.PASSKEY)
-    refusal, spent = _refusal(context, interaction, answer), False
+    parsed: dict[str, Any] = {}
+    challenge, refusal, spent = b"", None, False
+    try:
+        parsed = law.parse_answer(answer)
+        challenge = law.challenge_of(parsed)
+        require_own(context, challenge, _purpose(interaction), interaction.interaction_id)
+    except ForeignChallenge:
+        refusal = PasskeyRefused("the challenge was not made for this page")
+    except PasskeyRefused as malformed:
+        refusal = malformed
     async with context.provider.transient.unit(context.now) as unit:
         await browsers.note_form(context, unit, visit.cookie, visit.form)
         await throttle.attempt_unguessable(context, unit)
         if refusal is None:
-            spent = await spend(context, unit, law.challenge_of(law.parse_answer(answer)))
+            spent = await spend(context, unit, challenge)
     standing = await second_factors.person(context, visit, Event.PASSKEY) if interaction.user_id else None
     account = standing.account if standing else None
     try:
-        account, claim = await _claimed(context, account, answer)
+        if refusal is not None and not challenge:
+            raise refusal
+        account, claim = await _claimed(context, account, parsed, challenge)
         if refusal is not None:
             raise refusal
         if not spent or account is None:
@@ -312,7 +314,9 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
             context, claim, entry_of=lambda owner: _event(context, visit, owner, "ok"), only=interaction.user_id
         )
     except PasskeyRefused as refused:
-        await _refused(context, visit, account.user if account else None, refused)
+        owner = account.user if account else None
+        entry = _event(context, visit, owner, "refused", reason=reason(refused))
+        await context.provider.registry.audit.write(entry, now=context.now)
         raise Rejected(_sentence(interaction)) from None
     amr = acr.PASSWORD_AND_PASSKEY if standing else acr.PASSKEY
     if standing is None and visit.knows():
@@ -322,35 +326,22 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
     return await session_start.complete(context, visit, shown)
 
 
-def _refusal(context: RequestContext, interaction: Interaction, answer: str) -> PasskeyRefused | None:
-    """Return the reason to refuse an answer before any lookup.
-
-    None means that its challenge may be spent.
-    """
-    try:
-        challenge = law.challenge_of(law.parse_answer(answer))
-        require_own(context, challenge, _purpose(interaction), interaction.interaction_id)
-    except ForeignChallenge:
-        return PasskeyRefused("the challenge was not made for this page")
-    except PasskeyRefused as refusal:
-        return refusal
-    return None
-
-
-async def _claimed(context: RequestContext, standing: Account | None, answer: str) -> tuple[Account | None, Claim]:
+async def _claimed(
+    context: RequestContext, standing: Account | None, parsed: dict[str, Any], challenge: bytes
+) -> tuple[Account | None, Claim]:
     """Return the claimed account and the claim of an answer.
 
     Nothing is verified yet. Raises PasskeyRefused.
     """
-    parsed = law.parse_answer(answer)
     credential_id = law.credential_id(parsed)
     account = standing or await context.provider.registry.factors.account_by_passkey(credential_id)
-    own = account.held.passkeys if account else ()
-    passkey = next((each for each in own if each.credential_id == credential_id), None)
+    passkey = None
+    for each in account.held.passkeys if account else ():
+        if each.credential_id == credential_id:
+            passkey = each
     if passkey is None and standing is not None:
         passkey = await context.provider.registry.factors.passkey(credential_id)
-    user = account.user if account else None
-    return account, Claim(answer=parsed, challenge=law.challenge_of(parsed), passkey=passkey, user=user)
+    return account, Claim(answer=parsed, challenge=challenge, passkey=passkey, user=account.user if account else None)
 
 
 def _sentence(interaction: Interaction) -> Phrase:
@@ -359,13 +350,10 @@ def _sentence(interaction: Interaction) -> Phrase:
     return phrase("This passkey was not accepted. Use another one, or your user name and password.")
 
 
-def _event(context: RequestContext, visit: Visit, user: User | None, outcome: Literal["ok", "refused"]) -> AuditEvent:
+def _event(
+    context: RequestContext, visit: Visit, user: User | None, outcome: Literal["ok", "refused"], **detail: str
+) -> AuditEvent:
     if visit.interaction.user_id:
-        return second_factors.event_of(context, visit, user, Way.PASSKEY, outcome)
-    return event(context, visit, user, AuditAction.SIGN_IN_PASSKEY, outcome)
-
-
-async def _refused(context: RequestContext, visit: Visit, user: User | None, refusal: PasskeyRefused) -> None:
-    entry = _event(context, visit, user, "refused")
-    detail = {**entry.detail, "reason": reason(refusal)}
-    await context.provider.registry.audit.write(msgspec.structs.replace(entry, detail=detail), now=context.now)
+        way = Way.PASSKEY.value
+        return event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, outcome, way=way, **detail)
+    return event(context, visit, user, AuditAction.SIGN_IN_PASSKEY, outcome, **detail)

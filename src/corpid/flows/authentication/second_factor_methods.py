@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from corpid.rules.authentication import passkeys
 from corpid.rules.authentication.person_factors import HeldFactors
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.authentication.sign_in import Way
@@ -106,17 +105,10 @@ def available(context: RequestContext, user: User, held: HeldFactors) -> tuple[W
 
     The result is empty if nothing can be combined with the password. Source: D45, D46
     """
-    has = {
-        Way.APP: held.app,
-        Way.PASSKEY: bool(held.passkeys) and _takes_passkeys(context),
-        Way.EMAIL: mails_codes(context, user),
-        Way.RECOVERY: held.codes > 0,
-    }
-    return tuple(way for way in Way if has[way])
-
-
-def _takes_passkeys(context: RequestContext) -> bool:
-    return passkeys.works_at(context.provider.policy.base_url, context.provider.policy.passkey_rp_id)
+    app = (Way.APP,) if held.app else ()
+    passkey = (Way.PASSKEY,) if held.passkeys and context.provider.policy.takes_passkeys else ()
+    email = (Way.EMAIL,) if mails_codes(context, user) else ()
+    return (*app, *passkey, *email, *((Way.RECOVERY,) if held.codes else ()))
 
 
 def mails_codes(context: RequestContext, user: User) -> bool:
@@ -129,7 +121,7 @@ def chosen(interaction: AtSecondFactor, person: PendingSecondFactor) -> Way:
 
     It is the chosen one, as long as it is available. The person must have at least one. Source: D45
     """
-    return next((way for way in person.ways if way is interaction.way), person.ways[0])
+    return interaction.way if interaction.way in person.ways else person.ways[0]
 
 
 def under_way(mailed: Mailed, *, now: float) -> bool:

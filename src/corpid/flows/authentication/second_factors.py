@@ -7,8 +7,6 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import (
     account_client,
@@ -35,21 +33,18 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from typing import Literal
+    from collections.abc import Mapping
 
     from corpid.flows.authentication.second_factor_methods import Mailed, PendingSecondFactor
-    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.authentication.visits import Visit
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, TransientUnit
+    from corpid.ports import Account, AuditEvent, TransientUnit
     from corpid.rules.authentication.code_guesses import CodeGuesses
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
-
-    Accept = Callable[[RequestContext, Visit, User, Credentials, str], Awaitable[None]]
 
 
 async def accept_app(context: RequestContext, credentials: Credentials, code: str, entry: AuditEvent) -> None:
@@ -81,9 +76,9 @@ async def count_miss(context: RequestContext, unit: TransientUnit, name: str) ->
 
     `name` is an interaction or an enrolment. Source: D45
     """
-    key = namespaces.key(namespaces.SECOND_FACTOR_MISSES, context.provider.policy.base_url, name)
-    misses = await unit.count(namespaces.SECOND_FACTOR_MISSES.name, key, namespaces.SECOND_FACTOR_MISSES.seconds)
-    return misses >= TOTP_MISSES
+    return (
+        await namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, name).count(unit) >= TOTP_MISSES
+    )
 
 
 async def send(context: RequestContext, visit: Visit, user: User) -> Interaction:
@@ -120,11 +115,9 @@ async def count(context: RequestContext, user: User, browser_key: str, *, known:
     A known browser has an allowance of its own, which a thief of the password alone cannot use up. Raises Rejected if
     too many were sent within an hour. Source: D45, D47
     """
-    key = namespaces.key(
-        namespaces.MAILED_CODES, context.provider.policy.deployment_url, user.user_id, browser_key if known else ""
-    )
+    issuer, browser = context.provider.policy.deployment_url, browser_key if known else ""
     async with context.provider.transient.unit(context.now) as unit:
-        sent = await unit.count(namespaces.MAILED_CODES.name, key, namespaces.MAILED_CODES.seconds)
+        sent = await namespaces.MAILED_CODES.entry(issuer, user.user_id, browser).count(unit)
     if sent > MAILED_CODES_PER_HOUR:
         raise Rejected(phrase("Too many codes were sent to you. Wait an hour, then try again."))
 
@@ -168,17 +161,25 @@ async def submit_code(context: RequestContext, visit: Visit, *, code: str) -> Vi
     access_denied. Raises Rejected, Stopped, Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted.
     Source: D34, D45
     """
-    standing = await person(context, visit, Event.CODE)
-    user, way = standing.user, second_factor_methods.chosen(visit.interaction, standing)
-    if way not in _ACCEPT:
+    standing, at = await person(context, visit, Event.CODE), visit.interaction
+    account, way = standing.account, second_factor_methods.chosen(at, standing)
+    user = account.user
+    if way is Way.PASSKEY:
         raise StaleStep
-    guesses = await _admit(context, visit, standing, way)
+    guesses = await _admit(context, visit, account, way)
+    entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "ok", way=way.value)
     try:
-        await _ACCEPT[way](context, visit, user, standing.credentials, code)
+        if way is Way.APP:
+            await accept_app(context, account.held.credentials, code, entry)
+        elif way is Way.RECOVERY:
+            await accept_recovery(context, user, code, entry)
+        else:
+            check(context, at.interaction_id, at, user, code)
+            await context.provider.registry.audit.write(entry, now=context.now)
     except WrongCode:
         await _miss(context, visit, user, way, guesses)
         raise Rejected(_WRONG[way]) from None
-    shown = session_start.Authentication(account=standing.account, amr=acr.PASSWORD_AND_CODE, way=way)
+    shown = session_start.Authentication(account=account, amr=acr.PASSWORD_AND_CODE, way=way)
     return await session_start.complete(context, visit, shown)
 
 
@@ -195,7 +196,7 @@ async def choose_way(context: RequestContext, visit: Visit, *, way: str) -> Visi
         raise Rejected(phrase("Choose one of the ways that are shown."))
     back = interaction.way is not Way.EMAIL and second_factor_methods.under_way(interaction, now=context.now)
     if named is Way.EMAIL and not back:
-        code_guesses.one_more_guess(context, standing.account.guesses, standing.credentials)
+        code_guesses.one_more_guess(context, standing.account.guesses, interaction.factors)
         moved = await send(context, visit, standing.user)
     else:
         moved = machine.other_way(interaction, named)
@@ -228,54 +229,20 @@ async def _throttle(context: RequestContext, unit: TransientUnit, visit: Visit, 
     await throttle.attempt_second_factor(context, unit, name, visit.browser.browser_key, known=known)
 
 
-async def _admit(context: RequestContext, visit: Visit, standing: PendingSecondFactor, way: Way) -> CodeGuesses | None:
+async def _admit(context: RequestContext, visit: Visit, account: Account, way: Way) -> CodeGuesses | None:
     """Count an attempt before it is tried.
 
     Returns the count of guesses, None for a recovery code, which cannot be guessed.
     """
-    guessed, seen, credentials = way is not Way.RECOVERY, standing.account.guesses, standing.credentials
-    after = code_guesses.one_more_guess(context, seen, credentials) if guessed else None
+    seen, factors = account.guesses, visit.interaction.factors
+    after = None if way is Way.RECOVERY else code_guesses.one_more_guess(context, seen, factors)
     async with context.provider.transient.unit(context.now) as unit:
         await browsers.note_form(context, unit, visit.cookie, visit.form)
         if after is None:
             await throttle.attempt_unguessable(context, unit)
             return None
-        await _throttle(context, unit, visit, standing.user)
-        return await code_guesses.count(context, seen, after, credentials)
-
-
-async def _accept_app(context: RequestContext, visit: Visit, user: User, credentials: Credentials, code: str) -> None:
-    entry = event_of(context, visit, user, Way.APP, "ok")
-    await accept_app(context, credentials, code, entry)
-
-
-async def _accept_mailed(context: RequestContext, visit: Visit, user: User, _: Credentials, code: str) -> None:
-    at = visit.interaction
-    check(context, at.interaction_id, at, user, code)
-    await context.provider.registry.audit.write(event_of(context, visit, user, Way.EMAIL, "ok"), now=context.now)
-
-
-async def _accept_recovery(context: RequestContext, visit: Visit, user: User, _: Credentials, code: str) -> None:
-    entry = event_of(context, visit, user, Way.RECOVERY, "ok")
-    await accept_recovery(context, user, code, entry)
-
-
-_ACCEPT: Final[Mapping[Way, Accept]] = {
-    Way.APP: _accept_app,
-    Way.EMAIL: _accept_mailed,
-    Way.RECOVERY: _accept_recovery,
-}
-
-
-def event_of(
-    context: RequestContext, visit: Visit, user: User | None, way: Way, outcome: Literal["ok", "refused"]
-) -> AuditEvent:
-    """Return the audit entry of an attempt at a second factor.
-
-    Source: DESIGN, Security
-    """
-    entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, outcome)
-    return msgspec.structs.replace(entry, detail={**entry.detail, "way": way.value})
+        await _throttle(context, unit, visit, account.user)
+        return await code_guesses.count(context, seen, after, factors)
 
 
 async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, guesses: CodeGuesses | None) -> None:
@@ -284,11 +251,12 @@ async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, gue
     A person who gets here has the password, so its owner is notified: once a day, however often it happens. Raises
     Stopped after too many.
     """
-    of_owner = namespaces.key(namespaces.MISSES_OF_OWNER, context.provider.policy.deployment_url, user.user_id)
+    of_owner = namespaces.MISSES_OF_OWNER.entry(context.provider.policy.deployment_url, user.user_id)
     async with context.provider.transient.unit(context.now) as unit:
         too_many = await count_miss(context, unit, visit.interaction.interaction_id)
-        misses = await unit.count(namespaces.MISSES_OF_OWNER.name, of_owner, namespaces.MISSES_OF_OWNER.seconds)
-        await context.provider.registry.audit.write(event_of(context, visit, user, way, "refused"), now=context.now)
+        misses = await of_owner.count(unit)
+        refused = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value)
+        await context.provider.registry.audit.write(refused, now=context.now)
         if guesses is not None and guesses.paused_until:
             entry = event(context, visit, user, AuditAction.SIGN_IN_PAUSE_CODES, "refused")
             await context.provider.registry.audit.write(code_guesses.pause_event(entry, guesses), now=context.now)

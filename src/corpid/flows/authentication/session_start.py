@@ -27,7 +27,7 @@ from corpid.rules.limits import ACCOUNT_SESSION_SECONDS, INTERACTION_EXTENSIONS,
 from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, SessionPurpose, TransientUnit
     from corpid.rules.authentication.sign_in import Interaction
@@ -35,15 +35,7 @@ if TYPE_CHECKING:
 
 async def expect_first_sign_in(context: RequestContext, unit: TransientUnit, user_id: str) -> None:
     """Record that a person has just set up their sign-in (D47)."""
-    await unit.put(namespaces.NEWCOMER.name, _key(context, user_id), b"", namespaces.NEWCOMER.seconds)
-
-
-async def _was_expected(context: RequestContext, unit: TransientUnit, user_id: str) -> bool:
-    """Take the record that the person's first sign-in is expected (D47).
-
-    The result is True if the person had set up their sign-in and not used it yet. The record is then removed.
-    """
-    return await unit.take(namespaces.NEWCOMER.name, _key(context, user_id)) is not None
+    await namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, user_id).put(unit, b"")
 
 
 def _new_here(account: Account, *, expected: bool) -> bool:
@@ -54,10 +46,6 @@ def _new_here(account: Account, *, expected: bool) -> bool:
     """
     set_by_themselves = account.held.credentials.password_set_by == "user" or bool(account.held.passkeys)
     return not expected and (set_by_themselves or account.signed_in_before)
-
-
-def _key(context: RequestContext, user_id: str) -> bytes:
-    return namespaces.key(namespaces.NEWCOMER, context.provider.policy.deployment_url, user_id)
 
 
 _LONGEST_SIGN_IN_SECONDS: Final = INTERACTION_SECONDS * (1 + INTERACTION_EXTENSIONS)
@@ -91,25 +79,31 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
     before, name = visit.interaction, names.user_name(shown.account.user.user_name)
     finished, session = await _decided(context, visit, shown, name)
     others = await sessions.held(context, visit.browser, but_of=finished.user_id)
-    browser = sessions.kept_in(sessions.gone_from(visit.browser, others), finished.user_id, session)
+    browser = sessions.kept_in(visit.browser, finished.user_id, session, ended=others)
     known, over = visit.last_entity is not None, finished.outcome in (Outcome.CODE, Outcome.REFUSED)
+    browser_key, guesses = visit.browser.browser_key, shown.account.guesses
+    group = (
+        guesses.browser if visit.standing else code_guesses.group(context, finished.user_id, browser_key, known=known)
+    )
     new_here = False
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, before)
         if not before.user_id and not await interactions.claim_request(context, unit, before):
             raise completion.OtherBrowser
-        await _retire_cookie(context, unit, visit)
+        # A browser never has two valid values: of two tabs that finish at once, one tries again with the other's value.
+        if not await browsers.retire(context, unit, visit.cookie, visit.browser):
+            await interactions.release_step(context, unit, before)
+            raise StaleStep
         try:
             if over:
                 await completion.win(context, unit, finished)
             await throttle.succeeded(
-                context, unit, name, visit.browser.browser_key, known=known, of_address=_cost(shown, known=known)
+                context, unit, name, browser_key, known=known, of_address=_cost(shown, known=known)
             )
             if not known:
-                expected = await _was_expected(context, unit, finished.user_id)
-                new_here = _new_here(shown.account, expected=expected)
-            group = code_guesses.group(context, finished.user_id, visit.browser.browser_key, known=known)
-            await context.provider.registry.code_guesses.forget(finished.user_id, group)
+                expected = namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, finished.user_id)
+                new_here = _new_here(shown.account, expected=await expected.take(unit) is not None)
+            await code_guesses.forget(context, guesses, group, guessed=shown.way not in (None, Way.RECOVERY))
             if not await sessions.begin(context, session, shown.account.held.credentials, passkey=shown.passkey):
                 raise StaleStep
             for other in sorted(others, key=lambda each: each.session_id):
@@ -118,13 +112,13 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
                 await completion.write_outcome(context, unit, finished)
             await interactions.save(context, unit, finished)
             last = finished.entity_id if finished.outcome is Outcome.CODE else visit.last_entity
-            await throttle.remember(context, unit, name, visit.browser.browser_key, last)
+            await throttle.remember(context, unit, name, browser_key, last)
             cookie = await browsers.replace_by_form(context, unit, visit.cookie, visit.form, browser)
         except Exception as failure:
             with suppress(Exception):
                 await _undo(context, visit, won=over and not isinstance(failure, completion.AlreadyCompleted))
             raise
-    if new_here:
+    if new_here and shown.account.user.email:
         notifications.notify(context, shown.account.user, notifications.new_device(context.device))
     return replace(visit, interaction=finished, browser=browser, cookie=cookie, standing=None)
 
@@ -142,7 +136,7 @@ async def _decided(
         before,
         user_id=user.user_id,
         user_name=name,
-        credentials=shown.account.held.credentials,
+        factors=before.factors or machine.fingerprint(shown.account.held.credentials),
         amr=shown.amr,
         level=acr.TWO_FACTORS,
         passkey=shown.passkey,
@@ -171,16 +165,6 @@ def _cost(shown: Authentication, *, known: bool) -> int:
     guessed = (shown.amr != acr.PASSKEY) + (shown.way not in (None, Way.RECOVERY))
     unguessable = shown.way in (None, Way.RECOVERY)
     return unguessable + (0 if known else guessed)
-
-
-async def _retire_cookie(context: RequestContext, unit: TransientUnit, visit: Visit) -> None:
-    """Invalidate the old cookie value. Raises StaleStep if that was done before.
-
-    A browser never has two valid values: of two tabs that finish at once, one tries again with the other's value.
-    """
-    if not await browsers.retire(context, unit, visit.cookie):
-        await interactions.release_step(context, unit, visit.interaction)
-        raise StaleStep
 
 
 async def _undo(context: RequestContext, visit: Visit, *, won: bool) -> None:

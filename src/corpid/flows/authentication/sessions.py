@@ -31,7 +31,7 @@ async def held(context: RequestContext, browser: Browser | None, *, but_of: str 
     The person with the user_id `but_of` is left out. Sessions that the browser no longer refers to, since the same
     person has signed in there again, are included. Source: D30
     """
-    if browser is None:
+    if browser is None or not (browser.user_id or browser.session_id or browser.account_id):
         return []
     owners = {browser.user_id} - {"", but_of}
     if not browser.user_id:
@@ -40,29 +40,25 @@ async def held(context: RequestContext, browser: Browser | None, *, but_of: str 
         kept = [await context.provider.registry.sessions.get(each, now=context.now) for each in ids if each]
         mine = {each.user_id for each in kept if each is not None and each.browser_id == browser.browser_id}
         owners = mine - {but_of}
-    every = [
-        each for owner in sorted(owners) for each in await context.provider.registry.sessions.of(owner, now=context.now)
-    ]
-    return [each for each in every if each.browser_id == browser.browser_id]
+    found = []
+    for owner in sorted(owners):
+        theirs = await context.provider.registry.sessions.of(owner, now=context.now)
+        found += [each for each in theirs if each.browser_id == browser.browser_id]
+    return found
 
 
-def kept_in(browser: Browser, user_id: str, session: Session | None) -> Browser:
+def kept_in(browser: Browser, user_id: str, session: Session | None, *, ended: Iterable[Session]) -> Browser:
     """Return the browser after this person has signed in.
 
-    It refers to the new session, if one begins. Source: D30
+    It refers to the new session, if one begins, and to none of those that ended with the sign-in. Source: D30
     """
-    kept = {} if session is None else {_PLACES[session.purpose]: session.session_id}
-    return msgspec.structs.replace(browser, user_id=user_id, **kept)
-
-
-def gone_from(browser: Browser, ended: Iterable[Session]) -> Browser:
-    """Return the browser without these sessions.
-
-    Source: D30
-    """
-    ids = {each.session_id for each in ended}
-    gone = {place: "" for place in _PLACES.values() if getattr(browser, place) in ids}
-    return msgspec.structs.replace(browser, **gone)
+    places = {}
+    for each in ended:
+        if each.session_id in (browser.session_id, browser.account_id):
+            places[_PLACES[each.purpose]] = ""
+    if session is not None:
+        places[_PLACES[session.purpose]] = session.session_id
+    return msgspec.structs.replace(browser, user_id=user_id, **places)
 
 
 async def begin(context: RequestContext, session: Session | None, seen: Credentials, *, passkey: str) -> bool:

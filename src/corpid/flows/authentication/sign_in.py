@@ -6,10 +6,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
-
-import msgspec
 
 from corpid.flows.authentication import (
     account_client,
@@ -22,28 +20,24 @@ from corpid.flows.authentication import (
     sessions,
     throttle,
 )
-from corpid.flows.authentication.browsers import SubmittedForm
-from corpid.flows.authentication.second_factor_methods import AskSecondFactor, PendingSecondFactor
+from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication import single_sign_on
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.authentication.sign_in import Event, Outcome, State
 from corpid.rules.directory import names
-from corpid.rules.directory.access import person_or_anonymous
+from corpid.rules.directory.access import ANONYMOUS, Person
 from corpid.rules.directory.entity_choice import Choice
 from corpid.rules.oauth.errors import AccessDenied
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.oauth.scopes import needs_consent
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, Session
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import Acting, User
-    from corpid.rules.oauth.records import Client
 
 
 class Rejected(Exception):
@@ -55,50 +49,6 @@ class Rejected(Exception):
     def __init__(self, sentence: Phrase) -> None:
         super().__init__(sentence)
         self.sentence = sentence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
-    """A browser at its own interaction, with the data loaded for it.
-
-    `cookie` is the value that the browser sent.
-    """
-
-    interaction: Interaction
-    browser: Browser
-    cookie: str
-    client: Client
-    session: Session | None = None
-    """the session that signed it in, or that its factors began"""
-    standing: PendingSecondFactor | None = None
-    """the person who has typed their password here, and nothing else yet"""
-    last_entity: str | None = None
-    """the person's last choice in this browser, empty for none yet; None: it is not known for them, or there is no person"""
-    form: SubmittedForm = field(default_factory=SubmittedForm)
-    """the submitted form, if it proves a factor"""
-    lacks_second_factor: User | None = None
-    """the person who typed their password here but has no second factor left; they are not signed in for now"""
-
-    def state_of(self, context: RequestContext, interaction: Interaction, *, usable: bool = False) -> State:
-        """Return the state of an interaction of this browser.
-
-        `usable` is as in `rules.authentication.sign_in.state`. Source: D15
-        """
-        return machine.state(interaction, now=context.now, usable=usable, asks_consent=asks_consent(self))
-
-    def require(self, context: RequestContext, event: Event, *, usable: bool = False) -> None:
-        """Check that the loaded sign-in accepts this event. Raises StaleStep.
-
-        Source: D15
-        """
-        machine.require(self.state_of(context, self.interaction, usable=usable), event)
-
-    def knows(self) -> bool:
-        """Return whether any person has signed in in this browser.
-
-        It may then be known for the current person. Source: D47
-        """
-        return self.browser.known or bool(self.browser.session_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,18 +150,17 @@ def asks_entity(visit: Visit) -> bool:
     return account_client.purpose(visit.interaction.request) == "sign_in"
 
 
-def asks_consent(visit: Visit) -> bool:
-    """Return whether this sign-in has a page for consent (D29, D40)."""
-    request = visit.interaction.request
-    return needs_consent(visit.client, request.scopes) or single_sign_on.asks_consent(request)
-
-
 def event(
-    context: RequestContext, visit: Visit, user: User | None, action: AuditAction, outcome: Literal["ok", "refused"]
+    context: RequestContext,
+    visit: Visit,
+    user: User | None,
+    action: AuditAction,
+    outcome: Literal["ok", "refused"],
+    **detail: str,
 ) -> AuditEvent:
     """Return the audit entry of an attempt at a factor (DESIGN, Security)."""
-    actor = person_or_anonymous(user.user_id if user else "")
-    return context.event(actor, action, client_id=visit.client.client_id, outcome=outcome)
+    actor = Person(user_id=user.user_id) if user else ANONYMOUS
+    return context.event(actor, action, client_id=visit.client.client_id, outcome=outcome, **detail)
 
 
 async def submit_password(context: RequestContext, visit: Visit, *, user_name: str, password: str) -> Visit:
@@ -265,8 +214,8 @@ async def _refuse_without_second_factor(context: RequestContext, visit: Visit, a
 
 def without_second_factor(context: RequestContext, visit: Visit, user: User | None) -> AuditEvent:
     """Return the audit entry of a correct password without a second factor (D45)."""
-    entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused")
-    return msgspec.structs.replace(entry, detail={**entry.detail, "reason": "no second factor is left"})
+    why = "no second factor is left"
+    return event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", reason=why)
 
 
 def no_second_factor(context: RequestContext) -> Phrase:

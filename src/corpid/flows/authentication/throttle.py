@@ -24,6 +24,7 @@ from corpid.rules.networks import neighbourhood, site
 from corpid.texts import counted
 
 if TYPE_CHECKING:
+    from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.authentication.throttling import Bucket
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _Who: TypeAlias = tuple[str, ...]
 
+_WINDOW_SECONDS: Final = int(namespaces.ATTEMPTS.seconds)
 _FREE_FOR_ACCOUNT: Final = 5
 """from one address, or in one known browser"""
 _FREE_FOR_ACCOUNT_EVERYWHERE: Final = 100
@@ -88,26 +90,21 @@ class Attempt:
     """true if the browser is known for the account"""
 
 
-def _window(now: float) -> str:
-    return str(int(now // namespaces.ATTEMPTS.seconds))
-
-
 async def last_entity(context: RequestContext, user_name: str, browser_key: str) -> str | None:
     """Return the entity that a person last chose in a known browser.
 
     The result is empty if there is none yet; None if the browser is not known for the person. Source: D17, D47
     """
-    known = _known(context, user_name, browser_key)
-    value = await context.provider.transient.get(namespaces.KNOWN_BROWSER.name, known, now=context.now)
-    return None if value is None else value.decode()
+    known = namespaces.KNOWN_BROWSER.entry(context.provider.policy.deployment_url, user_name, browser_key)
+    return await known.look(context.provider.transient, now=context.now)
 
 
 async def remember(
     context: RequestContext, unit: TransientUnit, user_name: str, browser_key: str, entity_id: str | None
 ) -> None:
     """Remember a browser as known, with the person's last entity (D17, D47)."""
-    known = _known(context, user_name, browser_key)
-    await unit.put(namespaces.KNOWN_BROWSER.name, known, (entity_id or "").encode(), namespaces.KNOWN_BROWSER.seconds)
+    known = namespaces.KNOWN_BROWSER.entry(context.provider.policy.deployment_url, user_name, browser_key)
+    await known.put(unit, entity_id or "")
 
 
 async def is_known(context: RequestContext, user_name: str, browser_key: str) -> bool:
@@ -115,20 +112,16 @@ async def is_known(context: RequestContext, user_name: str, browser_key: str) ->
     return await last_entity(context, user_name, browser_key) is not None
 
 
-def _known(context: RequestContext, user_name: str, browser_key: str) -> bytes:
-    return namespaces.key(namespaces.KNOWN_BROWSER, context.provider.policy.deployment_url, user_name, browser_key)
-
-
-def _everywhere(user_name: str) -> _Who:
-    return ("account", user_name)
+def _everywhere(issuer: str, user_name: str) -> Entry[int]:
+    return namespaces.ATTEMPTS.entry(issuer, "account", user_name)
 
 
 def _from(context: RequestContext, place: str, user_name: str) -> _Who:
-    return ("account", user_name, place, _window(context.now))
+    return ("account", user_name, place, str(int(context.now) // _WINDOW_SECONDS))
 
 
 def _in_browser(context: RequestContext, browser_key: str, user_name: str) -> _Who:
-    return ("browser", user_name, browser_key, _window(context.now))
+    return ("browser", user_name, browser_key, str(int(context.now) // _WINDOW_SECONDS))
 
 
 def _codes(user_name: str) -> _Who:
@@ -136,7 +129,7 @@ def _codes(user_name: str) -> _Who:
 
 
 def _address(context: RequestContext) -> _Who:
-    return ("address", site(context.address), _window(context.now))
+    return ("address", site(context.address), str(int(context.now) // _WINDOW_SECONDS))
 
 
 async def attempt(context: RequestContext, user_name: str, browser_key: str, *, known: bool) -> Attempt:
@@ -147,15 +140,14 @@ async def attempt(context: RequestContext, user_name: str, browser_key: str, *, 
     async with context.provider.transient.unit(context.now) as unit:
         if known:
             return await _attempt_in_browser(context, unit, user_name, browser_key)
-        counts = await _admit_account(context, unit, user_name)
-        everywhere = namespaces.key(
-            namespaces.ATTEMPTS, context.provider.policy.deployment_url, *_everywhere(user_name)
-        )
-        attempts = await unit.count(namespaces.ATTEMPTS.name, everywhere, namespaces.ATTEMPTS.seconds)
+        here = _from(context, site(context.address), user_name)
+        counts = await _admit(context, unit, here, _FREE_FOR_ACCOUNT, user_name=user_name)
+        attempts = await _everywhere(context.provider.policy.deployment_url, user_name).count(unit)
         if attempts > _FREE_FOR_ACCOUNT_EVERYWHERE:
             nearby, longest = _from(context, neighbourhood(context.address), user_name), _LONGEST_NEARBY_SECONDS
             counts += await _admit(context, unit, nearby, _FREE_FOR_ACCOUNT, user_name=user_name, longest=longest)
-        return Attempt(counts=(*counts, *await _admit_address(context, unit)))
+        counts += await _admit(context, unit, _address(context), _FREE_FOR_ADDRESS)
+        return Attempt(counts=tuple(counts))
 
 
 async def attempt_second_factor(
@@ -170,8 +162,10 @@ async def attempt_second_factor(
     if known:
         return await _attempt_in_browser(context, unit, user_name, browser_key)
     counts = await _admit(context, unit, _codes(user_name), _FREE_FOR_ACCOUNT)
-    counts += await _admit_account(context, unit, user_name)
-    return Attempt(counts=(*counts, *await _admit_address(context, unit)))
+    here = _from(context, site(context.address), user_name)
+    counts += await _admit(context, unit, here, _FREE_FOR_ACCOUNT, user_name=user_name)
+    counts += await _admit(context, unit, _address(context), _FREE_FOR_ADDRESS)
+    return Attempt(counts=tuple(counts))
 
 
 async def _attempt_in_browser(
@@ -181,18 +175,13 @@ async def _attempt_in_browser(
     return Attempt(counts=tuple(await _admit(context, unit, own, _FREE_FOR_ACCOUNT, user_name=user_name)), known=True)
 
 
-async def _admit_account(context: RequestContext, unit: TransientUnit, user_name: str) -> list[_Count]:
-    here = _from(context, site(context.address), user_name)
-    return await _admit(context, unit, here, _FREE_FOR_ACCOUNT, user_name=user_name)
-
-
 async def attempt_unguessable(context: RequestContext, unit: TransientUnit) -> None:
     """Count an attempt with a passkey or a recovery code.
 
     A signature or 80 random bits cannot be guessed, so nothing is counted for the owner; otherwise a stranger or a
     thief of the password could keep them out. Raises Throttled if the attempt comes too early. Source: D45, D46, D47
     """
-    await _admit_address(context, unit)
+    await _admit(context, unit, _address(context), _FREE_FOR_ADDRESS)
 
 
 async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
@@ -202,8 +191,9 @@ async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
     Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
-        of_link = await _admit(context, unit, ("link", link_hash, _window(context.now)), _FREE_FOR_ACCOUNT)
-        of_address = await _admit_address(context, unit)
+        window = str(int(context.now) // _WINDOW_SECONDS)
+        of_link = await _admit(context, unit, ("link", link_hash, window), _FREE_FOR_ACCOUNT)
+        of_address = await _admit(context, unit, _address(context), _FREE_FOR_ADDRESS)
     return Attempt(counts=(*of_link, *of_address))
 
 
@@ -229,7 +219,7 @@ def _link_codes(context: RequestContext) -> _Who:
 
     Fixed windows make attempts and opened links end together.
     """
-    return ("link codes", site(context.address), _window(context.now))
+    return ("link codes", site(context.address), str(int(context.now) // _WINDOW_SECONDS))
 
 
 async def change(context: RequestContext, by: str) -> Attempt:
@@ -240,7 +230,8 @@ async def change(context: RequestContext, by: str) -> Attempt:
     recovery. Raises Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
-        counts = await _admit(context, unit, ("change", by, _window(context.now)), FACTOR_CHANGES)
+        window = str(int(context.now) // _WINDOW_SECONDS)
+        counts = await _admit(context, unit, ("change", by, window), FACTOR_CHANGES)
     return Attempt(counts=tuple(counts))
 
 
@@ -253,14 +244,8 @@ async def give_back(context: RequestContext, attempt: Attempt) -> None:
             await _count(context, unit, each.who, -1 - begun)
 
 
-async def _admit_address(context: RequestContext, unit: TransientUnit) -> list[_Count]:
-    return await _admit(context, unit, _address(context), _FREE_FOR_ADDRESS)
-
-
 async def _count(context: RequestContext, unit: TransientUnit, who: _Who, by: int) -> Bucket:
-    kind = namespaces.ATTEMPT_BUCKET
-    key = namespaces.key(kind, context.provider.policy.deployment_url, *who)
-    return bucket(await unit.count(kind.name, key, kind.seconds, by))
+    return bucket(await namespaces.ATTEMPT_BUCKET.entry(context.provider.policy.deployment_url, *who).count(unit, by))
 
 
 async def _admit(
@@ -304,8 +289,8 @@ async def _unlocks(context: RequestContext, unit: TransientUnit, user_name: str)
     """
     if not user_name:
         return ""
-    key = namespaces.key(namespaces.UNLOCKS, context.provider.policy.deployment_url, user_name)
-    return (await unit.get(namespaces.UNLOCKS.name, key) or b"").decode()
+    unlocks = await namespaces.UNLOCKS.entry(context.provider.policy.deployment_url, user_name).get(unit)
+    return str(unlocks) if unlocks else ""
 
 
 async def succeeded(
@@ -322,27 +307,20 @@ async def succeeded(
     else:
         await _forget(context, unit, _codes(user_name))
         await _forget(context, unit, _from(context, site(context.address), user_name), user_name)
-        if (
-            await _forget_everywhere(unit, context.provider.policy.deployment_url, user_name)
-            > _FREE_FOR_ACCOUNT_EVERYWHERE
-        ):
+        everywhere = await _everywhere(context.provider.policy.deployment_url, user_name).take(unit)
+        if (everywhere or 0) > _FREE_FOR_ACCOUNT_EVERYWHERE:
             await _forget(context, unit, _from(context, neighbourhood(context.address), user_name), user_name)
     if of_address:
         await _count(context, unit, _address(context), -of_address)
 
 
 async def _forget(context: RequestContext, unit: TransientUnit, who: _Who, user_name: str = "") -> None:
-    kind, issuer = namespaces.ATTEMPT_BUCKET, context.provider.policy.deployment_url
-    found = bucket(int(await unit.take(kind.name, namespaces.key(kind, issuer, *who)) or b"0"))
+    issuer = context.provider.policy.deployment_url
+    found = bucket(await namespaces.ATTEMPT_BUCKET.entry(issuer, *who).take(unit) or 0)
     if found.attempts > _FREE_FOR_ACCOUNT:
         unlocks = await _unlocks(context, unit, user_name)
         if unlocks:
-            await unit.take(kind.name, namespaces.key(kind, issuer, *who, unlocks))
-
-
-async def _forget_everywhere(unit: TransientUnit, issuer: str, user_name: str) -> int:
-    key = namespaces.key(namespaces.ATTEMPTS, issuer, *_everywhere(user_name))
-    return int(await unit.take(namespaces.ATTEMPTS.name, key) or b"0")
+            await namespaces.ATTEMPT_BUCKET.entry(issuer, *who, unlocks).take(unit)
 
 
 async def unlock(unit: TransientUnit, issuer: str, user_name: str) -> None:
@@ -350,9 +328,6 @@ async def unlock(unit: TransientUnit, issuer: str, user_name: str) -> None:
 
     `user_name` is in its mapped form. Source: D47
     """
-    codes = namespaces.key(namespaces.ATTEMPT_BUCKET, issuer, *_codes(user_name))
-    await unit.take(namespaces.ATTEMPT_BUCKET.name, codes)
-    await _forget_everywhere(unit, issuer, user_name)
-    await unit.count(
-        namespaces.UNLOCKS.name, namespaces.key(namespaces.UNLOCKS, issuer, user_name), namespaces.UNLOCKS.seconds
-    )
+    await namespaces.ATTEMPT_BUCKET.entry(issuer, *_codes(user_name)).take(unit)
+    await _everywhere(issuer, user_name).take(unit)
+    await namespaces.UNLOCKS.entry(issuer, user_name).count(unit)

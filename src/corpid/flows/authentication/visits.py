@@ -1,8 +1,8 @@
-"""Access to an interaction's pages, limited to its own browser (D15, D34)."""
+"""A browser at its own sign-in, with all that a step needs, loaded once (D15, D34)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from corpid.flows.authentication import (
@@ -13,13 +13,66 @@ from corpid.flows.authentication import (
     second_factor_methods,
     throttle,
 )
-from corpid.flows.authentication.sign_in import Visit
+from corpid.flows.authentication.browsers import SubmittedForm
 from corpid.rules.authentication import sign_in as machine
+from corpid.rules.authentication import single_sign_on
+from corpid.rules.oauth.scopes import needs_consent
 
 if TYPE_CHECKING:
+    from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.authentication.second_factor_methods import PendingSecondFactor
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Session
-    from corpid.rules.authentication.sign_in import Interaction
+    from corpid.rules.authentication.sign_in import Event, Interaction, State
+    from corpid.rules.directory.records import User
+    from corpid.rules.oauth.records import Client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A browser at its own interaction, with the data loaded for it.
+
+    `cookie` is the value that the browser sent.
+    """
+
+    interaction: Interaction
+    browser: Browser
+    cookie: str
+    client: Client
+    asks_consent: bool
+    """true if this sign-in has a page for consent (D29, D40)"""
+    session: Session | None = None
+    """the session that signed it in, or that its factors began"""
+    standing: PendingSecondFactor | None = None
+    """the person who has typed their password here, and nothing else yet"""
+    last_entity: str | None = None
+    """the person's last choice in this browser, empty for none yet; None: it is not known for them, or there is no person"""
+    form: SubmittedForm = field(default_factory=SubmittedForm)
+    """the submitted form, if it proves a factor"""
+    lacks_second_factor: User | None = None
+    """the person who typed their password here but has no second factor left; they are not signed in for now"""
+
+    def state_of(self, context: RequestContext, interaction: Interaction, *, usable: bool = False) -> State:
+        """Return the state of an interaction of this browser.
+
+        `usable` is as in `rules.authentication.sign_in.state`. Source: D15
+        """
+        return machine.state(interaction, now=context.now, usable=usable, asks_consent=self.asks_consent)
+
+    def require(self, context: RequestContext, event: Event, *, usable: bool = False) -> None:
+        """Check that the loaded sign-in accepts this event. Raises StaleStep.
+
+        Source: D15
+        """
+        machine.require(self.state_of(context, self.interaction, usable=usable), event)
+
+    def knows(self) -> bool:
+        """Return whether any person has signed in in this browser.
+
+        It may then be known for the current person. Source: D47
+        """
+        browser = self.browser
+        return bool(browser.user_id or browser.kept_name or browser.session_id)
 
 
 class NoInteraction(Exception):
@@ -46,8 +99,10 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
     browser = await browsers.recognise(context, cookie)
     if browser is None or cookie is None or browser.browser_id != interaction.browser_id:
         raise ForeignBrowser(interaction)
-    client = await completion.registered(context, interaction.request)
-    found = Visit(interaction=interaction, browser=browser, cookie=cookie, client=client)
+    request = interaction.request
+    client = await completion.registered(context, request)
+    asks_consent = needs_consent(client, request.scopes) or single_sign_on.asks_consent(request)
+    found = Visit(interaction=interaction, browser=browser, cookie=cookie, client=client, asks_consent=asks_consent)
     return await _as_it_still_holds(context, found)
 
 
@@ -67,7 +122,9 @@ async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:
     last = await _last_entity(context, visit)
     group = code_guesses.group(context, interaction.user_id, visit.browser.browser_key, known=last is not None)
     account = await context.provider.registry.factors.account(interaction.user_id, browser=group)
-    made = await _made(context, interaction)
+    made = None
+    if interaction.made_session_id:
+        made = await context.provider.registry.sessions.get(interaction.made_session_id, now=context.now)
     same = account is not None and interactions.same_factors(interaction, account.held)
     if account is None or not machine.holds(
         interaction, same_factors=same, session_lives=made is not None, now=context.now
@@ -89,9 +146,3 @@ async def _last_entity(context: RequestContext, visit: Visit) -> str | None:
     if visit.interaction.signed_in or not visit.knows():
         return None
     return await throttle.last_entity(context, visit.interaction.user_name, visit.browser.browser_key)
-
-
-async def _made(context: RequestContext, interaction: Interaction) -> Session | None:
-    if not interaction.made_session_id:
-        return None
-    return await context.provider.registry.sessions.get(interaction.made_session_id, now=context.now)

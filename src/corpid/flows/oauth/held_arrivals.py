@@ -103,7 +103,7 @@ async def store(context: RequestContext, browser: Browser, arrival: HeldArrival)
     A browser without an earlier sign-in is counted with its network, and with all of them. Raises TooManyRequests,
     TemporarilyUnavailable. Source: D15, D34, D47
     """
-    interaction = arrival.interaction
+    interaction, issuer = arrival.interaction, context.provider.policy.base_url
     if not browser.known:
         await context.provider.rate_limits.arrival(context.address, context.now)
     async with context.provider.transient.unit(context.now) as unit:
@@ -111,11 +111,11 @@ async def store(context: RequestContext, browser: Browser, arrival: HeldArrival)
             return
         if arrival.fingerprint:
             # The same may be asked for again after its sign-in has ended, and begins another one then.
-            client_id, issuer = interaction.request.client_id, context.provider.policy.base_url
+            client_id = interaction.request.client_id
             here = namespaces.ARRIVAL.entry(issuer, client_id, arrival.fingerprint, browser.browser_id)
             await here.put(unit, interaction.interaction_id, seconds=namespaces.UNTOUCHED_SECONDS)
         if not await _list(context, unit, interaction):
-            await unit.take(namespaces.INTERACTION.name, interactions.key(context, interaction.interaction_id))
+            await interactions.INTERACTION.entry(issuer, interaction.interaction_id).take(unit)
             raise TemporarilyUnavailable(
                 Reason.SIGN_INS_AT_ONCE, "this browser begins too many sign-ins at the same time: try again"
             )
@@ -140,7 +140,7 @@ async def _list(context: RequestContext, unit: TransientUnit, interaction: Inter
     for place in sorted(places, key=lambda each: ages[each]):
         replaced = await place.take(unit)
         if replaced is not None:
-            await unit.take(namespaces.INTERACTION.name, interactions.key(context, replaced))
+            await interactions.INTERACTION.entry(issuer, replaced).take(unit)
         if await place.add(unit, name):
             return True
     return False
@@ -151,8 +151,8 @@ async def _age(context: RequestContext, unit: TransientUnit, name: str | None) -
 
     Ended ones first, then those without a person, then those with one, each from the oldest.
     """
-    value = None if name is None else await unit.get(namespaces.INTERACTION.name, interactions.key(context, name))
-    if value is None:
+    issuer = context.provider.policy.base_url
+    found = None if name is None else await interactions.INTERACTION.entry(issuer, name).get(unit)
+    if found is None:
         return False, False, 0
-    found = msgspec.msgpack.decode(value, type=Interaction)
     return found.outcome is None, bool(found.user_id), found.expires_at

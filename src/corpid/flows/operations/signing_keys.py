@@ -60,7 +60,11 @@ class ServerKeys:
 
     def mac(self, purpose: str, *parts: str) -> str:
         """HMAC-SHA256 by the server secret over a length-prefixed tuple, base64url."""
-        return base64url(hmac.digest(self.secret, tuple_bytes(purpose, *parts), "sha256"))
+        return base64url(self.digest(purpose, *parts))
+
+    def digest(self, purpose: str, *parts: str) -> bytes:
+        """The 32 bytes of `mac`."""
+        return hmac.digest(self.secret, msgspec.msgpack.encode((purpose, *parts)), "sha256")
 
     def dpop_nonce(self, now: float, *, steps_back: int = 0) -> str:
         """The server nonce, `steps_back` steps of 120 seconds ago.

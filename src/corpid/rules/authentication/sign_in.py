@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from corpid.jose.encoding import tuple_bytes
 from corpid.rules.authentication import single_sign_on
 from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
 from corpid.rules.oauth.records import AuthorizationRequest
@@ -235,7 +234,7 @@ def state(interaction: Interaction, *, now: float, usable: bool, asks_consent: b
         return State.EXPIRED
     if not interaction.user_id:
         return State.PASSWORD
-    if not interaction.signed_in:
+    if not interaction.auth_time:
         return State.SECOND_FACTOR
     if not interaction.entity_id or not usable:
         return State.ENTITY
@@ -247,7 +246,7 @@ def fingerprint(credentials: Credentials) -> bytes:
 
     Another password or secret gives another fingerprint. Source: DESIGN, Security
     """
-    return sha256(tuple_bytes(*credentials.factors)).digest()
+    return sha256(msgspec.msgpack.encode(credentials.factors)).digest()
 
 
 def holds(interaction: Interaction, *, same_factors: bool, session_lives: bool, now: float) -> bool:
@@ -259,7 +258,7 @@ def holds(interaction: Interaction, *, same_factors: bool, session_lives: bool, 
     """
     if not same_factors or (interaction.made_session_id and not session_lives):
         return False
-    if not interaction.signed_in:
+    if not interaction.auth_time:
         return True
     return single_sign_on.still_suffices(interaction.request, auth_time=interaction.auth_time, now=now)
 
@@ -300,7 +299,7 @@ def authenticated(
     *,
     user_id: str,
     user_name: str,
-    credentials: Credentials,
+    factors: bytes,
     amr: _Shown,
     level: int,
     passkey: str,
@@ -309,14 +308,14 @@ def authenticated(
 ) -> Interaction:
     """Return the interaction after the last factor.
 
-    `credentials` are those that the factor was checked against. Source: D15, D45, D46
+    `factors` is the fingerprint of the credentials that the factor was checked against. Source: D15, D45, D46
     """
     return _replace(
         interaction,
         serial=interaction.serial + 1,
         user_id=user_id,
         user_name=interaction.user_name or user_name,
-        factors=fingerprint(credentials),
+        factors=factors,
         passkey=passkey,
         amr=amr,
         way=way,

@@ -72,14 +72,13 @@ def matching_step(secret: str, code: str, now: float) -> int:
     constant time. Raises WrongCode, and UnusableSecret for an invalid secret. Source: RFC 6238 §5.2, D45
     """
     usual, typed, current = parse_secret(secret), _digits(code), _step(now)
-    matching = [
-        step
-        for step in range(max(0, current - STEPS_ASIDE), current + STEPS_ASIDE + 1)
-        if hmac.compare_digest(_code(usual, step), typed)
-    ]
-    if not matching:
+    matching = None
+    for step in range(max(0, current - STEPS_ASIDE), current + STEPS_ASIDE + 1):
+        if hmac.compare_digest(_code(usual, step), typed):
+            matching = step
+    if matching is None:
         raise WrongCode("the code is none of this minute")
-    return max(matching)
+    return matching
 
 
 def otpauth_uri(secret: str, *, account: str, issuer: str) -> str:

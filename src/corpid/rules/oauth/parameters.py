@@ -68,7 +68,7 @@ def parse(raw: bytes, known: Collection[str]) -> dict[str, str]:
                 continue
         if name in parameters:
             raise InvalidRequest(Reason.PARAMETER_REPEATED, f"parameter {name} is repeated")
-        parameters[name] = _decode(value)
+        parameters[name] = _decode(value) if "%" in value or "+" in value else value
     return {name: value for name, value in parameters.items() if value}
 
 

@@ -205,8 +205,16 @@ class SqliteDatabase:
         return statements.prepare(statement, self._dialect)
 
     async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
-        bound = prepared.bind(values)
-        cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
+        bound, cursor = prepared.bind(values), None
+        # As `_at_once`, without its call: most statements of a request are rows.
+        if self._owner is None or self._owner is current_task(self._loop):
+            try:
+                cursor = self._cursor.execute(prepared.text, bound)
+            except sqlite3.Error as error:
+                if self._owner is not None or not is_busy(error):
+                    raise self._failed_write(error) from error
+        if cursor is None:
+            cursor = await self._after_others(prepared.text, bound)
         try:
             row: Row | None = cursor.fetchone()
         except sqlite3.Error as error:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.web.authentication.steps import Step

@@ -13,7 +13,7 @@ from corpid.web.pages.layout import Form, Frame, time_limit
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.interactions import Interaction
-    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext

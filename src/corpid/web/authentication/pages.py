@@ -23,7 +23,7 @@ from corpid.web.pages.views import AskPasskey, asked
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.entity_choice import Choice
     from corpid.rules.oauth.records import AuthorizationRequest
@@ -45,7 +45,7 @@ def _factors(visit: Visit) -> int:
 
 def _steps(visit: Visit, *, chooses: bool) -> int:
     """The number of steps: factors, and choice and consent if asked for."""
-    return _factors(visit) + chooses + sign_in.asks_consent(visit)
+    return _factors(visit) + chooses + visit.asks_consent
 
 
 async def _chooses(context: RequestContext, visit: Visit) -> bool:

@@ -12,7 +12,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
 
 FIELDS: Final = frozenset(

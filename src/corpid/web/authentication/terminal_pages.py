@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.authentication.interactions import Interaction
-    from corpid.flows.authentication.sign_in import Visit
+    from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase

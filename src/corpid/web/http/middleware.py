@@ -135,7 +135,9 @@ class Middleware:
                 "duration_ms": round(seconds * 1000, 2),
                 "address": address,
             }
-            trace = state.get("trace_id") or trace_id(fields.get(b"traceparent", ()))
+            trace = state.get("trace_id")
+            if not trace and b"traceparent" in fields:
+                trace = trace_id(fields[b"traceparent"])
             if trace is not None:
                 line["trace_id"] = trace
             access_log.request(line, added)
@@ -260,10 +262,9 @@ def _route_path(scope: Scope) -> str:
     Source: D48
     """
     route: Any = scope.get("route")
-    return str(getattr(route, "path", _first_segment(scope["path"])))
-
-
-def _first_segment(path: str) -> str:
-    """The part of an unrouted path for the log: its first segment."""
+    if route is not None:
+        return str(route.path)
+    # Of an unrouted path the first segment.
+    path: str = scope["path"]
     start = path.find("/", 1)
     return path if start < 0 else f"{path[: start + 1]}..."

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import request_context
 from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class _RequestIds:
         self._numbers = itertools.count()
 
     def next(self) -> str:
+        """16 hexadecimal characters that no other request of this process has.
+
+        Our own, never the caller's (D28).
+        """
         return f"{(self._start + next(self._numbers) * self._step) & _MASK:016x}"
 
 
@@ -46,12 +51,7 @@ _ids: Final = _RequestIds()
 os.register_at_fork(after_in_child=_ids.begin)
 
 
-def new_request_id() -> str:
-    """16 hexadecimal characters that no other request of this process has.
-
-    Our own, never the caller's (D28).
-    """
-    return _ids.next()
+new_request_id: Final = _ids.next
 
 
 _TRACEPARENT: Final = re.compile(rb"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
@@ -173,7 +173,7 @@ def cookie_name(provider: Provider) -> str:
     """
     policy = provider.policy
     name = "__Host-corpid" if policy.base_url.startswith("https:") else "corpid"
-    return name if policy.is_first else f"{name}-{policy.issuer_id}"
+    return name if policy.issuer_id == FIRST_ISSUER else f"{name}-{policy.issuer_id}"
 
 
 def arrival_cookie_name(provider: Provider) -> str:
@@ -207,11 +207,15 @@ def cookies(request: Request, name: str) -> list[str]:
 
     None if more cookies came than a browser keeps (RFC 6265 §5.4, §6.1).
     """
-    sent = b";".join(headers(request, b"cookie"))
-    if sent.count(b";") >= _COOKIES:
-        return []
-    pairs = [pair.strip().partition("=") for pair in sent.decode("latin-1").split(";")]
-    return [value for each, _, value in pairs if each == name]
+    state = request.scope["state"]
+    if "cookies" not in state:
+        found: dict[str, list[str]] = state.setdefault("cookies", {})
+        sent = b";".join(headers(request, b"cookie"))
+        for pair in sent.decode("latin-1").split(";") if sent.count(b";") < _COOKIES else ():
+            each, _, value = pair.strip().partition("=")
+            found.setdefault(each, []).append(value)
+    values: list[str] = state["cookies"].get(name, [])
+    return values
 
 
 def may_complete(request: Request) -> bool:

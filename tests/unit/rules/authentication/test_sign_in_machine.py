@@ -32,7 +32,7 @@ def password(at: Interaction) -> Interaction:
 
 def factor(at: Interaction, entity_id: str = "", outcome: Outcome | None = None) -> Interaction:
     after = machine.authenticated(
-        at, user_id="u", user_name="alice", credentials=CREDENTIALS, amr=("pwd", "otp"), level=2, passkey="", way=None,
+        at, user_id="u", user_name="alice", factors=machine.fingerprint(CREDENTIALS), amr=("pwd", "otp"), level=2, passkey="", way=None,
         now=NOW,
     )  # fmt: skip
     after = machine._replace(after, entity_id=entity_id)
