@@ -50,11 +50,11 @@ ENGINE_TYPES: Final = [
     ),
     EngineType(
         title="Redis", telemetry_name="redis", prefixes=("redis://", "rediss://"), url="redis://HOST:PORT",
-        tls_prefix="rediss://", transient="corpid.stores.valkey.engine:ValkeyEngine",
+        tls_prefix="rediss://", transient="corpid.stores.valkey.transient:ValkeyEngine",
     ),
     EngineType(  # it speaks as Redis does, and so its spans call it
         title="Valkey", telemetry_name="redis", prefixes=("valkey://", "valkeys://"), url="valkey://HOST:PORT",
-        tls_prefix="valkeys://", transient="corpid.stores.valkey.engine:ValkeyEngine",
+        tls_prefix="valkeys://", transient="corpid.stores.valkey.transient:ValkeyEngine",
     ),
 ]  # fmt: skip
 

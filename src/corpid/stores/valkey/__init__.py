@@ -1,4 +1,4 @@
 """The transient store on Redis or Valkey.
 
-`engine` says how it is opened, described and closed.
+`transient` has the store, and the engine that opens, describes and closes it.
 """
