@@ -188,7 +188,6 @@ class ValkeyEngine(TransientEngine):
         self._store: ValkeyTransientStore | None = None
 
     async def open(self, *, clock: Clock) -> TransientStore:
-        """See ports.TransientEngine."""
         self._store = await open_valkey(self._url, clock=clock)
         return self._store
 
@@ -198,7 +197,6 @@ class ValkeyEngine(TransientEngine):
         return self._opened.lineage
 
     def reject_before(self, moment: float, *, lineage: str) -> None:
-        """See ports.TransientEngine."""
         self._opened.reject_before(moment, lineage=lineage)
 
     async def describe(self) -> list[EngineCondition]:
@@ -209,7 +207,6 @@ class ValkeyEngine(TransientEngine):
             return [_condition(error)]
 
     async def close(self) -> None:
-        """See ports.TransientEngine."""
         if self._store is not None:
             await self._store.close()
 
