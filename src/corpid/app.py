@@ -29,6 +29,7 @@ from corpid.jose.encoding import base64url
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.passwords import Argon2Passwords
+from corpid.ports import StoreUnavailable
 from corpid.rules.authentication.passkeys import works_at
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER

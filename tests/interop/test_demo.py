@@ -21,6 +21,7 @@ import pytest
 
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo as demonstration
+from corpid.sandbox.check import Inspector, Outcome
 from corpid.sandbox.demo import DemoError, next_free, running
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface

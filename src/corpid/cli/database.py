@@ -17,7 +17,7 @@ from corpid.cli import output
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import OPERATOR, Object, authorise
-from corpid.stores.data_loss.restores import RestoreRefused
+from corpid.stores.data_loss import RestoreRefused
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME
 from corpid.stores.sql import backup as copies
 

@@ -28,7 +28,7 @@ from corpid.sandbox import example_directory
 from corpid.sandbox.demo_rp import CLIENT_ID, Beside, CaughtMail, DemoRP, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, Interface
-from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.settings.issuers import client_rules
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log

@@ -21,6 +21,7 @@ from starlette.routing import Route
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.sandbox import presentation
 from corpid.sandbox.interfaces import CURRENT, Interface
+from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.verification import Callback, CheckFailed, ProviderError
 from corpid.web.pages.rendering import StaticFiles, packaged_static_files, page_environment

@@ -342,7 +342,9 @@ class SqlCodeGuesses:
 
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:
         """Raises MissingReference for a removed person."""
-        compared = {f"seen_{name}": getattr(seen, name) for name in _GUESSES_COMPARED}
+        compared = {
+            "seen_factors": seen.factors, "seen_guesses": seen.guesses, "seen_paused_until": seen.paused_until,
+        }  # fmt: skip
         return await self._database.write(self._replace, _GUESSES.encode(after) | compared) == 1
 
     async def forget(self, user_id: str, browser: str) -> None:

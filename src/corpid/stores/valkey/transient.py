@@ -193,14 +193,14 @@ class ValkeyEngine(TransientEngine):
 
     @property
     def lineage(self) -> str:
-        """See ports.TransientEngine. The lineage of the store's epoch."""
+        """The lineage of the store's epoch."""
         return self._opened.lineage
 
     def reject_before(self, moment: float, *, lineage: str) -> None:
         self._opened.reject_before(moment, lineage=lineage)
 
     async def describe(self) -> list[EngineCondition]:
-        """See ports.TransientEngine. One condition for each primary."""
+        """One condition for each primary."""
         try:
             return [_condition(each) for each in await _examine(self._url)]
         except StoreUnavailable as error:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.account import enrolments, reauthenticate, set_factor
-from corpid.flows.account.enrolment_steps import Step, chosen
-from corpid.flows.account.links import PURPOSES
+from corpid.flows.account.links import PURPOSES, Step
 from corpid.flows.authentication import interactions
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
 from corpid.rules.authentication.sign_in import Way
@@ -151,7 +150,7 @@ def begin(
 
 def _ends_early(context: RequestContext, purpose: Purpose) -> bool:
     """Return whether a passkey, which replaces both factors, can come first."""
-    return context.provider.policy.takes_passkeys and chosen(purpose.steps, passkey_first=True) != purpose.steps
+    return context.provider.policy.takes_passkeys and chosen_steps(purpose.steps, passkey_first=True) != purpose.steps
 
 
 def step_name(enrolment: Enrolment) -> str:
