@@ -112,7 +112,9 @@ class Entry(Generic[T]):
         return await unit.add(self.namespace.name, self.key, lifetime, stored)
 
     async def count(self, unit: TransientUnit, by: int = 1) -> int:
-        """Raise a counter and return it; `by` may be below zero, never zero.
+        """Raise a counter and return it.
+
+        `by` may be below zero, never zero.
 
         The first raise starts its lifetime. Raises StoreUnavailable.
         """

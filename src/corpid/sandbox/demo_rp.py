@@ -21,7 +21,6 @@ from starlette.routing import Route
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.sandbox import presentation
 from corpid.sandbox.interfaces import CURRENT, Interface
-from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.verification import Callback, CheckFailed, ProviderError
 from corpid.web.pages.rendering import StaticFiles, packaged_static_files, page_environment
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.ports import Letter
+    from corpid.sandbox.jwt import RelyingPartyKeys
     from corpid.sandbox.people import Person
 
 KEPT: Final = 200

@@ -120,7 +120,7 @@ async def move(context: RequestContext, before: Interaction, after: Interaction)
 
 
 def claim_of(context: RequestContext, interaction: Interaction) -> Entry[str]:
-    """Return the claim of an interaction's request, which holds the browser id of its owner (D15)."""
+    """Return the claim of the request; its value is the owner's browser id."""
     issuer = context.provider.policy.base_url
     return namespaces.CLAIM.entry(issuer, interaction.request.client_id, interaction.reference)
 

@@ -1,4 +1,7 @@
-"""A browser at its own sign-in, with all that a step needs, loaded once (D15, D34)."""
+"""A browser at its own sign-in, with the data of the step.
+
+Everything is loaded once. Source: D15, D34
+"""
 
 from __future__ import annotations
 
