@@ -120,7 +120,10 @@ async def move(context: RequestContext, before: Interaction, after: Interaction)
 
 
 def claim_of(context: RequestContext, interaction: Interaction) -> Entry[str]:
-    """Return the claim of the request; its value is the owner's browser id."""
+    """Return the claim of an interaction's request.
+
+    Its value is the browser id of its owner. Source: D15
+    """
     issuer = context.provider.policy.base_url
     return namespaces.CLAIM.entry(issuer, interaction.request.client_id, interaction.reference)
 
