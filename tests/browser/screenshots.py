@@ -17,7 +17,7 @@ from playwright.sync_api import sync_playwright
 from corpid.web.pages.translations import LANGUAGES, PSEUDO
 from tests.browser.demo_tour import stops
 from tests.browser.gallery import Appearance, Beholder, served
-from tests.browser.stage import CHROMIUM, FLAGS
+from tests.browser.stage import FLAGS, HEADLESS_SHELL
 from tests.browser.states import STATES
 from tests.browser.test_demo import demonstrated, link
 from tests.house.source import ROOT
@@ -109,7 +109,7 @@ def on_sheets(browser: Browser, name: str, paths: list[Path]) -> None:
 def main() -> int:
     """Take them all."""
     with served() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=HEADLESS_SHELL, args=FLAGS)
         beholder = Beholder(browser=browser, address=address)
         paths = {each.name: of_the_states(beholder, each, each.name, whole=True) for each in APPEARANCES}
         for each in FIRST_SCREENS:

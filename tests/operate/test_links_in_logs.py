@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from corpid.rules.authentication import link_codes
-from tests.browser.stage import CHROMIUM, FLAGS, shows
+from tests.browser.stage import FLAGS, HEADLESS_SHELL, shows
 from tests.cli.test_commands import value
 from tests.operate.proxies import SHIPPED, proxy
 from tests.web.processes import command
@@ -41,7 +41,7 @@ def _invited(nodes: Nodes, user_name: str) -> str:
 def _followed(url: str) -> None:
     """In Chromium, to the first page of the enrolment."""
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        chromium = playwright.chromium.launch(executable_path=HEADLESS_SHELL, args=FLAGS)
         page = chromium.new_context(ignore_https_errors=True).new_page()
         page.goto(url)
         shows(page, "Set up your sign-in")
