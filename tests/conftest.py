@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests import engines
+from tests import engines, quick_start
 from tests.world import loop
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def program(request: pytest.FixtureRequest) -> str:
 def pytest_sessionfinish() -> None:
     loop.close()
     engines.stop()
+    quick_start.stop()
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

@@ -13,7 +13,7 @@ from corpid.ports import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.memory import MemoryTransientStore
 from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
-from tests import engines
+from tests import engines, quick_start
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -88,7 +88,7 @@ TRANSIENT_STORES: dict[str, Callable[[Path], AbstractAsyncContextManager[Transie
 def program(address: Path | str, body: str, *arguments: str) -> subprocess.Popen[str]:
     """A process that has PROGRAM and `body`, with the database's file or address as its first argument."""
     command = [sys.executable, "-c", PROGRAM + body, str(address), *arguments]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return quick_start.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def race(address: Path | str, body: str, *, processes: int) -> list[str]:

@@ -18,6 +18,7 @@ from corpid.app import open_registry
 from corpid.cli.apply import DIRECTORY_BYTES
 from corpid.ports import AuditEvent, Session, Upsert
 from corpid.rules.directory.records import Assignment, Entity, Membership, User
+from tests import quick_start
 
 if TYPE_CHECKING:
     from corpid.app import Stores
@@ -208,7 +209,7 @@ def test_a_file_beyond_the_limit_is_one_sentence(terminal: Terminal) -> None:
     assert f"large.yaml {sentence}" in terminal.refused("apply", str(file))
     with file.open("rb") as opened:
         command = [sys.executable, "-c", "from corpid.cli import main; main()", "apply", "-"]
-        ended = subprocess.run(command, stdin=opened, capture_output=True, text=True, check=False)
+        ended = quick_start.run(command, stdin=opened, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert f"standard input {sentence}" in ended.stderr
 

@@ -27,6 +27,7 @@ from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.web.http import server
 from corpid.web.telemetry import access_log
+from tests import quick_start
 from tests.machine import free_port
 from tests.protocol.deployment import fill
 from tests.protocol.directory import PASSWORD, TOTP_SECRET
@@ -72,7 +73,7 @@ class Deployment:
 
     def start(self, port: int) -> None:
         command = [sys.executable, "-m", "tests.faults.serving", str(self.data_dir), self.issuer, str(port)]
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        process = quick_start.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         self.processes[port] = process
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

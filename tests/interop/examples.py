@@ -21,7 +21,8 @@ import httpx
 
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
-from corpid.sandbox.demo import next_free
+from corpid.sandbox.demo_environment import next_free
+from tests import quick_start
 from tests.interop.node_process import NODE
 from tests.interop.running import PATIENCE
 
@@ -148,7 +149,7 @@ def registered_by_its_own_command(client: Example, running: Provider) -> None:
         "CORPID_DEVELOPER_MODE": "true",
     }
     words = shlex.split(command.replace("\\\n", ""))
-    finished = subprocess.run(
+    finished = quick_start.run(
         (Path(sys.executable).with_name("corpid"), *words),
         env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip

@@ -11,7 +11,6 @@ import dataclasses
 import itertools
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from corpid.sandbox.check import Inspector, Outcome
 from corpid.sandbox.demo import DemoError, next_free, running
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
+from tests import quick_start
 
 SECONDS = 120
 COMMAND = (str(Path(sys.executable).with_name("corpid")), "demo")
@@ -49,7 +49,7 @@ def report(interface: Interface, tmp_path_factory: pytest.TempPathFactory) -> di
     home = tmp_path_factory.mktemp("home")
     environment = {**os.environ, "HOME": str(home), "XDG_DATA_HOME": str(home / "share")}
     chosen = () if interface is CURRENT else ("--generation", interface.name)
-    finished = subprocess.run(
+    finished = quick_start.run(
         (*COMMAND, "--check", "--json", *chosen),
         capture_output=True, text=True, timeout=SECONDS, env=environment, check=False,
     )  # fmt: skip
@@ -150,7 +150,7 @@ def test_cancel_leads_back_with_access_denied(report: dict[str, Any]) -> None:
 
 
 def test_a_generation_that_does_not_exist_is_named_with_those_that_do() -> None:
-    finished = subprocess.run(
+    finished = quick_start.run(
         (*COMMAND, "--check", "--generation", "modern"), capture_output=True, text=True, timeout=SECONDS, check=False
     )
     assert finished.returncode == 2
@@ -244,7 +244,7 @@ def test_a_provider_that_publishes_anything_but_its_generation_fails_the_check(t
 )
 def test_issuers_of_several_generations_check_out_on_one_provider(generations: tuple[str, ...], tmp_path: Path) -> None:
     """D62: FAPI2 and LEGACY among them; one client on common people, each issuer with its own document."""
-    finished = subprocess.run(
+    finished = quick_start.run(
         (*COMMAND, "--check", "--json", "--issuers", ",".join(generations), "--data-dir", str(tmp_path / "data")),
         capture_output=True, text=True, timeout=2 * SECONDS, check=False,
     )  # fmt: skip
@@ -258,7 +258,7 @@ def test_issuers_of_several_generations_check_out_on_one_provider(generations: t
 
 @pytest.mark.parametrize("named", ["current,current", "current,curent", "current,"])
 def test_issuers_that_cannot_be_are_refused(named: str) -> None:
-    refused = subprocess.run(
+    refused = quick_start.run(
         (*COMMAND, "--check", "--issuers", named), capture_output=True, text=True, timeout=SECONDS, check=False
     )
     assert refused.returncode == 2

@@ -17,6 +17,7 @@ import httpx
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.relying_party import RelyingParty
+from tests import quick_start
 from tests.machine import free_port
 from tests.web.processes import DIRECTORY, KEYS, RINA, environment
 from tests.web.served import PROCESS_SECONDS
@@ -50,12 +51,12 @@ class Nodes:
         return self.settings["base_url"]
 
     def command(self, *arguments: str) -> str:
-        done = subprocess.run(
+        done = quick_start.run(
             [sys.executable, "-m", "corpid", *arguments],
             cwd=self.directory, env=environment(self.settings), capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return str(done.stdout)
 
     def applied(self, **sections: Any) -> None:
         file = self.directory / "more.json"
@@ -113,7 +114,7 @@ def running(
 def _serving(directory: Path, number: int, settings: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     with (
         (directory / f"node-{number}.log").open("wb") as log,
-        subprocess.Popen(
+        quick_start.Popen(
             [sys.executable, "-m", "corpid", "serve"],
             cwd=directory, env=environment(settings), stdout=log, stderr=subprocess.STDOUT,
         ) as process,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import subprocess
 import sys
 import time
 from contextlib import asynccontextmanager, contextmanager
@@ -17,13 +16,14 @@ from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.interfaces import CURRENT
 from corpid.sandbox.relying_party import RelyingParty
-from tests import engines
+from tests import engines, quick_start
 from tests.machine import free_port, key_file
 from tests.operate.certificates import certified
 from tests.web.processes import DIRECTORY, KEYS, RINA, command, environment
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    import subprocess
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from corpid.sandbox.interfaces import Interface
@@ -52,7 +52,7 @@ class Nodes:
         """Start a node and wait until it is ready."""
         port, log = str(self.node_ports[number]), self.directory / f"node-{number}.log"
         with log.open("ab") as output:
-            self.processes[number] = subprocess.Popen(
+            self.processes[number] = quick_start.Popen(
                 [sys.executable, "-m", "corpid", "serve"],
                 cwd=self.directory, env=environment({**self.settings, "port": port}), stdout=output, stderr=output,
             )  # fmt: skip

@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from corpid.stores.sql import schema
+from tests import quick_start
 from tests.engines import postgresql_server
 from tests.machine import free_port
 from tests.many.nodes import FILLED, WEEK, Nodes, signed_in
@@ -59,7 +60,7 @@ class Upgrade:
         return [sys.executable, "-m", *program, *arguments]
 
     def ran(self, *arguments: str, later: bool) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return quick_start.run(
             self.command(*arguments, later=later),
             env=environment(self.nodes.settings), capture_output=True, text=True, timeout=100, check=False,
         )  # fmt: skip
@@ -67,7 +68,7 @@ class Upgrade:
     def start(self, at: int, *, later: bool) -> None:
         settings = {**self.nodes.settings, "port": str(self.nodes.ports[at])}
         with (self.nodes.directory / f"node-{at}.log").open("ab") as log:
-            self.running[at] = subprocess.Popen(
+            self.running[at] = quick_start.Popen(
                 self.command("serve", later=later), env=environment(settings), stdout=log, stderr=log
             )
         end = time.monotonic() + STARTED_SECONDS
@@ -197,7 +198,7 @@ def test_two_versions_serve_side_by_side_through_a_whole_upgrade_and_no_request_
 @pytest.mark.full
 def test_ctrl_c_stops_a_fill_after_its_batch_and_the_next_command_goes_on(tmp_path: Path) -> None:
     with upgrading(tmp_path) as made:
-        process = subprocess.Popen(
+        process = quick_start.Popen(
             made.command("migrate", later=True), env=environment(made.nodes.settings),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip

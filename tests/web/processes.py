@@ -20,6 +20,8 @@ from corpid.sandbox.browser import Browser
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
+from corpid.sandbox.relying_party_keys import RelyingPartyKeys
+from tests import quick_start
 from tests.machine import free_port
 from tests.web.served import PROCESS_SECONDS
 
@@ -63,7 +65,7 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
 
 
 def command(directory: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return quick_start.run(
         [sys.executable, "-m", "corpid", *arguments],
         cwd=directory, env=environment(settings), capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
@@ -99,7 +101,7 @@ def serving(directory: Path, *, path: str = "", scheme: str = "http", **settings
     """Answers as soon as this is entered; its log is a file, so that nobody has to read it meanwhile."""
     port = int(settings.get("port") or free_port())
     chosen = {"port": str(port), "base_url": f"{scheme}://localhost:{port}{path}", "hashing_threads": "1", **settings}
-    with subprocess.Popen(
+    with quick_start.Popen(
         [sys.executable, "-m", "corpid", "serve"],
         cwd=directory, env=environment(chosen), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip

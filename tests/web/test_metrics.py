@@ -26,6 +26,8 @@ from corpid.web.http.addresses import OwnHosts
 from corpid.web.http.requests import trace_id
 from corpid.web.telemetry import metrics as told
 from corpid.web.telemetry.metrics import Metrics, Watched
+from corpid.web.telemetry.trace_context import trace_id
+from tests import quick_start
 from tests.web.test_middleware import answering, asked, lines, logged, shell  # noqa: F401
 from tests.world.clients import rp_keys
 
@@ -257,7 +259,7 @@ print(asyncio.run(metrics.text()).decode(), flush=True)
 """
     environment = {**os.environ, told.DIRECTORY_VARIABLE: str(tmp_path)}
     workers = [
-        subprocess.Popen(
+        quick_start.Popen(
             [sys.executable, "-c", program, number],
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )

@@ -6,14 +6,14 @@ import fcntl
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpid.cli.serve import METRICS_VARIABLE, metrics_folder
+from corpid.cli import workers
+from tests import quick_start
 from tests.web.served import PATIENCE, PROCESS_SECONDS
 from tests.web.test_workers import events, until, workers_of, working
 
@@ -45,7 +45,7 @@ print('{{"event": "ended", "status": %d}}' % status, flush=True)
 def supervised(directory: Path, count: int, work: str) -> list[dict[str, Any]]:
     """What was told by workers of our own and whoever started them, once all have ended."""
     program = PROGRAM.format(work="\n    ".join(work.splitlines()), count=count)
-    done = subprocess.run(
+    done = quick_start.run(
         [sys.executable, "-c", program],
         cwd=directory,
         capture_output=True,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from tests import quick_start
 from tests.machine import free_port
 from tests.web.processes import environment
 from tests.web.served import PROCESS_SECONDS
@@ -30,7 +31,7 @@ def working(directory: Path, count: int, **settings: str) -> Iterator[tuple[subp
     log = directory / "serve.log"
     with (
         log.open("w") as said,
-        subprocess.Popen(
+        quick_start.Popen(
             [sys.executable, "-m", "corpid", "serve", "--workers", str(count)],
             cwd=directory, env=environment(chosen), stdout=said, stderr=subprocess.STDOUT, text=True,
         ) as process,
