@@ -11,12 +11,11 @@ import typer
 from typer.core import TyperGroup
 
 from corpid import __version__
-from corpid.cli import audit, client, entity, key, maintenance, output, user
+from corpid.cli import client, entity, key, maintenance, output, user
 from corpid.cli.apply import apply, export
 from corpid.cli.database import after_restore, backup, migrate, restore
 from corpid.cli.demo import demo
 from corpid.cli.doctor import doctor
-from corpid.cli.maintenance import prune
 from corpid.cli.serve import serve
 from corpid.rules.printable import printable
 
@@ -62,10 +61,9 @@ for name, commands in (
     ("entity", entity.app),
     ("key", key.app),
     ("maintenance", maintenance.app),
-    ("audit", audit.app),
+    ("audit", maintenance.audit_app),
 ):
     app.add_typer(commands, name=name)
-maintenance.app.command()(prune)
 maintenance.app.command()(after_restore)
 
 
