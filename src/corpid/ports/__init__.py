@@ -65,10 +65,10 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete",
-    "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link",
-    "LinkPurpose", "Mail", "MissingReference", "NameRefused", "NameTaken", "Passwords", "PasswordsBusy", "R", "Registry",
-    "SealedKey", "SecretUnreadable", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "TransientEngine",
-    "TransientStore", "TransientUnit",
-    "Upsert", "Usage", "UseCount",
+    "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock",
+    "CodeGuessCounts", "Conflict", "Delete", "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors",
+    "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose", "Mail",
+    "MissingReference", "NameRefused", "NameTaken", "Passwords", "PasswordsBusy", "R", "Registry", "SealedKey",
+    "SecretUnreadable", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "TransientEngine",
+    "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount",
 ]  # fmt: skip
