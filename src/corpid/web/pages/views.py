@@ -57,16 +57,46 @@ class Asked:
     """decision, and what the button says"""
 
 
-_OTHERS: Final[Mapping[Way, Phrase]] = {
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn(FormView):
+    """Step one: user name and password, or passkey.
+
+    Fields: user_name, password. Of the second form: passkey. Error ids: these.
+    """
+
+    template: ClassVar[str] = "sign_in.html"
+    heading: ClassVar[Phrase] = phrase("Sign in")
+
+    user_name: str = ""
+    """what was typed, kept after an error"""
+    passkey: AskPasskey | None = None
+    recover: str = ""
+    """the address for a forgotten password; empty: only an administrator can help"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondFactor(FormView):
+    """Step two: the second factor.
+
+    Field: code, which may contain spaces when pasted, or passkey. Error ids: these.
+    """
+
+    template: ClassVar[str] = "second_factor.html"
+
+    heading: Phrase
+    asked: Asked
+
+
+_OTHER_WAYS: Final[Mapping[Way, Phrase]] = {
     Way.APP: phrase("Use your authenticator app"),
     Way.PASSKEY: phrase("Use your passkey"),
     Way.EMAIL: phrase("Send me a code by e-mail"),
     Way.RECOVERY: phrase("Use a recovery code"),
 }
-_SENT: Final = phrase("Use the code we sent you")
-_AGAIN: Final = (Way.EMAIL.value, phrase("Send a new code"))
-_NO_MORE: Final = phrase("No more codes can be sent in this sign-in. Use another way, or cancel and start again.")
-_KEPT: Final[Mapping[Way, tuple[Phrase, Asked]]] = {
+_USE_SENT_CODE: Final = phrase("Use the code we sent you")
+_SEND_NEW_CODE: Final = (Way.EMAIL.value, phrase("Send a new code"))
+_NO_MORE_CODES: Final = phrase("No more codes can be sent in this sign-in. Use another way, or cancel and start again.")
+_OWN_WAYS: Final[Mapping[Way, tuple[Phrase, Asked]]] = {
     Way.APP: (
         phrase("Enter your 6-digit code"),
         Asked(hint=phrase("Open your authenticator app. It shows a new code every 30 seconds.")),
@@ -92,17 +122,17 @@ def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
 
     Source: DESIGN "Pages", D45
     """
-    says = {**_OTHERS, Way.EMAIL: _SENT} if page.under_way else _OTHERS
+    says = {**_OTHER_WAYS, Way.EMAIL: _USE_SENT_CODE} if page.under_way else _OTHER_WAYS
     ways = tuple((other.value, says[other]) for other in page.others)
     if page.way is not Way.EMAIL:
-        heading, wanted = _KEPT[page.way]
+        heading, wanted = _OWN_WAYS[page.way]
         return heading, replace(wanted, ways_action=ways_action, ways=ways)
     address = masked(page.email)
     if page.under_way:
         hint = phrase("We sent it to {address}. It works for 10 minutes, on this page only.", address=address)
-        again = (_AGAIN,) if page.more else ()
+        again = (_SEND_NEW_CODE,) if page.more else ()
         return phrase("Enter the code we sent you"), Asked(hint=hint, ways_action=ways_action, ways=again + ways)
-    hint = phrase("We can send a 6-digit code to {address}.", address=address) if page.more else _NO_MORE
+    hint = phrase("We can send a 6-digit code to {address}.", address=address) if page.more else _NO_MORE_CODES
     not_sent = Asked(hint=hint, label=None, send=page.more, ways_action=ways_action, ways=ways)
     return phrase("Get a code by e-mail"), not_sent
 
@@ -133,36 +163,6 @@ class Choice:
     reason: Phrase | None = None
     """why it is not usable, a whole sentence"""
     preselected: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignIn(FormView):
-    """Step one: user name and password, or passkey.
-
-    Fields: user_name, password. Of the second form: passkey. Error ids: these.
-    """
-
-    template: ClassVar[str] = "sign_in.html"
-    heading: ClassVar[Phrase] = phrase("Sign in")
-
-    user_name: str = ""
-    """what was typed, kept after an error"""
-    passkey: AskPasskey | None = None
-    recover: str = ""
-    """the address for a forgotten password; empty: only an administrator can help"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecondFactor(FormView):
-    """Step two: the second factor.
-
-    Field: code, which may contain spaces when pasted, or passkey. Error ids: these.
-    """
-
-    template: ClassVar[str] = "second_factor.html"
-
-    heading: Phrase
-    asked: Asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
