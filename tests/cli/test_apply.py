@@ -15,7 +15,7 @@ import pytest
 
 from corpid import settings
 from corpid.app import open_registry
-from corpid.cli.apply import DIRECTORY_BYTES
+from corpid.cli.directory import DIRECTORY_BYTES
 from corpid.ports import AuditEvent, Session, Upsert
 from corpid.rules.directory.records import Assignment, Entity, Membership, User
 from tests import quick_start

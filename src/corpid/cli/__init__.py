@@ -1,4 +1,4 @@
-"""The command `corpid`: one file per noun."""
+"""The command `corpid`: one file per subject."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import typer
 from typer.core import TyperGroup
 
 from corpid import __version__
-from corpid.cli import client, entity, key, maintenance, output, user
-from corpid.cli.apply import apply, export
+from corpid.cli import client, directory, key, maintenance, output, user
 from corpid.cli.database import after_restore, backup, migrate, restore
 from corpid.cli.demo import demo
+from corpid.cli.directory import apply, export
 from corpid.cli.doctor import doctor
 from corpid.cli.serve import serve
 from corpid.rules.printable import printable
@@ -58,7 +58,7 @@ for command in (demo, serve, migrate, apply, export, backup, restore, doctor):
 for name, commands in (
     ("client", client.app),
     ("user", user.app),
-    ("entity", entity.app),
+    ("entity", directory.entity_app),
     ("key", key.app),
     ("maintenance", maintenance.app),
     ("audit", maintenance.audit_app),
