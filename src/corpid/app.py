@@ -1,6 +1,6 @@
 """The composition root: settings → adapters → Provider → ASGI application.
 
-Only here and in `engines` are adapters chosen.
+Only here and in `engines` are adapters chosen. While the application runs, expired entries are removed here, too.
 """
 
 from __future__ import annotations
