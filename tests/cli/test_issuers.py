@@ -115,4 +115,11 @@ def test_one_process_serves_every_issuer_and_the_doctor_looks_at_each(terminal: 
     findings = {each["about"]: each for each in json.loads(result.stdout)["findings"]}
     assert findings["old: base_url"]["verdict"] == findings["base_url"]["verdict"] == "ok"
     assert findings["fapi: endpoints"]["verdict"] == "ok"
+    for about in ("clock", "old: clock", "fapi: clock"):
+        assert findings[about]["seen"].startswith("CorpID's clock"), "also where nothing is pushed"
     assert [name for name, each in findings.items() if each["verdict"] == "problem"] == []
+
+
+def test_the_help_of_serve_says_that_every_issuer_is_served(terminal: Terminal) -> None:
+    said = " ".join(terminal.done("serve", "--help").replace("│", " ").split())
+    assert "If the setting issuers names further issuers, this process serves all of them" in said

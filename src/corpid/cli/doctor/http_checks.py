@@ -214,8 +214,10 @@ def clock(reached: Deployment) -> list[Finding]:
     It expired an hour ago: the refusal names the node's time, or another issuer.
     """
     before = time.time()
-    path = reached.pushing or reached.token
-    answer = reached.origin.ask("POST", path, [FORM], _expired_assertion(reached, before))
+    form = _expired_assertion(reached, before)
+    if reached.pushing is None:  # the token endpoint looks at these before it looks at the assertion
+        form += b"&grant_type=authorization_code&code=corpid-doctor&redirect_uri=corpid-doctor"
+    answer = reached.origin.ask("POST", reached.pushing or reached.token, [FORM], form)
     other = _AUDIENCE.search(answer.description)
     if other:
         seen = f"One node has the issuer {reached.issuer}, and another {other[1]}."
