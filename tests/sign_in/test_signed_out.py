@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.authentication import browsers, second_factors, session_start, visits
-from corpid.flows.authentication.interactions import StaleStep
+from corpid.flows.authentication import browsers, second_factors, session_start, sign_in, visits
 from corpid.jose.encoding import base64url
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import acr
 from tests import engines
 from tests.account.scene import account, at_account, sessions
@@ -142,6 +142,33 @@ def test_signing_out_ends_every_session_of_the_browser() -> None:
         assert elsewhere.page.heading != SIGN_IN
 
     run(story, session_seconds=HOUR)
+
+
+@STORES
+@EITHER_WAY
+def test_a_session_that_ends_while_the_last_step_is_taken_brings_no_code(
+    session_seconds: int, memory: Callable[[], AbstractContextManager[str]] | None
+) -> None:
+    """D30: after the sign-in was loaded and before it is completed; the step is not used up by that."""
+
+    async def story(made: World) -> None:
+        browser = await choosing(made)
+        interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
+        request = await context(made.provider)
+        visit = await visits.visit(request, interaction_id, cookie)
+        await change(made, recovery_codes=(), end_sessions_but="")
+        with pytest.raises(StaleStep):
+            await sign_in.submit_entity(request, visit, entity_id="200000001A")
+        assert await made.audit("sign_in.complete") == []
+        await browser.reload()
+        assert browser.page.heading == SIGN_IN
+        made.clock.pass_(60)
+        await made.factors(browser, made.people["alice"])
+        await browser.fill_and_submit(entity="200000001A")
+        assert "code" in query_of(browser.left)
+
+    with nullcontext() if memory is None else memory() as url:
+        run(story, session_seconds=session_seconds, **({"transient_url": url} if url else {}))
 
 
 async def everywhere_else(made: World, browser: Browser) -> None:

@@ -312,13 +312,15 @@ class Sessions(Protocol):
         They are compared with the factors that were seen, and with the passkey of this id, if one is given.
         """
 
-    async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> None:
+    async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> bool:
         """Note the last use of a session, and its chosen entity.
 
-        An ended one stays ended.
+        An ended one stays ended: False.
         """
 
-    async def end(self, session_id: str, event: AuditEvent) -> None: ...
+    async def end(self, session_id: str, event: AuditEvent) -> bool:
+        """End a session; False if it had ended before."""
+
     async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
         """End every session of a person, except those of one browser."""
 

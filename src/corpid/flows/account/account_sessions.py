@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.authentication import account_client, browsers, interactions, sessions, throttle
-from corpid.flows.authentication.interactions import Interaction, StaleStep
+from corpid.flows.authentication import account_client, browsers, sessions, throttle
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.oauth import held_arrivals
 from corpid.flows.oauth.arrival import Entered
 from corpid.flows.oauth.held_arrivals import HeldArrival
+from corpid.rules.authentication.sign_in import Interaction, StaleStep, fresh_expiry
 from corpid.rules.directory.access import Person
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, ACCOUNT_PAGE_EXTENSIONS, ACCOUNT_PAGE_SECONDS
 from corpid.texts import phrase
@@ -79,7 +79,7 @@ async def use(context: RequestContext, visit: AccountVisit) -> AccountVisit:
 
     Source: D30, WCAG 2.2.1
     """
-    return replace(visit, session=await sessions.use(context, visit.session))
+    return replace(visit, session=await sessions.use(context, visit.session) or visit.session)
 
 
 def require_fresh(visit: AccountVisit, *, now: float) -> None:
@@ -111,7 +111,7 @@ async def enter(context: RequestContext, browser: Browser | None, *, page: str, 
             browser_id=at.browser_id,
             reference=context.provider.new_id(),
             request=account_client.request(context, page, fresh=fresh),
-            expires_at=interactions.fresh_expiry(context.now),
+            expires_at=fresh_expiry(context.now),
         )
     )
     held = ""

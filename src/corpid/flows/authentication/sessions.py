@@ -75,42 +75,46 @@ async def begin(context: RequestContext, session: Session | None, seen: Credenti
     return await sessions.put_if_unchanged(session, seen, passkey=passkey)
 
 
-async def use(context: RequestContext, session: Session, *, entity_id: str | None = None) -> Session:
+async def use(context: RequestContext, session: Session, *, entity_id: str | None = None) -> Session | None:
     """Record the use of a session and the entity chosen, if any.
 
-    Returns the updated session. Source: D30
+    Returns the updated session, None if it has ended since it was loaded. Source: D30
     """
     _authorise(Person(user_id=session.user_id), "write", session)
-    await context.provider.registry.sessions.use(session.session_id, at=int(context.now), entity_id=entity_id)
-    return msgspec.structs.replace(session, seen_at=int(context.now))
+    at = int(context.now)
+    if not await context.provider.registry.sessions.use(session.session_id, at=at, entity_id=entity_id):
+        return None
+    return msgspec.structs.replace(session, seen_at=at)
 
 
 async def use_seldom(context: RequestContext, session: Session) -> Session:
     """Record the use of a session at most every two minutes.
 
-    Within that time the session is returned unchanged. Source: D30
+    Within that time, or if it has ended since it was loaded, the session is returned unchanged. Source: D30
     """
-    return await use(context, session) if context.now >= session.seen_at + NOTED_SECONDS else session
+    return await use(context, session) or session if context.now >= session.seen_at + NOTED_SECONDS else session
 
 
-async def end(context: RequestContext, session: Session) -> None:
+async def end(context: RequestContext, session: Session) -> bool:
     """End a session in the name of its owner.
 
-    Source: D30, DESIGN, Security
+    Returns False if it had ended since it was loaded. Source: D30, DESIGN, Security
     """
     owner = Person(user_id=session.user_id)
     _authorise(owner, "delete", session)
     event = context.event(owner, AuditAction.SESSION_END, subject=session.user_id)
-    await context.provider.registry.sessions.end(session.session_id, event)
+    return await context.provider.registry.sessions.end(session.session_id, event)
 
 
-async def end_with_sign_in(context: RequestContext, made: Session | None) -> None:
+async def end_with_sign_in(context: RequestContext, made: Session | None) -> bool:
     """End the session of a finished sign-in if single sign-on is off.
 
-    Such a session served only this sign-in. `made` is None for a sign-in without a session. Source: D30
+    Such a session served only this sign-in. `made` is None for a sign-in without a session. Returns False if the
+    session had ended since it was loaded. Source: D30
     """
     if made is not None and not context.provider.policy.session_seconds:
-        await end(context, made)
+        return await end(context, made)
+    return True
 
 
 async def sign_out(context: RequestContext, cookie: str, browser: Browser, ending: Iterable[Session]) -> str:

@@ -24,7 +24,7 @@ from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.authentication.sign_in import Event, Outcome, State
+from corpid.rules.authentication.sign_in import Event, Outcome, StaleStep, State
 from corpid.rules.directory import names
 from corpid.rules.directory.access import ANONYMOUS, Person
 from corpid.rules.directory.entity_choice import Choice
@@ -262,7 +262,7 @@ async def _onwards(context: RequestContext, visit: Visit, after: Interaction) ->
     """Store a step, and finish the sign-in if nothing else remains.
 
     The entity is then remembered for the next time. If single sign-on is off, the session that the factors began ends;
-    another tab is independent of it. Source: D15, D17, D30
+    another tab is independent of it. Raises StaleStep if the session has ended since it was loaded. Source: D15, D17, D30
     """
     before = visit.interaction
     if visit.state_of(context, after, usable=True) is not State.CONFIRM:
@@ -272,10 +272,12 @@ async def _onwards(context: RequestContext, visit: Visit, after: Interaction) ->
     used = await _session_used(context, visit)
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, before)
+        lives = used is None or await sessions.use(context, used, entity_id=finished.entity_id) is not None
+        if not lives or not await sessions.end_with_sign_in(context, _made(visit)):
+            # Somebody has signed out since the sign-in was loaded: the next request finds that.
+            await interactions.release_step(context, unit, before)
+            raise StaleStep
         await completion.win(context, unit, before)
-        if used is not None:
-            await sessions.use(context, used, entity_id=finished.entity_id)
-        await sessions.end_with_sign_in(context, _made(visit))
         await completion.write_outcome(context, unit, finished)
         await interactions.save(context, unit, finished)
         if finished.user_name and finished.outcome is Outcome.CODE:

@@ -202,14 +202,15 @@ class SqlSessions:
         found = Credentials(user_id=seen.user_id) if stored[0] is None else self._secret.decode(stored)
         return bool(enabled) and found.factors == seen.factors and (not passkey or owned > 0)
 
-    async def end(self, session_id: str, event: AuditEvent) -> None:
+    async def end(self, session_id: str, event: AuditEvent) -> bool:
         async with self._database.transaction():
-            await self._database.run(self._end, {"session_id": session_id})
+            ended = await self._database.run(self._end, {"session_id": session_id}) == 1
             await self._audit.record(event)
+        return ended
 
-    async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> None:
+    async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> bool:
         statement = self._use if entity_id is None else self._use_for
-        await self._database.write(statement, {"session_id": session_id, "at": at, "chosen": entity_id})
+        return await self._database.write(statement, {"session_id": session_id, "at": at, "chosen": entity_id}) == 1
 
     async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
         async with self._database.transaction():
