@@ -10,7 +10,7 @@ import pytest
 
 from corpid.flows.account import account_sessions
 from corpid.flows.authentication import browsers
-from corpid.flows.authentication.interactions import StaleStep
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import (
     ACCOUNT_FRESH_SECONDS,
     ACCOUNT_IDLE_SECONDS,

@@ -8,7 +8,7 @@ from typing import Any
 import typer.main
 
 from corpid import __version__, cli
-from corpid.flows.authentication.interactions import Outcome
+from corpid.rules.authentication.sign_in import Outcome
 from corpid.web.authentication.steps import STEPS
 from tests.house.source import ROOT, SOURCE, documents, listed, shown_commands
 

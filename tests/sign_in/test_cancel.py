@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.authentication import completion, interactions, sign_in, visits
+from corpid.flows.authentication import completion, sign_in, visits
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import INTERACTIONS_PER_REQUEST
 from corpid.rules.oauth.errors import AccessDenied
 from corpid.rules.oauth.refusals import Reason
@@ -219,7 +220,7 @@ def test_of_cancel_and_password_at_once_in_one_browser_one_is_taken(
 
         first, second = (give_up, type_password) if quicker == "cancel" else (type_password, give_up)
         await first()
-        with pytest.raises(interactions.StaleStep):
+        with pytest.raises(StaleStep):
             await second()
         await browser.reload()
         await other.reload()

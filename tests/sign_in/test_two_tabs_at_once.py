@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.authentication import browsers, second_factors, sessions, visits
-from corpid.flows.authentication.interactions import StaleStep
+from corpid.rules.authentication.sign_in import StaleStep
 from tests import engines
 from tests.account import scene
 from tests.contexts import context

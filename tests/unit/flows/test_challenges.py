@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.authentication import passkeys
-from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.passkeys import ForeignChallenge
 from corpid.jose.encoding import from_base64url
+from corpid.rules.authentication.sign_in import StaleStep
 from tests.contexts import context
 from tests.unit.flows.opened import NOW, with_provider
 

@@ -26,6 +26,7 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import LinkPurpose
 from corpid.rules.authentication import link_codes, person_factors, totp
 from corpid.rules.authentication.records import Passkey
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS
 from corpid.texts import phrase
 

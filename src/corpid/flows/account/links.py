@@ -17,6 +17,7 @@ from corpid.ports import AuditEvent, Link
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
+from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.limits import INVITATION_SECONDS, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS
 from corpid.texts import phrase
@@ -219,4 +220,4 @@ def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
 
 
 def _fingerprint(credentials: Credentials) -> str:
-    return base64url(interactions.fingerprint(credentials))
+    return base64url(fingerprint(credentials))

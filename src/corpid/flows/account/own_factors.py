@@ -19,7 +19,6 @@ import msgspec
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, enrolments
 from corpid.flows.authentication import passkeys, password_checks, second_factor_methods
-from corpid.flows.authentication.interactions import StaleStep, fingerprint
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.jose.encoding import base64url
 from corpid.ports import FactorChange
@@ -27,6 +26,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import person_factors, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
 from corpid.rules.authentication.records import Passkey
+from corpid.rules.authentication.sign_in import StaleStep, fingerprint
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Object, Person, authorise
 from corpid.rules.limits import PASSKEYS_PER_PERSON

@@ -14,10 +14,10 @@ from corpid.flows.authentication import (
     second_factors,
     throttle,
 )
-from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.passkeys import PasskeyRefused
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Person

@@ -10,15 +10,13 @@ import hmac
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from corpid.flows import namespaces
-from corpid.rules.authentication.sign_in import Interaction, Outcome, StaleStep, fingerprint, fresh_expiry
+from corpid.rules.authentication.sign_in import Interaction, StaleStep, fingerprint
 
 if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.authentication.person_factors import HeldFactors
-
-__all__ = ["Interaction", "Outcome", "StaleStep", "fingerprint", "fresh_expiry"]
 
 
 class HasSerial(Protocol):

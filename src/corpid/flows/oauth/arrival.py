@@ -12,9 +12,9 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, completion, entity_selection, interactions, sessions
 from corpid.flows.authentication.browsers import Browser
-from corpid.flows.authentication.interactions import Interaction
 from corpid.ports import Session, StoreUnavailable
 from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory import names
 from corpid.rules.oauth import authorization_response
 from corpid.rules.oauth.authorization_response import AuthorizationResponse
@@ -145,7 +145,7 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
         browser_id=browser.browser_id,
         reference=arrival.reference,
         request=arrival.request,
-        expires_at=interactions.fresh_expiry(context.now),
+        expires_at=fresh_expiry(context.now),
     )
     if session is None or not browsers.suffices(context, session, arrival.request):
         refusal = LoginRequired(

@@ -13,9 +13,9 @@ from corpid.flows.account import enrolments, reauthenticate, set_factor
 from corpid.flows.account.enrolments import NotHere, OpenElsewhere, Stopped
 from corpid.flows.account.links import Step
 from corpid.flows.authentication import browsers
-from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.account import app_key, enrolment_pages
 from corpid.web.http.requests import cookie, form_bytes, page_request

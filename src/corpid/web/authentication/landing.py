@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
 

@@ -12,9 +12,9 @@ from corpid.web.context import interaction_path
 from corpid.web.pages.layout import Form, Frame, time_limit
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication import browsers, interactions, sessions
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
-from corpid.flows.authentication.interactions import StaleStep
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import views

@@ -15,9 +15,9 @@ from corpid.web.pages.layout import Frame, Link, client_site
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.flows.authentication.interactions import Interaction
     from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
