@@ -21,7 +21,7 @@ import httpx
 
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
-from corpid.sandbox.demo_environment import next_free
+from corpid.sandbox.demo import next_free
 from tests import quick_start
 from tests.interop.node_process import NODE
 from tests.interop.running import PATIENCE

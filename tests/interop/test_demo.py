@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any

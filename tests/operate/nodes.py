@@ -23,7 +23,7 @@ from tests.web.processes import DIRECTORY, KEYS, RINA, command, environment
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
     from corpid.sandbox.interfaces import Interface

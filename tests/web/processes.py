@@ -20,7 +20,6 @@ from corpid.sandbox.browser import Browser
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
-from corpid.sandbox.relying_party_keys import RelyingPartyKeys
 from tests import quick_start
 from tests.machine import free_port
 from tests.web.served import PROCESS_SECONDS

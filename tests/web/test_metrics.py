@@ -26,7 +26,6 @@ from corpid.web.http.addresses import OwnHosts
 from corpid.web.http.requests import trace_id
 from corpid.web.telemetry import metrics as told
 from corpid.web.telemetry.metrics import Metrics, Watched
-from corpid.web.telemetry.trace_context import trace_id
 from tests import quick_start
 from tests.web.test_middleware import answering, asked, lines, logged, shell  # noqa: F401
 from tests.world.clients import rp_keys

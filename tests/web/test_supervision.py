@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpid.cli import workers
+from corpid.cli.serve import METRICS_VARIABLE, metrics_folder
 from tests import quick_start
 from tests.web.served import PATIENCE, PROCESS_SECONDS
 from tests.web.test_workers import events, until, workers_of, working

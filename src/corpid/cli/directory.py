@@ -18,7 +18,6 @@ from corpid.app import new_user_id, open_registry
 from corpid.cli import output
 from corpid.flows.directory import apply as apply_flow
 from corpid.flows.directory import entities
-from corpid.flows.directory import export as export_flow
 from corpid.rules.directory.access import OPERATOR
 from corpid.rules.directory.nodes import located
 from corpid.settings.issuers import client_rules
@@ -121,7 +120,7 @@ async def _apply(content: bytes, name: str, *, dry_run: bool, prune: bool, devel
 
 async def _export() -> str:
     async with open_registry(settings.load()) as opened:
-        return "".join([piece async for piece in export_flow.export(opened.registry, actor=OPERATOR)])
+        return "".join([piece async for piece in apply_flow.export(opened.registry, actor=OPERATOR)])
 
 
 entity_app = typer.Typer(help="Entities: add, disable, enable.", no_args_is_help=True)

@@ -21,7 +21,7 @@ from corpid.flows import namespaces
 from corpid.flows.account import links
 from corpid.flows.account.links import Step, chosen_steps, next_step
 from corpid.flows.authentication import throttle
-from corpid.flows.authentication.interactions import StaleStep, claim_step_of
+from corpid.flows.authentication.interactions import claim_step_of
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import LinkPurpose
 from corpid.rules.authentication import link_codes, person_factors, totp

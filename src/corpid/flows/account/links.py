@@ -11,7 +11,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal
 
 from corpid.flows import notifications
-from corpid.flows.authentication import interactions
 from corpid.jose.encoding import base64url
 from corpid.ports import AuditEvent, Link
 from corpid.rules.audit_actions import AuditAction

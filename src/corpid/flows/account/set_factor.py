@@ -18,7 +18,6 @@ from corpid.flows.authentication import (
     session_start,
     throttle,
 )
-from corpid.flows.authentication.interactions import StaleStep
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import FactorChange
@@ -26,7 +25,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import person_factors, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
 from corpid.rules.authentication.records import Passkey
-from corpid.rules.authentication.sign_in import Way
+from corpid.rules.authentication.sign_in import StaleStep, Way
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Object, Person, authorise

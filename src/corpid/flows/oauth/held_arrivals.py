@@ -13,9 +13,9 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, interactions
-from corpid.flows.authentication.interactions import Interaction
 from corpid.jose import encryption
 from corpid.jose.encoding import MalformedToken, from_base64url, tuple_bytes
+from corpid.rules.authentication.sign_in import Interaction
 from corpid.rules.limits import ARRIVALS_PER_BROWSER
 from corpid.rules.oauth.errors import TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import activity, own_factors
 from corpid.flows.authentication import completion
-from corpid.flows.authentication.interactions import StaleStep
-from corpid.rules.authentication.sign_in import Way
+from corpid.rules.authentication.sign_in import StaleStep, Way
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
