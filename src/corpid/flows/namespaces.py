@@ -114,9 +114,7 @@ class Entry(Generic[T]):
     async def count(self, unit: TransientUnit, by: int = 1) -> int:
         """Raise a counter and return it.
 
-        `by` may be below zero, never zero.
-
-        The first raise starts its lifetime. Raises StoreUnavailable.
+        `by` may be below zero, never zero. The first raise starts its lifetime. Raises StoreUnavailable.
         """
         return await unit.count(self.namespace.name, self.key, self.namespace.seconds, by)
 

@@ -113,6 +113,20 @@ def test_strangers_at_many_addresses_keep_nobody_out_of_a_new_browser_elsewhere(
     with_provider(tmp_path, story)
 
 
+def test_a_sign_in_of_the_owner_gives_a_guesser_at_many_addresses_nothing_back(tmp_path: Path) -> None:
+    """D47: guesses from anywhere stay counted for 15 minutes, or each sign-in would bring a hundred more."""
+
+    async def story(provider: Provider) -> None:
+        for number in range(120):
+            await delay(provider, address=f"192.0.2.{number}", browser="stranger")
+        async with provider.transient.unit(NOW) as unit:
+            owner = await context(provider, now=NOW, address="198.51.100.7")
+            await throttle.succeeded(owner, unit, "rina", "own", known=False, of_address=2)
+        assert await delay(provider, address="192.0.2.200", browser="stranger") > 0
+
+    with_provider(tmp_path, story)
+
+
 def test_unlocking_ends_the_delay_of_a_neighbourhood_too(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         for number in range(120):

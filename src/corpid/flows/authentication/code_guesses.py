@@ -75,7 +75,7 @@ def duration(seconds: int) -> Phrase:
 
 
 def group(context: RequestContext, user_id: str, browser_key: str, *, known: bool) -> str:
-    """Return the counter key of a known browser, or of the others.
+    """Return the counter key of a known browser, or of all others.
 
     Guesses in unknown browsers are common to the deployment's issuers, since the codes are. A known browser is one
     issuer's: its key comes from that issuer's cookie. Source: D45, D62

@@ -5,14 +5,13 @@ A pushed request gets exactly one of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces
 from corpid.flows.authentication import account_client, interactions
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import Interaction, Outcome
+from corpid.rules.authentication.sign_in import Completed, Interaction, Outcome
 from corpid.rules.directory.access import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
@@ -39,21 +38,6 @@ class OtherBrowser(Exception):
 
 class AlreadyCompleted(Exception):
     """Another page or tab completed this request before (D15)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
-    """The interaction that answered a request, and the time (epoch seconds)."""
-
-    interaction_id: str
-    at: int
-
-    def given_up(self, now: float) -> bool:
-        """Return whether a missing answer will never be written.
-
-        Nobody could receive it any more. Source: D15
-        """
-        return now >= self.at + REDIRECT_REPEATED_SECONDS
 
 
 async def registered(context: RequestContext, request: AuthorizationRequest) -> Client:

@@ -100,7 +100,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
             await throttle.succeeded(
                 context, unit, name, browser_key, known=known, of_address=_cost(shown, known=known)
             )
-            if not known:
+            if not known and shown.account.user.email:
                 expected = namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, finished.user_id)
                 new_here = _new_here(shown.account, expected=await expected.take(unit) is not None)
             await code_guesses.forget(context, guesses, group, guessed=shown.way not in (None, Way.RECOVERY))
@@ -118,7 +118,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
             with suppress(Exception):
                 await _undo(context, visit, won=over and not isinstance(failure, completion.AlreadyCompleted))
             raise
-    if new_here and shown.account.user.email:
+    if new_here:
         notifications.notify(context, shown.account.user, notifications.new_device(context.device))
     return replace(visit, interaction=finished, browser=browser, cookie=cookie, standing=None)
 

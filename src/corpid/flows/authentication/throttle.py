@@ -298,7 +298,8 @@ async def succeeded(
 ) -> None:
     """Forget an account's attempts after full authentication.
 
-    In a known browser, only the attempts made there are forgotten. The address gets back the attempts that this sign-in
+    In a known browser, only the attempts made there are forgotten. Those from very many addresses stay counted, so that
+    a sign-in of the owner gives nothing back to those who guess at the account. The address gets back the attempts that this sign-in
     cost it (`of_address`) and no more; otherwise an attacker's own account would be a licence to try the passwords of
     others. Source: D47
     """
@@ -307,9 +308,6 @@ async def succeeded(
     else:
         await _forget(context, unit, _codes(user_name))
         await _forget(context, unit, _from(context, site(context.address), user_name), user_name)
-        everywhere = await _everywhere(context.provider.policy.deployment_url, user_name).take(unit)
-        if (everywhere or 0) > _FREE_FOR_ACCOUNT_EVERYWHERE:
-            await _forget(context, unit, _from(context, neighbourhood(context.address), user_name), user_name)
     if of_address:
         await _count(context, unit, _address(context), -of_address)
 

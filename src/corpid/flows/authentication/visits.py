@@ -1,6 +1,6 @@
-"""A browser at its own sign-in, with the data of the step.
+"""A browser's visit to its own sign-in: loading everything a step needs.
 
-Everything is loaded once. Source: D15, D34
+Source: D15, D34
 """
 
 from __future__ import annotations

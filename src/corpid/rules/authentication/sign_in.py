@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from corpid.rules.authentication import single_sign_on
-from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
+from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS, REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth.records import AuthorizationRequest
 
 if TYPE_CHECKING:
@@ -239,6 +239,56 @@ def state(interaction: Interaction, *, now: float, usable: bool, asks_consent: b
     if not interaction.entity_id or not usable:
         return State.ENTITY
     return State.CONSENT if asks_consent and not interaction.consented else State.CONFIRM
+
+
+class Completed(msgspec.Struct, frozen=True, kw_only=True):
+    """The interaction that answered a request, and the time (epoch seconds)."""
+
+    interaction_id: str
+    at: int
+
+    def given_up(self, now: float) -> bool:
+        """Return whether a missing answer will never be written.
+
+        Nobody could receive it any more. Source: D15
+        """
+        return now >= self.at + REDIRECT_REPEATED_SECONDS
+
+
+class Closed(Enum):
+    """The reason for which a sign-in accepts no more events."""
+
+    ENDED = "ended"
+    """it has an outcome, or the process that completed it died before writing one"""
+    ANSWERED_ELSEWHERE = "answered elsewhere"
+    """another interaction has completed the request"""
+    ANSWERING = "answering"
+    """another request has completed it, and is writing its outcome"""
+    EXPIRED = "expired"
+
+
+def closed(interaction: Interaction, completed: Completed | None, *, now: float) -> Closed | None:
+    """Return the reason for which a sign-in is closed.
+
+    The result is None while it is open. `completed` is the completion of its request, if any. Source: D15
+    """
+    if interaction.outcome is not None:
+        return Closed.ENDED
+    if completed is None:
+        return Closed.EXPIRED if now >= interaction.expires_at else None
+    if completed.interaction_id != interaction.interaction_id:
+        return Closed.ANSWERED_ELSEWHERE
+    return Closed.ENDED if completed.given_up(now) else Closed.ANSWERING
+
+
+def may_leave(interaction: Interaction, completed: Completed | None, *, now: float) -> bool:
+    """Return whether the browser of this sign-in may leave for the client.
+
+    It may once the sign-in is over, whatever the answer is. Source: D15, D16
+    """
+    if interaction.outcome is not None or now >= interaction.expires_at:
+        return True
+    return completed is not None and completed.given_up(now)
 
 
 def fingerprint(credentials: Credentials) -> bytes:

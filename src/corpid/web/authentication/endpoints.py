@@ -18,7 +18,8 @@ from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.authentication.second_factors import Stopped
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
-from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.authentication import sign_in as machine
+from corpid.rules.authentication.sign_in import Closed, StaleStep
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.sign_in import Interaction
     from corpid.web.authentication.steps import Step
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
@@ -167,7 +167,9 @@ async def _value_after(context: RequestContext, sent: str | None, form: bytes) -
 
 async def _get(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
     looked_at = visit.interaction
-    if action == "leave" and await _may_leave(context, looked_at):
+    # A sign-in with an outcome was completed, if at all, by itself.
+    completed = None if looked_at.outcome is not None else await completion.completed(context, looked_at)
+    if action == "leave" and machine.may_leave(looked_at, completed, now=context.now):
         response = await completion.leave(context, looked_at)
         if "error" in response.parameters:
             found = {"error": response.parameters["error"], "reason": response.reason}
@@ -181,25 +183,14 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
         return page_response(request, web.renderer, await pages.leaving(web, context, visit))
     if action:
         return _to(web, looked_at.interaction_id)
-    ending = await _ending(web, context, visit)
-    if ending is not None:
-        return page_response(request, web.renderer, ending)
+    closed = machine.closed(looked_at, completed, now=context.now)
+    if closed is not None:
+        return page_response(request, web.renderer, await _ending(web, context, visit, closed))
     if await completion.claimed_elsewhere(context, looked_at):
         return await _over(request, web, context, visit, Ending.CLAIMED_ELSEWHERE, status=409)
     query = request.query_params.get("query", "").strip()[:QUERY_CHARACTERS]
     page = await sign_in.current(context, visit, query=query)
     return page_response(request, web.renderer, await pages.of_step(web, context, visit, page, Again(query=query)))
-
-
-async def _may_leave(context: RequestContext, looked_at: Interaction) -> bool:
-    """Return whether the browser of this sign-in may leave.
-
-    It may once the sign-in is over, whatever the answer is. Source: D15, D16
-    """
-    if looked_at.outcome is not None or context.now >= looked_at.expires_at:
-        return True
-    completed = await completion.completed(context, looked_at)
-    return completed is not None and completed.given_up(context.now)
 
 
 async def _over(
@@ -208,20 +199,18 @@ async def _over(
     return page_response(request, web.renderer, await terminal_pages.over(web, context, visit, ending), status=status)
 
 
-async def _ending(web: WebContext, context: RequestContext, visit: Visit) -> View | None:
-    """Return the page of a sign-in that is over, else None."""
-    looked_at = visit.interaction
-    if looked_at.outcome is not None:
-        return await terminal_pages.over(web, context, visit, Ending.ENDED)
-    completed = await completion.completed(context, looked_at)
-    if completed is not None and completed.interaction_id != looked_at.interaction_id:
-        return await terminal_pages.over(web, context, visit, Ending.ENDED_ELSEWHERE)
-    if completed is not None and completed.given_up(context.now):
-        return await terminal_pages.over(web, context, visit, Ending.ENDED)
-    if completed is not None:
+_ENDINGS: Final[Mapping[Closed, Ending]] = {
+    Closed.ENDED: Ending.ENDED,
+    Closed.ANSWERED_ELSEWHERE: Ending.ENDED_ELSEWHERE,
+    Closed.EXPIRED: Ending.EXPIRED,
+}
+
+
+async def _ending(web: WebContext, context: RequestContext, visit: Visit, closed: Closed) -> View:
+    """Return the page of a closed sign-in."""
+    if closed is Closed.ANSWERING:
         return await pages.waiting(web, context, visit)
-    expired = context.now >= looked_at.expires_at
-    return await terminal_pages.over(web, context, visit, Ending.EXPIRED) if expired else None
+    return await terminal_pages.over(web, context, visit, _ENDINGS[closed])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,8 +240,13 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     if step is None:
         raise InvalidRequest(Reason.STEP_UNKNOWN, "there is no such step")
     require_own_form(context, form, visit.browser.browser_id, interaction_id)
-    if await _ending(web, context, visit) is not None or form.get("step") != step_name(visit.interaction):
-        return _to(web, interaction_id, "return" if visit.interaction.outcome is not None else "")
+    looked_at = visit.interaction
+    # A form that completes the sign-in finds out by itself whether the request was answered meanwhile.
+    answered = looked_at.outcome is None and not step.proves
+    completed = await completion.completed(context, looked_at) if answered else None
+    closed = machine.closed(looked_at, completed, now=context.now)
+    if closed is not None or form.get("step") != step_name(looked_at):
+        return _to(web, interaction_id, "return" if looked_at.outcome is not None else "")
     if not step.proves:
         return await _take(request, web, context, _Submitted(step=step, form=form, visit=visit))
     digest = sha256(body).digest()
@@ -305,9 +299,10 @@ async def _again(
     """Return the same page with its errors, unless the sign-in has ended."""
     visit, form = submitted.visit, submitted.form
     after = await visits.visit(context, visit.interaction.interaction_id, visit.cookie)
-    ending = await _ending(web, context, after)
-    if ending is not None:
-        return page_response(request, web.renderer, ending)
+    completed = await completion.completed(context, after.interaction)
+    closed = machine.closed(after.interaction, completed, now=context.now)
+    if closed is not None:
+        return page_response(request, web.renderer, await _ending(web, context, after, closed))
     query = form.get("query", "").strip()[:QUERY_CHARACTERS]
     page = await sign_in.current(context, after, query=query)
     again = Again(errors=(error,), typed=form.get("user_name", ""), query=query)
