@@ -12,8 +12,8 @@ from corpid.rules.directory.parties import consent_items
 from corpid.rules.oauth.errors import TemporarilyUnavailable, TooManyRequests
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.authentication import terminal_pages
-from corpid.web.authentication.terminal_pages import Ending
+from corpid.web.authentication import pages
+from corpid.web.authentication.pages import Ending
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Form, Frame, Link
@@ -120,7 +120,7 @@ CONFIRM: Final = views.Confirm(
 EXPLAIN: Final = views.Explain(
     frame=replace(KNOWN, step=None, cancel=None), action="/cancel", choices=CHOICES[4:], total=1
 )
-EXPIRED: Final = terminal_pages.page(Ending.EXPIRED, "Harbour Board", GONE, BACK)
+EXPIRED: Final = pages.ending_page(Ending.EXPIRED, "Harbour Board", GONE, BACK)
 ELSEWHERE: Final = Link(url="https://harbour.example/", text=phrase("Go to {name}", name="Harbour Board"))
 BUSY: Final = errors.problem(
     TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "the provider is busy or down: try again in a moment"),
@@ -193,8 +193,8 @@ STATES: Final[Mapping[str, View]] = {
         reference="0123456789abcdef0123456789abcdef",
         for_developers="redirect_uri is not registered",
     ),
-    "unknown": terminal_pages.unknown(),
-    "claimed-elsewhere": terminal_pages.page(Ending.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
+    "unknown": pages.unknown(),
+    "claimed-elsewhere": pages.ending_page(Ending.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
     "busy": BUSY,
     "too-many": CROWD,
     "sign-out": views.SignOut(

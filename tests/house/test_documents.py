@@ -9,7 +9,7 @@ import typer.main
 
 from corpid import __version__, cli
 from corpid.rules.authentication.sign_in import Outcome
-from corpid.web.authentication.steps import STEPS
+from corpid.web.authentication.endpoints import STEPS
 from tests.house.source import ROOT, SOURCE, documents, listed, shown_commands
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")

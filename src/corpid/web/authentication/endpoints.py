@@ -1,6 +1,6 @@
 """Endpoints of the sign-in: a page, a POST per step, two exits.
 
-A POST that claims its step is redirected with 303. A late request, or one with an old cookie or form, is redirected to
+A sign-in that its browser holds is stored at its first page. A POST that claims its step is redirected with 303. A late request, or one with an old cookie or form, is redirected to
 the page that is current. Source: D15, D34, D35
 """
 
@@ -11,28 +11,36 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication import account_client, browsers, completion, sign_in, visits
+from corpid.flows.authentication import (
+    account_client,
+    browsers,
+    completion,
+    passkeys,
+    second_factors,
+    sign_in,
+    visits,
+)
 from corpid.flows.authentication.browsers import FormHandled, SubmittedForm
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.authentication.second_factors import Stopped
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
+from corpid.flows.oauth import held_arrivals
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Closed, StaleStep
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.authentication import landing, pages, terminal_pages
-from corpid.web.authentication.page_context import final_frame, step_name
-from corpid.web.authentication.pages import Again
-from corpid.web.authentication.steps import FIELDS, STEPS
-from corpid.web.authentication.terminal_pages import Ending
+from corpid.texts import phrase
+from corpid.web.authentication import pages
+from corpid.web.authentication.pages import Again, Ending
 from corpid.web.context import ARRIVE, interaction_path
-from corpid.web.http.requests import arrival_cookie_name, cookie, form_bytes, page_request
+from corpid.web.http.requests import arrival_cookie, arrival_cookie_name, cookie, form_bytes, page_request
 from corpid.web.pages import errors
-from corpid.web.pages.layout import Frame
+from corpid.web.pages.errors import ErrorContext
+from corpid.web.pages.layout import Frame, Link
 from corpid.web.pages.responses import (
     add_cookie,
     leave,
@@ -44,14 +52,15 @@ from corpid.web.pages.responses import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
-    from corpid.web.authentication.steps import Step
+    from corpid.rules.authentication.sign_in import Interaction
+    from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
@@ -59,6 +68,83 @@ if TYPE_CHECKING:
 
 _WAITS: Final = 20
 _WAIT_SECONDS: Final = 0.05
+
+
+_FIELDS: Final = frozenset(
+    {"form_token", "step", "user_name", "password", "code", "passkey", "entity", "query", "decision"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A POST of the sign-in: its submission and its error field."""
+
+    submit: Callable[[RequestContext, Visit, Mapping[str, str]], Awaitable[Visit]]
+    """returns the visit as it is now"""
+    field: str = ""
+    proves: bool = False
+    """true if it may be the last factor, after which the browser has another cookie value"""
+
+
+async def _password(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    user_name, password = form.get("user_name", "").strip(), form.get("password", "")
+    return await sign_in.submit_password(context, visit, user_name=user_name, password=password)
+
+
+async def _passkey(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await passkeys.submit_passkey(context, visit, answer=form.get("passkey", ""))
+
+
+async def _way(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await second_factors.choose_way(context, visit, way=form.get("decision", ""))
+
+
+async def _code(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    return await second_factors.submit_code(context, visit, code=form.get("code", ""))
+
+
+async def _entity(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "other_account":
+        return await sign_in.start_over(context, visit)
+    return await sign_in.submit_entity(context, visit, entity_id=form.get("entity", ""))
+
+
+async def _consent(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "other_account":
+        return await sign_in.start_over(context, visit)
+    if form.get("decision") != "agree":
+        raise Rejected(phrase("Choose whether you agree."))
+    return await sign_in.submit_consent(context, visit)
+
+
+async def _confirm(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "other_account":
+        return await sign_in.start_over(context, visit)
+    if form.get("decision") != "continue":
+        raise Rejected(phrase("Choose whether you continue."))
+    return await sign_in.confirm(context, visit)
+
+
+async def _extend(context: RequestContext, visit: Visit, _: Mapping[str, str]) -> Visit:
+    return await sign_in.extend(context, visit)
+
+
+async def _cancel(context: RequestContext, visit: Visit, _: Mapping[str, str]) -> Visit:
+    return await sign_in.cancel(context, visit)
+
+
+STEPS: Final[Mapping[str, Step]] = {
+    "password": Step(submit=_password, field="password"),
+    "passkey": Step(submit=_passkey, field="passkey", proves=True),
+    "way": Step(submit=_way),
+    "code": Step(submit=_code, field="code", proves=True),
+    "entity": Step(submit=_entity, field="entity"),
+    "consent": Step(submit=_consent),
+    "confirm": Step(submit=_confirm),
+    "extend": Step(submit=_extend),
+    "cancel": Step(submit=_cancel),
+}
+"""by the last part of the form's action address"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +173,7 @@ async def interaction(request: Request, web: WebContext) -> Response:
         answer = errors.as_page(request, error, web.renderer)
     except Exception as error:  # noqa: BLE001 - rendered here, since the cookie goes with it
         # The address of the page itself leads back to the sign-in from each of its actions.
-        answer = errors.as_page(request, error, web.renderer, landing.met("", Frame(under_way=True)))
+        answer = errors.as_page(request, error, web.renderer, _met("", Frame(under_way=True)))
     if "landed" in state:
         add_cookie(answer, web.provider, arrival_cookie_name(web.provider), "", seconds=0)
     if "cookie" in state:
@@ -99,7 +185,7 @@ async def interaction(request: Request, web: WebContext) -> Response:
 async def _answer(request: Request, web: WebContext, interaction_id: str, action: str) -> Response:
     provider, sent = web.provider, cookie(request, web.provider)
     context = await page_request(request, provider)
-    refused = await landing.land(request, web, context, interaction_id, action)
+    refused = await _land(request, web, context, interaction_id, action)
     if refused is not None:
         return refused
     if action == ARRIVE and request.method == "POST":
@@ -109,16 +195,67 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
         return await _at(request, web, context, visit, action)
     except visits.NoInteraction:
         if sent is None:
-            return page_response(request, web.renderer, terminal_pages.without_cookie(), status=403)
-        return page_response(request, web.renderer, terminal_pages.unknown(), status=404)
+            return page_response(request, web.renderer, pages.without_cookie(), status=403)
+        return page_response(request, web.renderer, pages.unknown(), status=404)
     except visits.ForeignBrowser as stranger:
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
             return await _old_form(request, web, context, interaction_id, sent)
         client = await account_client.requesting_client(context, stranger.interaction.request.client_id)
-        return page_response(
-            request, web.renderer, terminal_pages.other_browser(client, stranger.interaction), status=403
-        )
+        return page_response(request, web.renderer, pages.other_browser(client, stranger.interaction), status=403)
+
+
+async def _land(
+    request: Request, web: WebContext, context: RequestContext, interaction_id: str, action: str
+) -> Response | None:
+    """Store a sign-in that its browser holds (D15, D34).
+
+    It arrives in a cookie, or in a form if it is too long for one. Returns a page if storing failed and the browser has
+    to try again.
+    """
+    provider = web.provider
+    held = arrival_cookie(request, provider)
+    posted = action == ARRIVE and request.method == "POST"
+    if posted:
+        held = parameters.parse(await form_bytes(request), {ARRIVE}).get(ARRIVE)
+    if held is None or not held_arrivals.is_of(held, interaction_id):
+        return None
+    sent = cookie(request, provider)
+    found = await held_arrivals.brought(context, interaction_id, cookie=sent, held=held)
+    if found is not None:
+        browser, arrival = found
+        client = await completion.registered(context, arrival.interaction.request)
+        try:
+            await provider.registry_cache.refuse_maintenance(context.now)
+            await held_arrivals.store(context, browser, arrival)
+        except Exception as error:  # noqa: BLE001 - the requesting client is known here
+            return _failed(request, web, client, arrival.interaction, error, reload=posted)
+    request.scope["state"]["landed"] = True
+    return None
+
+
+def _met(url: str, frame: Frame) -> ErrorContext:
+    """Return the error context of a sign-in whose page can be reopened."""
+    return ErrorContext(frame=frame, back=Link(url=url, text=phrase("Open the page again")), goes_on=True)
+
+
+def _failed(
+    request: Request,
+    web: WebContext,
+    client: Client,
+    interaction: Interaction,
+    error: Exception,
+    *,
+    reload: bool = False,
+) -> Response:
+    """Return the error page of a sign-in that can continue.
+
+    `reload` says that only the same form can continue it. Source: D16
+    """
+    around = replace(pages.client_frame(web, client, interaction), under_way=True)
+    return errors.as_page(
+        request, error, web.renderer, ErrorContext(frame=around) if reload else _met(around.here, around)
+    )
 
 
 async def _at(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
@@ -131,7 +268,7 @@ async def _at(request: Request, web: WebContext, context: RequestContext, visit:
     except (visits.NoInteraction, visits.ForeignBrowser):
         raise
     except Exception as error:  # noqa: BLE001 - the requesting client is known here
-        return landing.failed(request, web, visit.client, visit.interaction, error)
+        return _failed(request, web, visit.client, visit.interaction, error)
 
 
 async def _old_form(
@@ -177,7 +314,7 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
             pushed = GENERATIONS[looked_at.request.generation].pushed
             name = "client_id" if pushed else "claimed_client_id"
             request.scope["state"]["log"].update(found, **{name: looked_at.request.client_id})
-        around = await final_frame(web, context, visit.client, looked_at) if response.posted else Frame()
+        around = await pages.final_frame(web, context, visit.client, looked_at) if response.posted else Frame()
         return leave(request, web, response, around)
     if action == "return" and looked_at.outcome is not None:
         return page_response(request, web.renderer, await pages.leaving(web, context, visit))
@@ -196,7 +333,7 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
 async def _over(
     request: Request, web: WebContext, context: RequestContext, visit: Visit, ending: Ending, *, status: int = 200
 ) -> Response:
-    return page_response(request, web.renderer, await terminal_pages.over(web, context, visit, ending), status=status)
+    return page_response(request, web.renderer, await pages.over(web, context, visit, ending), status=status)
 
 
 _ENDINGS: Final[Mapping[Closed, Ending]] = {
@@ -210,7 +347,7 @@ async def _ending(web: WebContext, context: RequestContext, visit: Visit, closed
     """Return the page of a closed sign-in."""
     if closed is Closed.ANSWERING:
         return await pages.waiting(web, context, visit)
-    return await terminal_pages.over(web, context, visit, _ENDINGS[closed])
+    return await pages.over(web, context, visit, _ENDINGS[closed])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,12 +367,12 @@ _OUTCOMES: Final[Mapping[type[Exception], _Outcome]] = {
     Rejected: _Outcome(status=422),
     Throttled: _Outcome(status=429),
 }
-"""by the flows' exceptions; any other exception is an error after which the sign-in can continue (`landing.failed`)"""
+"""by the flows' exceptions; any other exception is an error after which the sign-in can continue (`_failed`)"""
 
 
 async def _post(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
     interaction_id, body = visit.interaction.interaction_id, await form_bytes(request)
-    form = parameters.parse(body, FIELDS)
+    form = parameters.parse(body, _FIELDS)
     step = STEPS.get(action)
     if step is None:
         raise InvalidRequest(Reason.STEP_UNKNOWN, "there is no such step")
@@ -245,7 +382,7 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     answered = looked_at.outcome is None and not step.proves
     completed = await completion.completed(context, looked_at) if answered else None
     closed = machine.closed(looked_at, completed, now=context.now)
-    if closed is not None or form.get("step") != step_name(looked_at):
+    if closed is not None or form.get("step") != pages.step_name(looked_at):
         return _to(web, interaction_id, "return" if looked_at.outcome is not None else "")
     if not step.proves:
         return await _take(request, web, context, _Submitted(step=step, form=form, visit=visit))

@@ -1,36 +1,112 @@
-"""Pages of a sign-in, built from the flow's current page (DESIGN "Pages")."""
+"""Pages of the sign-in: frame, steps, and ends.
+
+A step's page is built from the flow's current page. Source: DESIGN "Pages", D12, D15, D17, D34, D45
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from corpid.flows.authentication import entity_selection, passkeys, sign_in
+from corpid.flows.authentication import account_client, entity_selection, interactions, passkeys, sign_in
 from corpid.flows.authentication.account_client import RECOVERY_PATH
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.rules.authentication.sign_in import Way
 from corpid.rules.directory.entity_choice import STATUSES
 from corpid.rules.directory.parties import consent_items
+from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, INTERACTION_EXTENSIONS
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.scopes import IDENTITY_SCOPES
-from corpid.web.authentication.page_context import final_frame, frame
+from corpid.texts import phrase
 from corpid.web.context import interaction_path
 from corpid.web.pages import views
-from corpid.web.pages.views import AskPasskey, asked
+from corpid.web.pages.factor_fields import AskPasskey, asked
+from corpid.web.pages.layout import Form, Frame, Link, client_site, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.entity_choice import Choice
-    from corpid.rules.oauth.records import AuthorizationRequest
+    from corpid.rules.oauth.records import AuthorizationRequest, Client
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError, Frame
+    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
+
+_SIGN_IN_AGAIN: Final = phrase(
+    "Sign in again to change how you sign in: your last sign-in was more than {minutes} minutes ago.",
+    minutes=ACCOUNT_FRESH_SECONDS // 60,
+)
+_NO_MORE_TIME: Final = phrase("This sign-in cannot be extended any more.")
+
+
+def step_name(interaction: Interaction) -> str:
+    """Return the step that a form names.
+
+    An extension does not change it. Source: D15, WCAG 2.2.1
+    """
+    return str(interaction.serial - interaction.extensions)
+
+
+def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple[int, int] | None) -> Frame:
+    """Return the frame of a page that asks something.
+
+    `step` is its number and the number of steps. Source: D12, D15, D17
+    """
+    interaction, provider = visit.interaction, web.provider
+    extendable = interaction.extensions < INTERACTION_EXTENSIONS
+    where = interaction.interaction_id
+    return Frame(
+        client_name=visit.client.name,
+        message=interaction.request.context_message,
+        user_name=interaction.user_name or None,
+        step=step,
+        step_name=step_name(interaction),
+        form_token=interactions.form_token(context, visit.browser.browser_id, where),
+        cancel=Form(action=interaction_path(web, where, "cancel")),
+        limit=time_limit(
+            interaction.expires_at,
+            now=context.now,
+            zone=provider.policy.timezone,
+            more=Form(action=interaction_path(web, where, "extend")) if extendable else None,
+            at_end=_NO_MORE_TIME,
+        ),
+        under_way=True,
+        reason=_SIGN_IN_AGAIN if account_client.is_reauthentication(interaction.request) else None,
+        ui_locales=interaction.request.ui_locales,
+        here=interaction_path(web, where),
+    )
+
+
+async def final_frame(web: WebContext, context: RequestContext, client: Client, interaction: Interaction) -> Frame:
+    """Return the frame of a page that asks nothing more.
+
+    It names the client and, once chosen, the entity. Source: D12
+    """
+    known, acting = client_frame(web, client, interaction), None
+    if interaction.entity_id:
+        acting = await web.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now)
+    return replace(known, entity=acting.entity.name) if acting else known
+
+
+def client_frame(web: WebContext, client: Client, interaction: Interaction) -> Frame:
+    """Return the frame without data from the directory.
+
+    The directory may be unavailable. Source: D12
+    """
+    request = interaction.request
+    return Frame(
+        client_name=client.name,
+        message=request.context_message,
+        ui_locales=request.ui_locales,
+        here=interaction_path(web, interaction.interaction_id),
+    )
 
 
 def _factors(visit: Visit) -> int:
@@ -170,7 +246,7 @@ def _consent(look: _Look, page: sign_in.AskConsent) -> View:
     return views.Consent(
         frame=replace(look.frame(look.steps), entity=name),
         action=look.at("consent"),
-        items=_told(look.visit.interaction.request),
+        items=_received(look.visit.interaction.request),
         entity=name,
         other_account=bool(look.visit.interaction.session_id),
         errors=look.again.errors,
@@ -198,7 +274,7 @@ _VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
 }
 
 
-def _told(request: AuthorizationRequest) -> tuple[Phrase, ...]:
+def _received(request: AuthorizationRequest) -> tuple[Phrase, ...]:
     """Return the data that the client receives, as consent items.
 
     A packed subject contains all of them. Source: D29, R-12.2
@@ -223,4 +299,133 @@ async def waiting(web: WebContext, context: RequestContext, visit: Visit) -> Vie
     around = await final_frame(web, context, visit.client, visit.interaction)
     return views.Wait(
         frame=replace(around, under_way=True), url=interaction_path(web, visit.interaction.interaction_id)
+    )
+
+
+class Ending(Enum):
+    """The reason for the end of a sign-in."""
+
+    EXPIRED = "expired"
+    """the ten minutes are over (D15)"""
+    ENDED = "ended"
+    """finished before, here or in another tab (D15)"""
+    ENDED_ELSEWHERE = "ended_elsewhere"
+    """another sign-in answered the same request (D15)"""
+    SHUT = "shut"
+    """too many wrong codes (D45)"""
+    CLAIMED_ELSEWHERE = "claimed_elsewhere"
+    """another browser was first with this request (D15)"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EndingText:
+    heading: Phrase
+    said: Phrase
+    advice: Callable[[str], Phrase]
+    """by the client's name"""
+    answers: bool = True
+    """true if the link back carries an answer of this sign-in"""
+
+
+def _start_again(name: str) -> Phrase:
+    return phrase("Return to {name} and start again.", name=name)
+
+
+def _start_again_unless_signed_in(name: str) -> Phrase:
+    return phrase("Return to {name}. If you are not signed in there, start again.", name=name)
+
+
+def _go_on_there(name: str) -> Phrase:
+    return phrase(
+        "Go on there. If that was not you, or the other page is closed, go to {name} and start again.", name=name
+    )
+
+
+_COMPLETED: Final = _EndingText(
+    heading=phrase("This sign-in is finished"),
+    said=phrase("It was completed or cancelled, here or in another tab, and works only once."),
+    advice=_start_again_unless_signed_in,
+)
+_ENDING_TEXTS: Final[Mapping[Ending, _EndingText]] = {
+    Ending.EXPIRED: _EndingText(
+        heading=phrase("This sign-in has expired"),
+        said=phrase("For your safety a sign-in has to be finished within a few minutes. Nothing was shared."),
+        advice=_start_again,
+    ),
+    Ending.ENDED: _COMPLETED,
+    Ending.ENDED_ELSEWHERE: _EndingText(
+        heading=_COMPLETED.heading, said=_COMPLETED.said, advice=_COMPLETED.advice, answers=False
+    ),
+    Ending.SHUT: _EndingText(
+        heading=phrase("This sign-in was stopped"),
+        said=phrase("The code was wrong too often, so this sign-in was ended for your safety. Nothing was shared."),
+        advice=_start_again,
+    ),
+    Ending.CLAIMED_ELSEWHERE: _EndingText(
+        heading=phrase("This sign-in goes on in another browser"),
+        said=phrase("The same link was opened in another browser or window too, and a person went on there."),
+        advice=_go_on_there,
+        answers=False,
+    ),
+}
+
+
+def ending_page(ending: Ending, name: str, frame: Frame, back: Link | None) -> views.Problem:
+    """Return the page of an ending; `name` is the client's name."""
+    text = _ENDING_TEXTS[ending]
+    return views.Problem(frame=frame, heading=text.heading, paragraphs=(text.said, text.advice(name)), back=back)
+
+
+async def over(web: WebContext, context: RequestContext, visit: Visit, ending: Ending) -> View:
+    """Return the page of a finished sign-in, for its own browser."""
+    client, interaction = visit.client, visit.interaction
+    answer = Link(
+        url=interaction_path(web, interaction.interaction_id, "leave"),
+        text=phrase("Return to {name}", name=client.name),
+    )
+    back = answer if _ENDING_TEXTS[ending].answers else client_site(client, interaction.request.redirect_uri)
+    return ending_page(ending, client.name, await final_frame(web, context, client, interaction), back)
+
+
+def other_browser(client: Client | None, interaction: Interaction) -> View:
+    """Return the page for another browser than the sign-in's own.
+
+    It is also shown if cookies are blocked. Source: D34
+    """
+    request = interaction.request
+    return views.Problem(
+        frame=Frame(client_name=client.name if client else None, ui_locales=request.ui_locales),
+        heading=phrase("This sign-in belongs to another browser"),
+        paragraphs=(
+            phrase("It was started in another browser or window, or this browser does not keep cookies."),
+            phrase("Allow cookies for this site, go back to the service you came from and start again."),
+        ),
+        back=client_site(client, request.redirect_uri) if client else None,
+    )
+
+
+def without_cookie() -> View:
+    """Return the page for an unknown sign-in without a cookie.
+
+    With a cookie, more might be known. Source: D34
+    """
+    return views.Problem(
+        frame=Frame(),
+        heading=phrase("Cookies are needed to sign in"),
+        paragraphs=(
+            phrase("This browser does not keep cookies, or the address was opened in another browser."),
+            phrase("Allow cookies for this site, go back to the service you came from and start again."),
+        ),
+    )
+
+
+def unknown() -> View:
+    """Return the page for a sign-in that no longer exists."""
+    return views.Problem(
+        frame=Frame(),
+        heading=phrase("This sign-in is no longer here"),
+        paragraphs=(
+            phrase("The address is incomplete, or the sign-in ended some time ago."),
+            phrase("Go back to the service you came from and start again."),
+        ),
     )

@@ -17,7 +17,7 @@ from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
-from corpid.web.authentication.page_context import final_frame
+from corpid.web.authentication.pages import final_frame
 from corpid.web.http.requests import (
     arrival_cookie,
     client_request,
