@@ -139,6 +139,22 @@ def test_unlocking_ends_the_delay_of_a_neighbourhood_too(tmp_path: Path) -> None
     with_provider(tmp_path, story)
 
 
+def test_each_unlocking_lasts_as_long_as_the_first(tmp_path: Path) -> None:
+    """D47: also if half an hour has passed since the one before it."""
+
+    async def story(provider: Provider) -> None:
+        begin = NOW - NOW % 900
+        for unlocked in (begin + 200, begin + 1990):
+            for _ in range(7):
+                await delay(provider, unlocked - 10)
+            assert await delay(provider, unlocked - 10) > 0
+            async with provider.transient.unit(unlocked) as unit:
+                await throttle.unlock(unit, provider.policy.base_url, "rina")
+        assert [await delay(provider, begin + 2001) for _ in range(6)] == [0] * 6
+
+    with_provider(tmp_path, story)
+
+
 def test_unlocking_ends_the_delay_at_every_address(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         for address in ("192.0.2.1", "198.51.100.1"):
