@@ -145,7 +145,7 @@ def test_each_unlocking_lasts_as_long_as_the_first(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         begin = NOW - NOW % 900
         for unlocked in (begin + 200, begin + 1990):
-            for _ in range(7):
+            for _ in range(12):
                 await delay(provider, unlocked - 10)
             assert await delay(provider, unlocked - 10) > 0
             async with provider.transient.unit(unlocked) as unit:
