@@ -300,8 +300,8 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
         await throttle.attempt_unguessable(context, unit)
         if refusal is None:
             spent = await spend(context, unit, challenge)
-    standing = await second_factors.person(context, visit, Event.PASSKEY) if interaction.user_id else None
-    account = standing.account if standing else None
+    pending = await second_factors.person(context, visit, Event.PASSKEY) if interaction.user_id else None
+    account = pending.account if pending else None
     try:
         if refusal is not None and not challenge:
             raise refusal
@@ -318,8 +318,8 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
         entry = _event(context, visit, owner, "refused", reason=reason(refused))
         await context.provider.registry.audit.write(entry, now=context.now)
         raise Rejected(_sentence(interaction)) from None
-    amr = acr.PASSWORD_AND_PASSKEY if standing else acr.PASSKEY
-    if standing is None and visit.knows():
+    amr = acr.PASSWORD_AND_PASSKEY if pending else acr.PASSKEY
+    if pending is None and visit.knows():
         name, browser_key = names.user_name(account.user.user_name), visit.browser.browser_key
         visit = replace(visit, last_entity=await throttle.last_entity(context, name, browser_key))
     shown = session_start.Authentication(account=account, amr=amr, passkey=used.credential_id)
@@ -327,19 +327,19 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
 
 
 async def _claimed(
-    context: RequestContext, standing: Account | None, parsed: dict[str, Any], challenge: bytes
+    context: RequestContext, pending: Account | None, parsed: dict[str, Any], challenge: bytes
 ) -> tuple[Account | None, Claim]:
     """Return the claimed account and the claim of an answer.
 
     Nothing is verified yet. Raises PasskeyRefused.
     """
     credential_id = law.credential_id(parsed)
-    account = standing or await context.provider.registry.factors.account_by_passkey(credential_id)
+    account = pending or await context.provider.registry.factors.account_by_passkey(credential_id)
     passkey = None
     for each in account.held.passkeys if account else ():
         if each.credential_id == credential_id:
             passkey = each
-    if passkey is None and standing is not None:
+    if passkey is None and pending is not None:
         passkey = await context.provider.registry.factors.passkey(credential_id)
     return account, Claim(answer=parsed, challenge=challenge, passkey=passkey, user=account.user if account else None)
 

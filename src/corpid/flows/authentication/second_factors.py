@@ -161,8 +161,8 @@ async def submit_code(context: RequestContext, visit: Visit, *, code: str) -> Vi
     access_denied. Raises Rejected, Stopped, Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted.
     Source: D34, D45
     """
-    standing, at = await person(context, visit, Event.CODE), visit.interaction
-    account, way = standing.account, second_factor_methods.chosen(at, standing)
+    pending, at = await person(context, visit, Event.CODE), visit.interaction
+    account, way = pending.account, second_factor_methods.chosen(at, pending)
     user = account.user
     if way is Way.PASSKEY:
         raise StaleStep
@@ -190,14 +190,14 @@ async def choose_way(context: RequestContext, visit: Visit, *, way: str) -> Visi
     Paused, StaleStep. Source: D45
     """
     interaction = visit.interaction
-    standing = await person(context, visit, Event.WAY)
-    named = next((each for each in standing.ways if each.value == way), None)
+    pending = await person(context, visit, Event.WAY)
+    named = next((each for each in pending.ways if each.value == way), None)
     if named is None:
         raise Rejected(phrase("Choose one of the ways that are shown."))
     back = interaction.way is not Way.EMAIL and second_factor_methods.under_way(interaction, now=context.now)
     if named is Way.EMAIL and not back:
-        code_guesses.one_more_guess(context, standing.account.guesses, interaction.factors)
-        moved = await send(context, visit, standing.user)
+        code_guesses.one_more_guess(context, pending.account.guesses, interaction.factors)
+        moved = await send(context, visit, pending.user)
     else:
         moved = machine.other_way(interaction, named)
         await interactions.move(context, interaction, moved)
@@ -217,11 +217,11 @@ async def person(context: RequestContext, visit: Visit, event: Event) -> Pending
             await _throttle(context, unit, visit, user)
         await context.provider.registry.audit.write(without_second_factor(context, visit, user), now=context.now)
     visit.require(context, event)
-    if visit.standing is None:
+    if visit.pending is None:
         raise StaleStep
-    if not visit.standing.user.enabled:
+    if not visit.pending.user.enabled:
         raise Rejected(phrase("This account can no longer sign in. Ask your administrator."))
-    return visit.standing
+    return visit.pending
 
 
 async def _throttle(context: RequestContext, unit: TransientUnit, visit: Visit, user: User) -> None:

@@ -83,7 +83,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
     known, over = visit.last_entity is not None, finished.outcome in (Outcome.CODE, Outcome.REFUSED)
     browser_key, guesses = visit.browser.browser_key, shown.account.guesses
     group = (
-        guesses.browser if visit.standing else code_guesses.group(context, finished.user_id, browser_key, known=known)
+        guesses.browser if visit.pending else code_guesses.group(context, finished.user_id, browser_key, known=known)
     )
     new_here = False
     async with context.provider.transient.unit(context.now) as unit:
@@ -120,7 +120,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
             raise
     if new_here:
         notifications.notify(context, shown.account.user, notifications.new_device(context.device))
-    return replace(visit, interaction=finished, browser=browser, cookie=cookie, standing=None)
+    return replace(visit, interaction=finished, browser=browser, cookie=cookie, pending=None)
 
 
 async def _decided(

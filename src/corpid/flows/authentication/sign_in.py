@@ -110,8 +110,8 @@ async def current(context: RequestContext, visit: Visit, *, query: str = "") -> 
     `query` narrows down a choice. Source: D15
     """
     interaction = visit.interaction
-    if visit.standing is not None:
-        return second_factor_methods.asked(interaction, visit.standing, now=context.now)
+    if visit.pending is not None:
+        return second_factor_methods.asked(interaction, visit.pending, now=context.now)
     if not interaction.signed_in:
         return AskPassword(lacks_second_factor=visit.lacks_second_factor is not None)
     acting = await _chosen(context, visit)

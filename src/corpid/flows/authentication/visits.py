@@ -46,7 +46,7 @@ class Visit:
     """true if this sign-in has a page for consent (D29, D40)"""
     session: Session | None = None
     """the session that signed it in, or that its factors began"""
-    standing: PendingSecondFactor | None = None
+    pending: PendingSecondFactor | None = None
     """the person who has typed their password here, and nothing else yet"""
     last_entity: str | None = None
     """the person's last choice in this browser, empty for none yet; None: it is not known for them, or there is no person"""
@@ -135,10 +135,10 @@ async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:
         return replace(visit, interaction=interaction.anonymous)
     if interaction.signed_in:
         return replace(visit, session=made)
-    standing = second_factor_methods.pending_second_factor(context, account)
-    if not standing.ways:
+    pending = second_factor_methods.pending_second_factor(context, account)
+    if not pending.ways:
         return replace(visit, interaction=interaction.anonymous, lacks_second_factor=account.user, last_entity=last)
-    return replace(visit, standing=standing, last_entity=last)
+    return replace(visit, pending=pending, last_entity=last)
 
 
 async def _last_entity(context: RequestContext, visit: Visit) -> str | None:
