@@ -23,8 +23,8 @@ from corpid.rules.oauth.scopes import IDENTITY_SCOPES
 from corpid.texts import phrase
 from corpid.web.context import interaction_path
 from corpid.web.pages import views
-from corpid.web.pages.factor_fields import AskPasskey, asked
 from corpid.web.pages.layout import Form, Frame, Link, client_site, time_limit
+from corpid.web.pages.views import AskPasskey, asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
