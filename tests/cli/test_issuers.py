@@ -61,9 +61,23 @@ def test_a_client_that_names_an_issuer_that_is_not_there_is_refused(several: Ter
 
 
 def test_a_client_whose_issuers_serve_none_of_its_generations_is_told(several: Terminal) -> None:
-    said = several.run(*ADD, "--issuer", "old", "--generation", "current")
-    assert said.exit_code == 0
-    assert "rp cannot be used so far: old of its issuers serves legacy" in " ".join(said.stderr.split())
+    """D62: with the issuer that would."""
+    for issuer, generation, other in (("old", ("--generation", "current"), "first"), ("first", LEGACY, "old")):
+        client = f"of-{issuer}"
+        said = several.run(*(client if each == "rp" else each for each in ADD), "--issuer", issuer, *generation)
+        assert said.exit_code == 0
+        told = " ".join(said.stderr.split())
+        assert f"{client} cannot be used so far: {issuer} of its issuers serves" in told
+        assert f"change that with `corpid client update {client} --issuer {other}`" in told
+        assert "not served here so far: the generations of none of its issuers name it" in " ".join(said.stdout.split())
+
+
+def test_the_last_day_is_told_in_the_time_zone_of_the_issuer_that_ends_it(several: Terminal) -> None:
+    """D62: presets and time zones are an issuer's own."""
+    path = several.folder / "corpid.toml"
+    path.write_text(path.read_text() + 'timezone = "Asia/Singapore"\n')
+    said = several.done(*ADD, "--issuer", "old", "--issuer", "first", *LEGACY)
+    assert "until the end of 2099-12-31 (Asia/Singapore)" in " ".join(said.split())
 
 
 def test_the_migration_report_is_one_and_says_who_cannot_reach_the_successor(several: Terminal) -> None:

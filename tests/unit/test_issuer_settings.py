@@ -11,6 +11,7 @@ from corpid.rules.oauth.client_registration import RegistrationError, new_client
 from corpid.rules.oauth.generations import CURRENT, FAPI2, LEGACY
 from corpid.rules.oauth.records import Client
 from corpid.settings import Settings, SettingsError, load
+from corpid.settings.fields import IssuerSettings
 from corpid.settings.issuers import client_rules, issuers
 from corpid.settings.presets import PRESETS
 
@@ -73,6 +74,12 @@ def test_each_issuer_has_what_it_sets_then_its_presets_values_then_the_top_level
     assert (legacy.acr_prefix, public.acr_prefix) == (first.acr_prefix, "urn:singpass:authentication:loa:")
     assert public.dpop_mismatch_error == "invalid_grant"
     assert legacy.database_url == first.database_url
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_whatever_a_preset_sets_an_issuer_may_set(preset: str) -> None:
+    """D62: else a preset named in a table would change what is common."""
+    assert PRESETS[preset].settings.keys() <= IssuerSettings.model_fields.keys()
 
 
 def test_the_environment_takes_them_as_json(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,11 +102,14 @@ async def _add(client_id: str, members: dict[str, object]) -> tuple[Client, tupl
 def _unserved(client: Client, chosen: Settings) -> Iterator[str]:
     known = _issuers_of(client, chosen)
     served = list(dict.fromkeys(name for issuer in known.values() for name in issuer.generations))
-    if set(served).isdisjoint(generation.name for generation in used(client, client_rules(chosen))):
+    own = {generation.name for generation in used(client, client_rules(chosen))}
+    if own.isdisjoint(served):
         where = "this deployment serves" if not chosen.issuers else f"{', '.join(known)} of its issuers serves"
+        able = [name for name, issuer in issuers(chosen).items() if not own.isdisjoint(issuer.generations)]
+        wanted = f"--issuer {able[0]}" if able else "--generation"
         yield (
             f"{client.client_id} cannot be used so far: {where} {', '.join(served)}, which "
-            "is none of its generations; name it with `corpid client update`"
+            f"is none of its generations; change that with `corpid client update {client.client_id} {wanted}`"
         )
 
 
@@ -140,9 +143,10 @@ def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str | 
 
 def _interface(client: Client, generation: Generation, known: Sequence[Settings], chosen: Settings) -> Iterator[str]:
     serving = [issuer for issuer in known if generation.name in issuer.generations]
-    yield from _where(serving, known)
+    yield from _where(serving, known, several=bool(chosen.issuers))
     if generation.ends:
-        yield f"until the end of {client.legacy_until} ({chosen.timezone})"
+        zones = dict.fromkeys(str(issuer.timezone) for issuer in serving or (chosen,))
+        yield f"until the end of {client.legacy_until} ({' or '.join(zones)})"
     if generation.endpoint_audience and client.endpoint_audience_until:
         asked = "PAR or token endpoint that is asked" if generation.pushed else "token endpoint"
         yield f"until the end of {client.endpoint_audience_until} the {asked} is accepted as aud, too"
@@ -172,9 +176,10 @@ def _interface(client: Client, generation: Generation, known: Sequence[Settings]
             yield f"blocks of {resource.name} are text that holds JSON: {', '.join(blocks)}"
 
 
-def _where(serving: Sequence[Settings], known: Sequence[Settings]) -> Iterator[str]:
+def _where(serving: Sequence[Settings], known: Sequence[Settings], *, several: bool) -> Iterator[str]:
     if not serving:
-        yield "not served here so far: CORPID_GENERATIONS does not name it"
+        named = "the generations of none of its issuers name it" if several else "CORPID_GENERATIONS does not name it"
+        yield f"not served here so far: {named}"
     elif len(known) > 1:
         yield f"at {', '.join(issuer.base_url for issuer in serving)}"
 
