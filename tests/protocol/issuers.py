@@ -34,11 +34,18 @@ def alice() -> Person:
 class TwoIssuers:
     """A world with a first issuer at `ISSUER` and a further one `there`; rp-1 is known to both, in the generation of each.
 
-    `generations` are those of the two.
+    `generations` are those of the two, `own` are further settings of the second, `options` those of the deployment.
     """
 
-    def __init__(self, worlds: Worlds, there: str, generations: tuple[str, str], **options: Any) -> None:
-        table = {"id": FURTHER, "base_url": there, "generations": [generations[1]]}
+    def __init__(
+        self,
+        worlds: Worlds,
+        there: str,
+        generations: tuple[str, str],
+        own: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        table = {"id": FURTHER, "base_url": there, "generations": [generations[1]], **(own or {})}
         self.world: World = worlds.fresh(generations=generations[:1], issuers=(table,), **options)
         self.there, self._generations = there, generations
         self.registers()

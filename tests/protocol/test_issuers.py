@@ -13,8 +13,10 @@ import pytest
 
 from corpid import app, settings
 from corpid.engines import StartError
+from corpid.jose.encoding import from_base64url, json_object
 from tests.protocol.deployment import ISSUER
 from tests.protocol.issuers import BELOW, BESIDE, FURTHER, PLACES, TwoIssuers, two
+from tests.protocol.provider import query
 from tests.protocol.refusals import LOG, error_page, json_refusal
 from tests.protocol.test_discovery import golden
 from tests.world.clients import FAR
@@ -45,6 +47,21 @@ def test_one_client_speaks_legacy_at_one_issuer_and_current_at_the_other(worlds:
     assert (modern.id_token["iss"], old.id_token["iss"]) == (ISSUER, there)
     info = made.world.run(made.here.userinfo()), made.world.run(made.further.userinfo())
     assert info[0]["auth_info"] == info[1]["AuthInfo"]
+
+
+def test_each_issuer_answers_in_the_shape_of_its_own_preset(worlds: Worlds) -> None:
+    """D10, D21, D62: `iss` in the callback, the prefix of acr, and the header of the JWE; the other stays as it is."""
+    made = TwoIssuers(worlds, BELOW, ("current", "current"), own={"preset": "public-service"})
+    shapes = []
+    for rp in (made.here, made.further):
+        callback = made.signed_in(rp, made.browser())
+        tokens = made.world.run(rp.believe(made.world.redeem(rp.callback(callback), rp)))
+        header = json_object(from_base64url(tokens.raw["id_token"].partition(".")[0]))
+        shapes.append((query(callback).get("iss"), tokens.id_token["acr"], header.get("iss")))
+    assert shapes == [
+        (None, "urn:idp:authentication:loa:2", None),
+        (BELOW, "urn:singpass:authentication:loa:2", BELOW),
+    ]
 
 
 @PLACES
