@@ -1,14 +1,21 @@
 """Tests that run once in each generation of the interface, where they share its rule.
 
 A module or a test names them, `pytestmark = pytest.mark.generations("legacy", "current")`; without the mark it is
-the current one. The names below are for the conftest of a folder to import.
+the current one. `make test` takes those of them that are OFTEN, and every one where none is; the others are in
+`make test-full`. The names below are for the conftest of a folder to import.
 """
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import pytest
 
 __all__ = ["pytest_configure", "pytest_generate_tests", "speaking"]
+
+
+OFTEN: Final = frozenset({"legacy", "current"})
+"""the two that differ in most"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -18,7 +25,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     named = metafunc.definition.get_closest_marker("generations")
     if named is not None and "speaking" in metafunc.fixturenames:
-        metafunc.parametrize("speaking", named.args, indirect=True)
+        metafunc.parametrize("speaking", _tiered(named.args), indirect=True)
+
+
+def _tiered(names: tuple[str, ...]) -> list[Any]:
+    often = OFTEN.intersection(names) or names
+    return [each if each in often else pytest.param(each, marks=pytest.mark.full) for each in names]
 
 
 @pytest.fixture(scope="module")
