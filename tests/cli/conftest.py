@@ -12,9 +12,11 @@ from typer import testing
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
+from corpid import app as application
 from corpid import settings
 from corpid.app import open_registry
 from corpid.cli import app
+from tests.world.provider import CheapPasswords
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -77,6 +79,7 @@ def at(folder: Path) -> Iterator[Terminal]:
         patched.chdir(folder)
         patched.setenv("CORPID_DATA_DIR", str(folder / "data"))
         patched.setattr(testing, "_get_command", COMMANDS)
+        patched.setattr(application, "Argon2Passwords", CheapPasswords)
         yield Terminal(folder)
 
 

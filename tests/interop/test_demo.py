@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
+from corpid import app
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo as demonstration
 from corpid.sandbox.check import Inspector, Outcome
@@ -26,15 +27,22 @@ from corpid.sandbox.demo import DemoError, next_free, running
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
 from tests import quick_start
+from tests.world.provider import CheapPasswords
 
 SECONDS = 120
 COMMAND = (str(Path(sys.executable).with_name("corpid")), "demo")
-OFTEN = {"legacy", "current"}
-"""what `make test` shows; the others are in `make test-full`"""
+OFTEN = {"current"}
+"""what `make test` shows by itself, LEGACY as one issuer of several; the others are in `make test-full`"""
 SIGN_INS = ["one entity, every claim", "one of several entities", "third party"]
 OF_LEGACY = [
     "response mode fragment", "response mode form_post", "a proof beside a code",
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cheap ones, where a demo runs in the test's own process."""
+    monkeypatch.setattr(app, "Argon2Passwords", CheapPasswords)
 
 
 @pytest.fixture(

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
@@ -48,9 +48,12 @@ R = TypeVar("R", bound="RunningProvider")
 EVENT: Final = AuditEvent(actor="operator", action="test.change")
 
 
+CheapPasswords: Final = partial(Argon2Passwords, profile=CHEAPEST)
+"""passwords whose hash costs little: what a password check costs is tested elsewhere"""
+
+
 def hashing() -> Argon2Passwords:
-    """Passwords whose hash costs little: what a password check costs is tested elsewhere."""
-    return Argon2Passwords(threads=1, profile=CHEAPEST)
+    return CheapPasswords(threads=1)
 
 
 @dataclass(kw_only=True)
