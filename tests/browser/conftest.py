@@ -1,4 +1,9 @@
-"""One Chromium and one provider for all tests of this folder; a fresh profile for each test."""
+"""One Chromium for all tests of this folder, one provider for those of a file; a fresh profile for each test.
+
+A flow without script is that of the simulated browser in tests/sign_in, tests/enrolment and tests/account, which has none;
+Chromium goes through the first sign-in and the enrolment without script, and shows what only a browser does (reload, Back,
+double clicks, arrivals from elsewhere). The other flows are seen in Chromium without script in `make test-full`.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ OUTSIDE = "() => [...document.querySelectorAll('main *, footer *')].filter((each
 TAGS = [language.tag for language in (*LANGUAGES, PSEUDO)]
 
 
-@pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["script", "no script"])
+@pytest.mark.parametrize(
+    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
+)
 def test_a_person_picks_a_language_at_the_foot_of_the_page_and_goes_on_in_it(visitor: Visitor, stage: Stage) -> None:
     page = visitor.tab()
     page.goto(stage.begin()[0])

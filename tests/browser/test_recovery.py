@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 WITHOUT_SCRIPT: Final = {"java_script_enabled": False}
 CONSENT: Final = "Do you agree to share this?"
-either_way = pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["script", "no script"])
+either_way = pytest.mark.parametrize(
+    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
+)
 
 
 @either_way

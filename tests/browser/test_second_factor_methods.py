@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from tests.browser.stage import Stage, Visitor
 
 WITHOUT_SCRIPT = {"java_script_enabled": False}
-either_way = pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["script", "no script"])
+either_way = pytest.mark.parametrize(
+    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
+)
 
 
 async def _equip(stage: Stage) -> None:

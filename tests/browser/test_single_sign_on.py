@@ -48,7 +48,9 @@ def past_the_factors(visitor: Visitor, stage: Stage, user_name: str, client_id: 
     return page
 
 
-@pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["script", "no script"])
+@pytest.mark.parametrize(
+    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
+)
 def test_a_second_service_asks_neither_for_password_nor_code_but_for_whom_and_what(
     visitor: Visitor, stage: Stage
 ) -> None:
@@ -113,7 +115,9 @@ def test_another_account_can_be_used_from_the_choice_and_from_consent(
     assert stage.redeem(rp, page.url) == "200000003A"
 
 
-@pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["script", "no script"])
+@pytest.mark.parametrize(
+    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
+)
 def test_who_acts_for_nobody_is_told_so_and_led_back(visitor: Visitor, stage: Stage) -> None:
     """D17."""
     page = past_the_factors(visitor, stage, "nadia")

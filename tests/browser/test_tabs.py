@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 WITHOUT_SCRIPT = {"java_script_enabled": False}
 BOTH = pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["script", "no script"])
+FLOWS = pytest.mark.parametrize(
+    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
+)
+"""without script they are those of tests/sign_in, whose browser has none"""
 
 
 @BOTH
@@ -86,7 +90,7 @@ def test_back_from_the_relying_party_does_not_strand_the_person(visitor: Visitor
     assert visitor.back(page)["code"] == first["code"]
 
 
-@BOTH
+@FLOWS
 def test_two_tabs_with_two_relying_parties_go_on_in_turn(visitor: Visitor, stage: Stage) -> None:
     """D15, D34."""
     begun = [stage.begin("rp1"), stage.begin("rp2")]
@@ -109,7 +113,7 @@ def test_two_tabs_with_two_relying_parties_go_on_in_turn(visitor: Visitor, stage
         assert stage.redeem(rp, page.url) == "200000001A"
 
 
-@BOTH
+@FLOWS
 def test_a_second_tab_with_the_same_request_joins_and_ends_well(visitor: Visitor, stage: Stage) -> None:
     """D15: the tab that comes too late says so and leads back."""
     url, rp = stage.begin()
@@ -144,7 +148,7 @@ def test_a_double_click_on_the_last_button_gives_one_code(visitor: Visitor, stag
     assert stage.completed() == before + 1
 
 
-@BOTH
+@FLOWS
 def test_a_double_click_on_every_button_leads_through(visitor: Visitor, stage: Stage) -> None:
     """D15, D34: also where the first click replaces the cookie and its answer is thrown away."""
     url, rp = stage.begin()
@@ -190,7 +194,7 @@ def test_more_time_is_given_without_script(visitor: Visitor, stage: Stage) -> No
     shows(page, "Enter your 6-digit code")
 
 
-@BOTH
+@FLOWS
 def test_an_expired_sign_in_leads_back(visitor: Visitor, stage: Stage) -> None:
     """D15, D16."""
     url, rp = stage.begin()
