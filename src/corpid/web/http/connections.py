@@ -86,7 +86,7 @@ def refusal(status: int, description: str, default_headers: Iterable[tuple[bytes
 
 OTHER_FILES: Final = 160
 """that a process opens in addition to connections and the database's pool: engines, metrics, key sets, the log, libraries"""
-LEAST: Final = 16
+_LEAST_CONNECTIONS: Final = 16
 _TELL_SECONDS: Final = 60.0
 
 
@@ -185,4 +185,4 @@ def files_for(connections: int, others: int) -> int:
         return connections
     given = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
     resource.setrlimit(resource.RLIMIT_NOFILE, (given, hard))
-    return max(LEAST, given - others - OTHER_FILES)
+    return max(_LEAST_CONNECTIONS, given - others - OTHER_FILES)
