@@ -253,6 +253,21 @@ def test_the_other_generations_are_shown_too(tmp_path: Path, page: Page, generat
         assert page.locator(shown).is_visible()
 
 
+@pytest.mark.full
+def test_one_browser_signs_in_at_two_issuers(tmp_path: Path, page: Page) -> None:
+    """D34, D62: of one host, each with a cookie of its own, so that neither ends what the other began."""
+    with demonstrated(tmp_path / "demo", "--issuers", "current,legacy") as printed:
+        websites = re.findall(r"Open\s+(http://127\.0\.0\.1:\d+)", printed)
+        for website, person in zip(websites, ("Rina Example", "Arjun Sample"), strict=True):
+            page.goto(website)
+            sign_in(page, person)
+            if website == websites[0]:
+                page.get_by_role("button", name="Agree and continue").click()
+            page.get_by_role("heading", name="You are signed in").wait_for()
+            assert page.get_by_text(f"{person} acts for").is_visible()
+        assert {"corpid", "corpid-legacy"} <= {each.get("name") for each in page.context.cookies()}
+
+
 def test_a_newcomer_sets_up_a_passkey_and_uses_it_at_once(demo: str, page: Page) -> None:
     """D46: from the demo's own page, without a word about links."""
     Holder(page)
