@@ -31,6 +31,8 @@ _PRELOADED: Final = ("corpid.cli", "asyncpg", "redis.asyncio", "uvloop")
 _BECOME_PARENT_OF_ORPHANS: Final = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)"""
 _LENGTH_BYTES: Final = 8
+_UNBUFFERED: Final = "PYTHONUNBUFFERED"
+_ENVIRONMENT: Final = dict(os.environ)
 
 
 class Popen(subprocess.Popen[Any]):
@@ -40,11 +42,15 @@ class Popen(subprocess.Popen[Any]):
         _startupinfo, _creationflags, shell, *pipes = rest[:9]
         p2cread, _, _, c2pwrite, _, errwrite = pipes
         start_new_session = rest[14]
+        environment = dict(os.environ if env is None else env)
+        if _of_python(environment) != _of_python(_ENVIRONMENT):
+            super()._execute_child(args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest)  # type: ignore[misc]
+            return
         assert not (executable or preexec_fn or pass_fds or shell)
         request = {
             "arguments": [os.fspath(each) for each in args],
             "cwd": os.fspath(cwd or Path.cwd()),
-            "environment": dict(os.environ if env is None else env),
+            "environment": environment,
             "new_session": bool(start_new_session),
         }
         standard = [usual if given == -1 else given for usual, given in enumerate((p2cread, c2pwrite, errwrite))]
@@ -78,7 +84,7 @@ class _Source:
             number = theirs.fileno()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.quick_start", str(number)],
-                cwd=Path(__file__).parents[1], pass_fds=(number,), stdin=subprocess.DEVNULL,
+                cwd=Path(__file__).parents[1], env=_ENVIRONMENT, pass_fds=(number,), stdin=subprocess.DEVNULL,
             )  # fmt: skip
         atexit.register(self.stop)
 
@@ -113,6 +119,11 @@ def stop() -> None:
 @functools.cache
 def _source() -> _Source:
     return _Source()
+
+
+def _of_python(environment: dict[str, str]) -> dict[str, str]:
+    """What changes the interpreter before it runs anything: then a process is started as usual."""
+    return {name: value for name, value in environment.items() if name.startswith("PYTHON") and name != _UNBUFFERED}
 
 
 def _adopt(*, orphans: bool) -> None:
@@ -169,7 +180,7 @@ def _become(request: dict[str, Any]) -> list[str]:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    if "PYTHONUNBUFFERED" in os.environ:
+    if _UNBUFFERED in os.environ:
         sys.stdout.reconfigure(write_through=True)  # type: ignore[union-attr]
     sys.path[0] = request["cwd"]
     return list(request["arguments"])
