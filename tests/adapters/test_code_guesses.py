@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.rules.authentication.code_guesses import CodeGuesses, CodesPaused, one_more
+from corpid.rules.authentication.throttling import CodeGuesses, CodesPaused, one_more
 from corpid.rules.limits import CODE_GUESSES
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, remove, write

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent
-    from corpid.rules.authentication.code_guesses import CodeGuesses
+    from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.records import User
 
 _PURPOSE: Final = "enrolment-proof"

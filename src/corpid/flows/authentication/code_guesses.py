@@ -15,16 +15,16 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.authentication import throttle
 from corpid.flows.authentication.throttle import Throttled
-from corpid.rules.authentication.code_guesses import CodesPaused, one_more, pause_after
 from corpid.rules.authentication.sign_in import fingerprint
+from corpid.rules.authentication.throttling import CodesPaused, one_more, pause_after
 from corpid.rules.limits import CODE_GUESSES
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent
-    from corpid.rules.authentication.code_guesses import CodeGuesses
     from corpid.rules.authentication.records import Credentials
+    from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.texts import Phrase
 
 UNKNOWN: Final = ""

@@ -22,8 +22,8 @@ from corpid.flows.authentication.sign_in import Rejected, event, without_second_
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import person_factors, totp
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.code_guesses import pause_after
 from corpid.rules.authentication.sign_in import Event, StaleStep, Way
+from corpid.rules.authentication.throttling import pause_after
 from corpid.rules.authentication.totp import DIGITS, WrongCode
 from corpid.rules.directory import names
 from corpid.rules.limits import MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN, TOTP_MISSES
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, TransientUnit
-    from corpid.rules.authentication.code_guesses import CodeGuesses
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.authentication.sign_in import Interaction
+    from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
 
