@@ -410,13 +410,13 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
         after = await submitted.step.submit(context, visit, submitted.form)
     except tuple(_OUTCOMES) as error:
         await browsers.handled_in_vain(context, visit.cookie, visit.form)
-        return await _told(request, web, context, submitted, error)
+        return await _not_taken(request, web, context, submitted, error)
     if after.cookie != visit.cookie:
         request.scope["state"]["cookie"] = after.cookie
     return _to(web, visit.interaction.interaction_id, "return" if after.interaction.outcome is not None else "")
 
 
-async def _told(
+async def _not_taken(
     request: Request, web: WebContext, context: RequestContext, submitted: _Submitted, error: Exception
 ) -> Response:
     visit = submitted.visit

@@ -320,7 +320,7 @@ class Ending(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EndingText:
     heading: Phrase
-    said: Phrase
+    explanation: Phrase
     advice: Callable[[str], Phrase]
     """by the client's name"""
     answers: bool = True
@@ -343,27 +343,29 @@ def _go_on_there(name: str) -> Phrase:
 
 _COMPLETED: Final = _EndingText(
     heading=phrase("This sign-in is finished"),
-    said=phrase("It was completed or cancelled, here or in another tab, and works only once."),
+    explanation=phrase("It was completed or cancelled, here or in another tab, and works only once."),
     advice=_start_again_unless_signed_in,
 )
 _ENDING_TEXTS: Final[Mapping[Ending, _EndingText]] = {
     Ending.EXPIRED: _EndingText(
         heading=phrase("This sign-in has expired"),
-        said=phrase("For your safety a sign-in has to be finished within a few minutes. Nothing was shared."),
+        explanation=phrase("For your safety a sign-in has to be finished within a few minutes. Nothing was shared."),
         advice=_start_again,
     ),
     Ending.ENDED: _COMPLETED,
     Ending.ENDED_ELSEWHERE: _EndingText(
-        heading=_COMPLETED.heading, said=_COMPLETED.said, advice=_COMPLETED.advice, answers=False
+        heading=_COMPLETED.heading, explanation=_COMPLETED.explanation, advice=_COMPLETED.advice, answers=False
     ),
     Ending.SHUT: _EndingText(
         heading=phrase("This sign-in was stopped"),
-        said=phrase("The code was wrong too often, so this sign-in was ended for your safety. Nothing was shared."),
+        explanation=phrase(
+            "The code was wrong too often, so this sign-in was ended for your safety. Nothing was shared."
+        ),
         advice=_start_again,
     ),
     Ending.CLAIMED_ELSEWHERE: _EndingText(
         heading=phrase("This sign-in goes on in another browser"),
-        said=phrase("The same link was opened in another browser or window too, and a person went on there."),
+        explanation=phrase("The same link was opened in another browser or window too, and a person went on there."),
         advice=_go_on_there,
         answers=False,
     ),
@@ -373,7 +375,7 @@ _ENDING_TEXTS: Final[Mapping[Ending, _EndingText]] = {
 def ending_page(ending: Ending, name: str, frame: Frame, back: Link | None) -> views.Problem:
     """Return the page of an ending; `name` is the client's name."""
     text = _ENDING_TEXTS[ending]
-    return views.Problem(frame=frame, heading=text.heading, paragraphs=(text.said, text.advice(name)), back=back)
+    return views.Problem(frame=frame, heading=text.heading, paragraphs=(text.explanation, text.advice(name)), back=back)
 
 
 async def over(web: WebContext, context: RequestContext, visit: Visit, ending: Ending) -> View:
