@@ -20,7 +20,7 @@ from tests.authenticator import Authenticator
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER
 from tests.protocol.issuers import BELOW, BESIDE, COOKIE_THERE, OWN_COOKIE, PLACES, TwoIssuers, alice, two
-from tests.protocol.refusals import error_page, json_refusal
+from tests.protocol.refusals import error_page, json_refusal, told_error
 from tests.sign_in.factors import options_of
 from tests.world.provider import EVENT, origin
 
@@ -424,3 +424,26 @@ def test_guesses_are_counted_for_all_issuers_together(worlds: Worlds) -> None:
         assert browser.response is not None
         statuses.append(browser.response.status_code)
     assert statuses == [422, 422, 422, 422, 422, 422, 429]
+
+
+def test_rates_of_a_client_are_those_of_all_issuers_together(worlds: Worlds) -> None:
+    """D47, D62: a client has one share of this deployment."""
+    made = TwoIssuers(worlds, BELOW, ("current", "current"), par_per_client=6)
+    made.world.clock.now += 120
+    statuses = []
+    for number in range(8):
+        rp = made.here if number % 2 else made.further
+        rp.restart()
+        statuses.append(made.world.push(rp).status_code)
+    assert statuses == [201] * 6 + [429] * 2
+
+
+def test_maintenance_holds_at_every_issuer(worlds: Worlds) -> None:
+    """D50, D62: where a request came from before, the client is told."""
+    made = two(worlds, BELOW)
+    urls = [made.world.asked(rp, state="s") for rp in (made.here, made.further)]
+    made.world.run(made.world.provider.registry.deployment.set_maintenance(True, EVENT))
+    made.world.clock.now += 5
+    for url, iss in zip(urls, (None, BELOW), strict=True):
+        told_error(made.get(url), "temporarily_unavailable", state="s", iss=iss)
+    made.world.run(made.world.provider.registry.deployment.set_maintenance(False, EVENT))
