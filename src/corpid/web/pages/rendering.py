@@ -22,6 +22,8 @@ from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 
 if TYPE_CHECKING:
+    from types import CodeType
+
     from jinja2 import Template
     from jinja2.bccache import Bucket
 
@@ -167,7 +169,7 @@ def _suffix(name: str) -> str:
 
 
 _PLACEHOLDER: Final = re.compile(r"%\((\w+)\)s|%%")
-_COMPILED: Final[dict[tuple[str, str], bytes]] = {}
+_COMPILED: Final[dict[tuple[str, str], CodeType | None]] = {}
 
 
 class TranslatedBlocks(InternationalizationExtension):
@@ -208,13 +210,11 @@ class _CompiledOnce(BytecodeCache):
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Load stored bytecode, if any."""
-        kept = _COMPILED.get((self._tag, bucket.key + bucket.checksum))
-        if kept is not None:
-            bucket.bytecode_from_string(kept)
+        bucket.code = _COMPILED.get((self._tag, bucket.key + bucket.checksum))
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Store bytecode."""
-        _COMPILED[self._tag, bucket.key + bucket.checksum] = bucket.bytecode_to_string()
+        _COMPILED[self._tag, bucket.key + bucket.checksum] = bucket.code
 
 
 def speak(environment: Environment, voice: Translator) -> None:
