@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from corpid.ports import Account, AuditEvent, FactorChange, Session
-from corpid.rules.authentication.person_factors import HeldFactors
-from corpid.rules.authentication.records import Credentials, Passkey
+from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
 from corpid.rules.authentication.throttling import CodeGuesses
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import FACTORS, LIM, TAN, remove, write

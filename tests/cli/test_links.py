@@ -10,7 +10,7 @@ import pytest
 
 from corpid.flows.account import links
 from corpid.ports import FactorChange
-from corpid.rules.authentication import link_codes, person_factors
+from corpid.rules.authentication import link_codes, records
 from tests.adapters.test_smtp import post_office
 from tests.authenticator import Authenticator
 from tests.cli.test_commands import events, person, value
@@ -50,7 +50,10 @@ async def _more_factors(stores: Stores) -> None:
         before=held,
         after=held,
         add_passkey=Authenticator(user_handle=found.user_id.encode()).record(found.user_id),
-        recovery_codes=(person_factors.hashed(found.user_id, "one"), person_factors.hashed(found.user_id, "two")),
+        recovery_codes=(
+            records.recovery_code_hash(found.user_id, "one"),
+            records.recovery_code_hash(found.user_id, "two"),
+        ),
     )
     [event, *_] = await events(stores)
     assert await stores.registry.factors.change(change, event)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.authentication import second_factors
-from corpid.rules.authentication import person_factors
+from corpid.rules.authentication import records
 from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN, TOTP_MISSES
 from tests.contexts import context
 from tests.enrolment import newcomer
@@ -49,7 +49,7 @@ def test_a_newcomer_without_app_and_passkey_chooses_codes_by_email_and_signs_in_
         assert (await newcomer.credentials(made)).password_hash is None
         assert await newcomer.kept(browser) == SET_UP
         assert (await newcomer.credentials(made)).totp_secret is None
-        assert await made.provider.registry.factors.recovery_codes_left(NINA) == person_factors.HOW_MANY
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
         [written] = await made.audit("factors.invitation")
         assert written.detail["set"] == "password email"
         visitor = await factors.at_sign_in(made)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import segno
 
 from corpid.ports import Session
-from corpid.rules.authentication import person_factors, totp
+from corpid.rules.authentication import records, totp
 from corpid.sandbox.people import Person
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW, NINA, SET_UP
@@ -55,14 +55,14 @@ def test_a_newcomer_chooses_a_password_sets_up_an_app_keeps_codes_and_signs_in()
         key = await newcomer.app(made, browser)
         assert browser.page.heading == "Keep these recovery codes"
         shown = newcomer.codes(browser)
-        assert len(set(shown)) == person_factors.HOW_MANY
+        assert len(set(shown)) == records.RECOVERY_CODES
         assert (await newcomer.credentials(made)).password_hash is None
         assert not postbox.letters
         assert await newcomer.kept(browser) == SET_UP
         [letter] = postbox.letters
         assert (letter.to, letter.subject) == (newcomer.MAILBOX, "Your sign-in is set up")
         assert [entry.actor for entry in await made.audit("factors.invitation")] == [f"user:{NINA}"]
-        assert await made.provider.registry.factors.recovery_codes_left(NINA) == person_factors.HOW_MANY
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
         made.clock.pass_(60)
         person = Person(user_name="nina", password=NEW, totp_secret=key)
         visitor = await factors.at_sign_in(made)
@@ -125,7 +125,7 @@ def test_a_passkey_beside_a_password_comes_with_recovery_codes() -> None:
         assert visitor.page.heading == "Sign in with your passkey"
         await visitor.fill_and_submit(passkey=factors.answer_of(made, visitor, key))
         assert len(await made.audit("sign_in.complete")) == 1
-        assert await made.provider.registry.factors.recovery_codes_left(NINA) == person_factors.HOW_MANY
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
 
     run(test)
 
@@ -208,7 +208,7 @@ def test_a_lost_second_factor_needs_the_password() -> None:
         key = await newcomer.app(made, browser)
         assert await newcomer.kept(browser) == "Your second factor is changed"
         assert (await newcomer.credentials(made)).totp_secret == key
-        assert await made.provider.registry.factors.recovery_codes_left(NINA) == person_factors.HOW_MANY
+        assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
         assert [letter.subject for letter in postbox.letters] == ["Your second factor was changed"]
 
     run(test, postbox=postbox)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from corpid.ports import AuditEvent, FactorChange
-from corpid.rules.authentication import person_factors
+from corpid.rules.authentication import records
 from tests.authenticator import Authenticator
 from tests.sign_in.world import walk_to
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ALICE = "id-alice"
 REFUSED = "This passkey was not accepted."
-CODES = tuple(person_factors.code_from(bytes([number]) * person_factors.BYTES) for number in range(3))
+CODES = tuple(records.recovery_code(bytes([number]) * records.RECOVERY_CODE_BYTES) for number in range(3))
 
 
 async def change(made: World, user_id: str = ALICE, **changes: Any) -> None:
@@ -39,7 +39,7 @@ async def passkey(made: World, user_id: str = ALICE, **options: Any) -> Authenti
 
 async def recovery(made: World, user_id: str = ALICE) -> None:
     """Give a person the recovery codes `CODES`."""
-    await change(made, user_id, recovery_codes=tuple(person_factors.hashed(user_id, code) for code in CODES))
+    await change(made, user_id, recovery_codes=tuple(records.recovery_code_hash(user_id, code) for code in CODES))
 
 
 def options_of(browser: Browser) -> str:

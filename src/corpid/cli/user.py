@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from corpid.app import Stores
     from corpid.flows.directory.people import Given
     from corpid.ports import LinkPurpose
-    from corpid.rules.authentication.person_factors import HeldFactors
+    from corpid.rules.authentication.records import HeldFactors
     from corpid.rules.directory.records import User
     from corpid.settings import Settings
 

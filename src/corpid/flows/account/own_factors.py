@@ -23,7 +23,7 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.jose.encoding import base64url
 from corpid.ports import FactorChange
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication import person_factors, totp
+from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
 from corpid.rules.authentication.records import Passkey
 from corpid.rules.authentication.sign_in import StaleStep, fingerprint
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.person_factors import HeldFactors
-    from corpid.rules.authentication.records import Credentials
+    from corpid.rules.authentication.records import Credentials, HeldFactors
 
 MEANWHILE: Final = phrase("Your sign-in was changed meanwhile, on another page. Look at it again.")
 
@@ -281,7 +280,7 @@ async def replace_codes(context: RequestContext, visit: AccountVisit, *, shown: 
         raise Rejected(phrase("Keep the codes first, then say that you have done so."))
     before, user_id = (await of(context, visit)).credentials, visit.user.user_id
     await _spend(context, visit, before, "codes", shown)
-    hashes = tuple(person_factors.hashed(user_id, code) for code in codes(context, shown))
+    hashes = tuple(records.recovery_code_hash(user_id, code) for code in codes(context, shown))
     change = FactorChange(before=before, after=before, recovery_codes=hashes, end_sessions_but=visit.session.session_id)
     await write(context, visit, change, AuditAction.FACTORS_RECOVERY_CODES, notifications.NEW_RECOVERY_CODES)
 

@@ -225,7 +225,7 @@ async def finish(context: RequestContext, visit: EnrolmentVisit) -> None:
     after, actor = _set(context, enrolment, before), Person(user_id=enrolment.user_id)
     authorise(actor, "write", Object(kind="credentials", user_id=enrolment.user_id))
     keeps_codes = Step.RECOVERY_CODES in enrolment.done
-    hashes = tuple(person_factors.hashed(enrolment.user_id, code) for code in enrolments.codes(context, enrolment))
+    hashes = tuple(records.recovery_code_hash(enrolment.user_id, code) for code in enrolments.codes(context, enrolment))
     change = FactorChange(
         before=before,
         after=after,

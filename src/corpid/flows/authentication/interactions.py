@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
-    from corpid.rules.authentication.person_factors import HeldFactors
+    from corpid.rules.authentication.records import HeldFactors
 
 
 class HasSerial(Protocol):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from corpid.rules.authentication.person_factors import HeldFactors
-from corpid.rules.authentication.records import Credentials
+from corpid.rules.authentication.records import Credentials, HeldFactors
 from corpid.rules.authentication.sign_in import Way
 from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
 

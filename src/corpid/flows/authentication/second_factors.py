@@ -20,7 +20,7 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.sign_in import Rejected, event, without_second_factor
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication import person_factors, totp
+from corpid.rules.authentication import records, totp
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Event, StaleStep, Way
 from corpid.rules.authentication.throttling import pause_after
@@ -64,7 +64,7 @@ async def accept_recovery(context: RequestContext, user: User, code: str, entry:
 
     `entry` is for the audit log. Raises WrongCode. Source: D45
     """
-    code_hash = person_factors.hashed(user.user_id, code)
+    code_hash = records.recovery_code_hash(user.user_id, code)
     if not await context.provider.registry.factors.take_recovery_code(user.user_id, code_hash, entry):
         raise WrongCode("this is none of the recovery codes that are left")
     left = await context.provider.registry.factors.recovery_codes_left(user.user_id)

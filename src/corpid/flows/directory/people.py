@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import LinkPurpose, Mail, Passwords, Registry, TransientStore
     from corpid.rules.authentication.link_codes import NewLink
-    from corpid.rules.authentication.person_factors import HeldFactors
+    from corpid.rules.authentication.records import HeldFactors
 
 
 async def add_user(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from corpid.ports import Account, Conflict, Link, NameRefused
-from corpid.rules.authentication.person_factors import HeldFactors
-from corpid.rules.authentication.records import Credentials, Passkey
+from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.stores.sql.mappers import USERS, columns, record_codec, user_name_key
 from corpid.stores.sql.sessions import unless_there

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpid.rules.authentication.person_factors import HeldFactors
-from corpid.rules.authentication.records import Credentials, Passkey
+from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
 
 NOTHING = Credentials(user_id="u")
 PASSWORD = NOTHING.with_password("hash", "user")

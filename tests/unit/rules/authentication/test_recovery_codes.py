@@ -8,21 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.authentication.person_factors import BYTES, code_from, hashed
+from corpid.rules.authentication.records import RECOVERY_CODE_BYTES, recovery_code, recovery_code_hash
 
-RANDOM = st.binary(min_size=BYTES, max_size=BYTES)
+RANDOM = st.binary(min_size=RECOVERY_CODE_BYTES, max_size=RECOVERY_CODE_BYTES)
 
 
 @given(RANDOM)
 def test_a_code_is_four_groups_of_four_letters_and_digits(random: bytes) -> None:
     """RFC 4648 §6: no 0, 1, 8 or 9, which are easily mistaken."""
-    assert re.fullmatch(r"[a-z2-7]{4}(-[a-z2-7]{4}){3}", code_from(random))
+    assert re.fullmatch(r"[a-z2-7]{4}(-[a-z2-7]{4}){3}", recovery_code(random))
 
 
 @given(RANDOM, RANDOM)
 def test_every_bit_counts(one: bytes, other: bytes) -> None:
-    assert (code_from(one) == code_from(other)) == (one == other)
-    assert (hashed("u", code_from(one)) == hashed("u", code_from(other))) == (one == other)
+    assert (recovery_code(one) == recovery_code(other)) == (one == other)
+    assert (recovery_code_hash("u", recovery_code(one)) == recovery_code_hash("u", recovery_code(other))) == (
+        one == other
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,12 +32,12 @@ def test_every_bit_counts(one: bytes, other: bytes) -> None:
 )
 def test_a_code_may_be_typed_in_another_way(typed: str) -> None:
     """D45: case, gaps and the two digits that a code never has."""
-    assert hashed("u", typed) == hashed("u", "abcd-efgo-ijkl-mnop")
+    assert recovery_code_hash("u", typed) == recovery_code_hash("u", "abcd-efgo-ijkl-mnop")
 
 
 @given(st.text(), st.text())
 def test_a_code_belongs_to_its_owner(user_id: str, code: str) -> None:
     """What is kept tells neither, and nothing of one person opens another's account."""
-    kept = hashed(user_id, code)
+    kept = recovery_code_hash(user_id, code)
     assert re.fullmatch(r"[0-9a-f]{64}", kept)
-    assert kept != hashed(user_id + "x", code)
+    assert kept != recovery_code_hash(user_id + "x", code)
