@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from corpid.rules.authentication.person_factors import HeldFactors
-from corpid.rules.authentication.records import Credentials, Passkey
+from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.records import Record, User
 from corpid.rules.oauth.records import Client

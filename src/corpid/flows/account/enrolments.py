@@ -24,7 +24,7 @@ from corpid.flows.authentication import throttle
 from corpid.flows.authentication.interactions import claim_step_of
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import LinkPurpose
-from corpid.rules.authentication import link_codes, person_factors, totp
+from corpid.rules.authentication import link_codes, records, totp
 from corpid.rules.authentication.records import Passkey
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS
@@ -136,10 +136,10 @@ def derived_app_secret(context: RequestContext, purpose: str, subject: str) -> s
 def derived_codes(context: RequestContext, purpose: str, subject: str) -> tuple[str, ...]:
     """Ten recovery codes, derived as `derived_app_secret` (D45)."""
     return tuple(
-        person_factors.code_from(
-            _bytes(context.keys.mac(f"{purpose}-code", subject, str(number)))[: person_factors.BYTES]
+        records.recovery_code(
+            _bytes(context.keys.mac(f"{purpose}-code", subject, str(number)))[: records.RECOVERY_CODE_BYTES]
         )
-        for number in range(person_factors.HOW_MANY)
+        for number in range(records.RECOVERY_CODES)
     )
 
 

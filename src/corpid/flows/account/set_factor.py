@@ -22,7 +22,7 @@ from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import FactorChange
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication import person_factors, totp
+from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
 from corpid.rules.authentication.records import Passkey
 from corpid.rules.authentication.sign_in import StaleStep, Way

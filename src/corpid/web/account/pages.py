@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.account.activity import PastSignIn
-    from corpid.rules.authentication.person_factors import HeldFactors
-    from corpid.rules.authentication.records import Passkey
+    from corpid.rules.authentication.records import HeldFactors, Passkey
     from corpid.texts import Phrase
     from corpid.web.account.page_context import AccountContext
     from corpid.web.context import WebContext
