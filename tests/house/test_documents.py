@@ -71,6 +71,17 @@ def test_every_file_that_the_architecture_names_is_there() -> None:
     assert not missing, listed(missing)
 
 
+def test_every_python_file_that_a_document_names_is_there() -> None:
+    """Documents name files in full or by their last part; a file that moved or joined another is named anew."""
+    there = {path.name for folder in ("src", "tests", "benchmarks", "scripts") for path in (ROOT / folder).rglob("*.py")}
+    named = [
+        (path, name) for path, text in documents().items() for name in re.findall(r"`(?:[\w.-]+/)*([\w-]+\.py)`", text)
+    ]
+    assert len(named) > 100
+    missing = [(path, name) for path, name in named if name not in there]
+    assert not missing, listed(missing)
+
+
 def test_the_architecture_tells_every_step_of_a_sign_in_and_how_it_ends() -> None:
     """docs/architecture.md, "Transitions": one row at least for each POST, and for each outcome (D15)."""
     _, _, table = documents()["docs/architecture.md"].partition("### Transitions")
