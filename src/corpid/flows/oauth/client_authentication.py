@@ -15,7 +15,7 @@ from corpid.flows.oauth import rate_limits
 from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import person_or_anonymous
+from corpid.rules.directory.access import ANONYMOUS
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
@@ -180,6 +180,6 @@ async def audit_replay(context: RequestContext, action: AuditAction, client_id: 
     the replay, so the event is stored together with what that unit spent. Raises StoreUnavailable. Source: DESIGN
     "Security", D7, D8, D18
     """
-    event = context.event(person_or_anonymous(""), action, client_id=client_id, outcome="refused")
+    event = context.event(ANONYMOUS, action, client_id=client_id, outcome="refused")
     event = msgspec.structs.replace(event, actor=f"client:{client_id}")
     await context.provider.registry.audit.write(event, now=context.now)

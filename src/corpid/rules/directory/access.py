@@ -50,14 +50,6 @@ OPERATOR: Final = Operator()
 ANONYMOUS: Final = Anonymous()
 
 
-def person_or_anonymous(user_id: str) -> Person | Anonymous:
-    """The person with this identifier; ANONYMOUS if it is empty.
-
-    Source: DESIGN, Security
-    """
-    return Person(user_id=user_id) if user_id else ANONYMOUS
-
-
 class Object(msgspec.Struct, frozen=True, kw_only=True):
     """The object of an action: kind of record, tenant and person."""
 
