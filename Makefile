@@ -16,7 +16,10 @@ unexport PYTHONDONTWRITEBYTECODE
 RUN := .venv/bin/python -m
 
 # A file's tests stay in one process: they share what is costly to make. tests/conftest.py says which files come first.
-PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+PARALLEL := --dist loadfile --no-loadscope-reorder
+
+# Tests wait for processes, pages and clocks: half as many again as there are processors keep these busy.
+WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
 # ARGS is handed on: make demo ARGS=--fresh, make test ARGS="tests/unit -x"
 ARGS ?=
@@ -43,10 +46,10 @@ setup-test: setup  ## fetch what only tests need (browser, Node clients)
 	@scripts/set-up-tests
 
 test: setup-test  ## the tests, in under ten minutes
-	$(RUN) pytest -m "not full" $(PARALLEL) $(ARGS)
+	$(RUN) pytest -m "not full" -n $(WORKERS) $(PARALLEL) $(ARGS)
 
 test-full: setup-test  ## the long tests that `make test` leaves out
-	$(RUN) pytest -m full $(PARALLEL) $(ARGS)
+	$(RUN) pytest -m full -n auto $(PARALLEL) $(ARGS)
 
 screenshots: setup-test  ## a picture of every page in every state, into build/screenshots
 	$(RUN) tests.browser.screenshots
