@@ -43,7 +43,7 @@ class Popen(subprocess.Popen[Any]):
         p2cread, _, _, c2pwrite, _, errwrite = pipes
         start_new_session = rest[14]
         environment = dict(os.environ if env is None else env)
-        if _of_python(environment) != _of_python(_ENVIRONMENT):
+        if sys.platform != "linux" or _of_python(environment) != _of_python(_ENVIRONMENT):
             super()._execute_child(args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest)  # type: ignore[misc]
             return
         assert not (executable or preexec_fn or pass_fds or shell)
