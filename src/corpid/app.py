@@ -240,8 +240,8 @@ async def create(
 ) -> AsyncIterator[Application]:
     """A provider on its stores, until the context ends. Raises StartError.
 
-    `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened` its
-    stores, which then stay open; `metrics` and `spans` are told what happens.
+    `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened`
+    its stores, which then stay open; `metrics` and `spans` are told what happens.
     """
     hashing = passwords or Argon2Passwords(threads=settings.hashing_threads, waiting=settings.hashing_queue)
     every = issuers(settings)

@@ -56,8 +56,8 @@ def serve(
 ) -> None:
     """Run the provider until SIGTERM or Ctrl-C.
 
-    Settings come from CORPID_* and corpid.toml: see docs/settings.md. If the setting issuers names further issuers, this
-    process serves all of them, told apart by host and path: see docs/operate.md.
+    Settings come from CORPID_* and corpid.toml: see docs/settings.md. If the setting issuers names further issuers,
+    this process serves all of them, told apart by host and path: see docs/operate.md.
     """
     try:
         chosen = settings.load(**({} if workers is None else {"workers": workers}))

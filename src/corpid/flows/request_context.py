@@ -67,7 +67,8 @@ class RequestContext:
     ) -> AuditEvent:
         """An audit event of this request, with address and device.
 
-        A further issuer is named, too. `subject` is what the action was done to. Empty details are omitted. Source: DESIGN, Security, D62
+        A further issuer is named, too. `subject` is what the action was done to. Empty details are omitted. Source:
+        DESIGN, Security, D62
         """
         policy = self.provider.policy
         issuer = "" if policy.issuer_id == FIRST_ISSUER else policy.issuer_id

@@ -388,8 +388,8 @@ class Factors(Protocol):
     async def change(self, change: FactorChange, event: AuditEvent) -> bool:
         """Write a person's change of factors, atomically.
 
-        False if the credentials are no longer as they were, the session has ended, the link was spent before, the passkey is known,
-        or one of the conditions on how many there are does not hold.
+        False if the credentials are no longer as they were, the session has ended, the link was spent before, the
+        passkey is known, or one of the conditions on how many there are does not hold.
         """
 
     async def keep_link(self, link: Link, event: AuditEvent, *, spared: str = "") -> None:

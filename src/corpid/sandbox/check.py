@@ -1,8 +1,8 @@
 """`corpid demo --check`: scripted sign-ins through real pages and sockets.
 
-Each scenario is a separate sign-in, and runs whether or not one before it failed. Nothing the provider says is believed:
-tokens and resources are verified by the relying party in code, and compared with the directory file that was applied and
-with what the generation promises.
+Each scenario is a separate sign-in, and runs whether or not one before it failed. Nothing the provider says is
+believed: tokens and resources are verified by the relying party in code, and compared with the directory file that was
+applied and with what the generation promises.
 """
 
 from __future__ import annotations

@@ -136,7 +136,8 @@ class IssuerSettings(BaseModel):
 class Issuer(IssuerSettings):
     """A further issuer: one table of `[[issuers]]`.
 
-    A setting that it leaves out has its preset's value, otherwise that of the top level (`issuers.issuers`). Source: D62
+    A setting that it leaves out has its preset's value, otherwise that of the top level (`issuers.issuers`). Source:
+    D62
     """
 
     id: Annotated[str, AfterValidator(checks.issuer_id)]

@@ -1,7 +1,7 @@
 """Encryption of stored secrets: AES-256-GCM under a key-encryption key (D43).
 
-That key is never in the database. A ciphertext is `key id . base64url(nonce ‖ ciphertext)`. Its place (table, row, column)
-and the key id are authenticated, so it cannot be decrypted in another row.
+That key is never in the database. A ciphertext is `key id . base64url(nonce ‖ ciphertext)`. Its place (table, row,
+column) and the key id are authenticated, so it cannot be decrypted in another row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks of requests and responses on their way through a proxy.
 
-No request here can succeed: none is authenticated, none is signed. CorpID's error shows which parts of it arrived (D28), its
-limits show the rest (D47), and its answers show what came back.
+No request here can succeed: none is authenticated, none is signed. CorpID's error shows which parts of it arrived
+(D28), its limits show the rest (D47), and its answers show what came back.
 """
 
 from __future__ import annotations

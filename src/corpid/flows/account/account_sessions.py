@@ -2,8 +2,8 @@
 
 This session is none of single sign-on's: no client is answered with it, and single sign-on does not open the account.
 
-An opened page for changes has its own time limit, which the page shows, so that no limit unknown to the person ends it. The
-limit is stored with the session, and ends with it.
+An opened page for changes has its own time limit, which the page shows, so that no limit unknown to the person ends it.
+The limit is stored with the session, and ends with it.
 """
 
 from __future__ import annotations

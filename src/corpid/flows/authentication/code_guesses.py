@@ -108,8 +108,9 @@ def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:
 async def count(context: RequestContext, seen: CodeGuesses, after: CodeGuesses, factors: bytes) -> CodeGuesses:
     """Count a guess that is about to be tried.
 
-    It writes `after` in place of `seen` and returns the count. `factors` is the fingerprint of the credentials. Each lost race means that a concurrent request made a
-    guess, so the pause begins before the last round. Raises Paused and Throttled. Source: D45
+    It writes `after` in place of `seen` and returns the count. `factors` is the fingerprint of the credentials. Each
+    lost race means that a concurrent request made a guess, so the pause begins before the last round. Raises Paused and
+    Throttled. Source: D45
     """
     guesses = context.provider.registry.code_guesses
     for _ in range(2 * CODE_GUESSES):

@@ -170,7 +170,8 @@ def _cost(shown: Authentication, *, known: bool) -> int:
 async def _undo(context: RequestContext, visit: Visit, *, won: bool) -> None:
     """Undo the claims of a failed sign-in.
 
-    Some engines do not roll back their units. It is a unit of its own, so that nothing that the failed one was about to write travels with it.
+    Some engines do not roll back their units. It is a unit of its own, so that nothing that the failed one was about to
+    write travels with it.
     """
     async with context.provider.transient.unit(context.now) as unit:
         if won:

@@ -262,7 +262,8 @@ async def _onwards(context: RequestContext, visit: Visit, after: Interaction) ->
     """Store a step, and finish the sign-in if nothing else remains.
 
     The entity is then remembered for the next time. If single sign-on is off, the session that the factors began ends;
-    another tab is independent of it. Raises StaleStep if the session has ended since it was loaded. Source: D15, D17, D30
+    another tab is independent of it. Raises StaleStep if the session has ended since it was loaded. Source: D15, D17,
+    D30
     """
     before = visit.interaction
     if visit.state_of(context, after, usable=True) is not State.CONFIRM:

@@ -299,9 +299,9 @@ async def succeeded(
     """Forget an account's attempts after full authentication.
 
     In a known browser, only the attempts made there are forgotten. Those from very many addresses stay counted, so that
-    a sign-in of the owner gives nothing back to those who guess at the account. The address gets back the attempts that this sign-in
-    cost it (`of_address`) and no more; otherwise an attacker's own account would be a licence to try the passwords of
-    others. Source: D47
+    a sign-in of the owner gives nothing back to those who guess at the account. The address gets back the attempts that
+    this sign-in cost it (`of_address`) and no more; otherwise an attacker's own account would be a licence to try the
+    passwords of others. Source: D47
     """
     if known:
         await _forget(context, unit, _in_browser(context, browser_key, user_name), user_name)

@@ -65,8 +65,9 @@ async def authenticate(
 
     Nothing is spent yet, but the request is counted (D47).
 
-    `endpoint` is one of `rate_limits`, `address` the caller's. `authorization` are the request's Authorization headers: another method in addition to the assertion is refused.
-    Raises InvalidClient, InvalidRequest, ServerError, TooManyRequests. Source: RFC 7523 §3, D5, D8, D27, D64
+    `endpoint` is one of `rate_limits`, `address` the caller's. `authorization` are the request's Authorization headers:
+    another method in addition to the assertion is refused. Raises InvalidClient, InvalidRequest, ServerError,
+    TooManyRequests. Source: RFC 7523 §3, D5, D8, D27, D64
     """
     await context.provider.rate_limits.address(endpoint, context.address, context.now)
     if "client_assertion" in parameters and ("client_secret" in parameters or authorization):

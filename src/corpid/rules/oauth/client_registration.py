@@ -163,7 +163,8 @@ def serves(client: Client, generation: Generation, today: str) -> bool:
 
     A client that names none may use the pushed one.
 
-    `today` is YYYY-MM-DD in the deployment's time zone, and an end date the last day. Source: decisions.md, "Generations"
+    `today` is YYYY-MM-DD in the deployment's time zone, and an end date the last day. Source: decisions.md,
+    "Generations"
     """
     if not client.generations:
         return generation.pushed

@@ -108,7 +108,8 @@ def _person_now(secret: Codec[Credentials]) -> sa.Select[Any]:
 def _person_locked(secret: Codec[Credentials], *, passkey: bool) -> sa.Select[Any]:
     """Select and lock what `_person_now` reads.
 
-    No row if the credentials, or the passkey if one is given, are missing. The passkey is locked too, not counted: whoever waits for a lock reads the locked rows again, and nothing else.
+    No row if the credentials, or the passkey if one is given, are missing. The passkey is locked too, not counted:
+    whoever waits for a lock reads the locked rows again, and nothing else.
     """
     found = sa.select(users.c.enabled, sa.literal(int(passkey)), *columns(credentials, secret)).join_from(
         users, credentials, credentials.c.user_id == users.c.user_id

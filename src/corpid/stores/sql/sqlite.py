@@ -293,8 +293,8 @@ class SqliteDatabase:
     def check(self) -> None:
         """Raise StoreUnavailable if a checkpoint or a recent write failed.
 
-        A disk may be full or broken. A small write may still fit although a request's does not, so a failure is remembered
-        for seconds.
+        A disk may be full or broken. A small write may still fit although a request's does not, so a failure is
+        remembered for seconds.
         """
         self._checkpoints.check()
         if time.monotonic() - self._write_failed_at < _FAILURE_SECONDS:

@@ -2,10 +2,10 @@
 
 What was written in one is not found in another.
 
-Its name says since when, epoch seconds by the engine's clock, everything that was written in it is remembered,
-and has a random part. Names are put in order by that time. Epochs that follow each other while processes look
-on are a lineage, and carry its name; a process that finds no epoch at all begins a lineage. A marker in each part
-names the epoch of the part, and the run of the engine that had it then. `stores.data_loss` has the theory for all engines.
+Its name says since when, epoch seconds by the engine's clock, everything that was written in it is remembered, and has
+a random part. Names are put in order by that time. Epochs that follow each other while processes look on are a lineage,
+and carry its name; a process that finds no epoch at all begins a lineage. A marker in each part names the epoch of the
+part, and the run of the engine that had it then. `stores.data_loss` has the theory for all engines.
 """
 
 from __future__ import annotations

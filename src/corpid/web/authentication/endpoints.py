@@ -1,7 +1,7 @@
 """Endpoints of the sign-in: a page, a POST per step, two exits.
 
-A sign-in that its browser holds is stored at its first page. A POST that claims its step is redirected with 303. A late request, or one with an old cookie or form, is redirected to
-the page that is current. Source: D15, D34, D35
+A sign-in that its browser holds is stored at its first page. A POST that claims its step is redirected with 303. A late
+request, or one with an old cookie or form, is redirected to the page that is current. Source: D15, D34, D35
 """
 
 from __future__ import annotations
