@@ -1,4 +1,4 @@
-"""What follows in docs from declarations (`make tables`): client members, refusals, audit actions."""
+"""What follows in docs from declarations (`make tables`): settings, generations, client members, refusals, audit actions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.oauth import generation_differences
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.refusals import ErrorCode, Reason
+from corpid.settings import documentation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,6 +49,11 @@ def audit_actions() -> str:
     return "| Action | When |\n|---|---|\n" + "".join(f"| `{each.value}` | {each.when} |\n" for each in AuditAction)
 
 
+WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
+    _DOCS / "settings.md": documentation,
+    _DOCS / "generations.md": generation_differences.documentation,
+}
+"""pages that are written from the first line to the last"""
 PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "directory.md": client_members,
     _DOCS / "refusals.md": refusals,
@@ -88,5 +95,7 @@ def _default(declared: Declared) -> str:
 
 
 if __name__ == "__main__":
+    for path, made in WHOLE.items():
+        path.write_text(made(), encoding="utf-8")
     for path, made in PAGES.items():
         path.write_text(written(path.read_text(encoding="utf-8"), made()), encoding="utf-8")

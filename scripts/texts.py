@@ -40,11 +40,11 @@ def collected() -> Catalog:
     return catalog
 
 
-def written(catalog: Catalog, path: Path) -> None:
+def rendered(catalog: Catalog) -> bytes:
     """The catalogue as a file, without what would change each time it is written."""
     whole = BytesIO()
     write_po(whole, catalog, width=110, include_lineno=False, ignore_obsolete=True)
-    path.write_bytes(b"".join(line for line in whole.getvalue().splitlines(True) if not line.startswith(_TRANSIENT)))
+    return b"".join(line for line in whole.getvalue().splitlines(True) if not line.startswith(_TRANSIENT))
 
 
 def kept(paths: Iterable[Path], template: Catalog) -> None:
@@ -52,9 +52,13 @@ def kept(paths: Iterable[Path], template: Catalog) -> None:
     for path in paths:
         with path.open("rb") as file:
             catalog = read_po(file, locale=path.stem.replace("-", "_"))
+        before = {message.id: message.string for message in catalog if message.id}
         catalog.update(template, no_fuzzy_matching=True)
         catalog.header_comment = _HEADER
-        written(catalog, path)
+        path.write_bytes(rendered(catalog))
+        for said, translation in before.items():
+            if said not in catalog:
+                print(f"{path.name}: no longer said: {said!r}, which was {translation!r}")
         missing = sum(1 for message in catalog if message.id and not all(_forms(message.string)))
         print(f"{path.name}: {len(catalog)} texts, {missing} to translate")
 
@@ -66,4 +70,4 @@ def _forms(string: str | tuple[str, ...] | list[str] | None) -> tuple[str, ...]:
 if __name__ == "__main__":
     everything = collected()
     kept(sorted(LOCALES.glob("*.po")), everything)
-    written(everything, TEMPLATE)
+    TEMPLATE.write_bytes(rendered(everything))

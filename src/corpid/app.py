@@ -10,7 +10,7 @@ import secrets
 import time
 import uuid
 from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -164,12 +164,10 @@ def _policy(issuer_id: str, settings: Settings, deployment: Settings) -> Policy:
 
 
 def _rates(settings: Settings, transient: TransientStore) -> RateLimits:
+    callers = [each.name for each in fields(RateLimit)]
     limits = {
-        rate_limits.PAR: RateLimit(per_client=settings.par_per_client, per_address=settings.par_per_address),
-        rate_limits.TOKEN: RateLimit(per_client=settings.token_per_client, per_address=settings.token_per_address),
-        rate_limits.SIGN_IN: RateLimit(per_address=settings.sign_in_per_address),
-        rate_limits.ACCOUNT: RateLimit(per_address=settings.account_per_address),
-        rate_limits.ARRIVALS: RateLimit(per_network=settings.arrivals_per_network, in_all=settings.arrivals_in_all),
+        counted: RateLimit(**{caller: getattr(settings, f"{counted}_{caller}", 0) for caller in callers})
+        for counted in rate_limits.COUNTED
     }
     return RateLimits(transient, settings.base_url, limits, spare_loopback=settings.developer_mode)
 

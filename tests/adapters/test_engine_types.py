@@ -17,7 +17,7 @@ from corpid.ports import EngineCondition, TransientEngine
 from corpid.stores.engines import ENGINE_TYPES, EngineType, engine_type, transient_engine, transient_engines
 from corpid.stores.memory import MemoryTransientStore
 from corpid.web.telemetry.spans import Spans
-from tests.adapters.transient_stores import STORES
+from tests.adapters.transient_stores import STORES, WITH_CLOCK, WITHOUT_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,6 +124,11 @@ def test_a_line_in_the_table_is_all_that_traces_need(shelf: type[Shelf], tmp_pat
 def test_the_contract_suite_runs_every_engine_of_the_table(engine: EngineType) -> None:
     """An engine that nobody holds to the contract of ports.TransientStore cannot be named."""
     assert engine.title.lower() in STORES
+
+
+def test_the_contract_suite_knows_of_every_store_which_clock_it_reads() -> None:
+    """A store that stood in neither list would be left out of every test of lifetimes."""
+    assert sorted((*WITHOUT_CLOCK, *WITH_CLOCK)) == sorted(STORES)
 
 
 @pytest.mark.parametrize("engine", transient_engines(), ids=lambda engine: engine.title)

@@ -85,7 +85,7 @@ def test_every_docstring_opens_with_a_short_line_that_asks_nothing() -> None:
     ]
     assert firsts
     wrong = [at for at, line in firsts if len(line.split()) > WORDS_OF_A_FIRST_LINE or NO_OPENING.match(line)]
-    assert not wrong, listed(wrong)
+    assert not wrong, f"begin with a noun phrase or an imperative of at most 12 words: {listed(wrong)}"
 
 
 def test_every_folder_with_code_is_a_package() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
+from corpid.flows.oauth.rate_limits import COUNTED, RateLimit, RateLimits
 from corpid.rules.oauth.errors import TooManyRequests
+from corpid.settings import Settings
 from corpid.stores import milliseconds
 from corpid.stores.memory import MemoryTransientStore, MemoryTransientUnit
 from tests.protocol.deployment import ISSUER
@@ -112,14 +115,17 @@ def test_one_address_too_many_arrivals_without_a_client_is_a_page_that_says_to_w
         assert world.get(world.asked(), world.new_browser(), x_forwarded_for=ELSEWHERE).status_code == 303
 
 
-LIMITS = (
-    "par_per_client",
-    "par_per_address",
-    "token_per_client",
-    "token_per_address",
-    "sign_in_per_address",
-    "account_per_address",
-)
+LIMITS = [name for name in Settings.model_fields if name.endswith(("_per_client", "_per_address"))]
+
+
+def test_every_limit_is_a_setting_that_counts_something_and_is_documented() -> None:
+    """D47: what a setting limits is found by its name."""
+    possible = {f"{counted}_{each.name}" for counted in COUNTED for each in fields(RateLimit)}
+    named = {name for name in Settings.model_fields if re.search(r"_(per_(client|address|network)|in_all)$", name)}
+    assert named <= possible
+    assert all(any(name.startswith(f"{counted}_") for name in named) for counted in COUNTED)
+    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(named) if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("limited", LIMITS)

@@ -210,7 +210,7 @@ def test_a_secret_is_not_shown_when_it_is_refused() -> None:
 
 def test_every_setting_is_described_and_the_page_is_up_to_date() -> None:
     page = Path(__file__).parents[2] / "docs" / "settings.md"
-    assert page.read_text(encoding="utf-8") == documentation()
+    assert page.read_text(encoding="utf-8") == documentation(), "run `make tables`"
     assert all(field.description for field in Settings.model_fields.values())
 
 

@@ -17,6 +17,7 @@ USERINFO_SECONDS: Final = 600
 PUSHED_REQUEST_KEPT_SECONDS: Final = 720  # D15
 INTERACTION_SECONDS: Final = 600  # D15
 INTERACTION_EXTENSIONS: Final = 10  # D15
+"""never fewer than ten (WCAG 2.2.1)"""
 INTERACTIONS_PER_REQUEST: Final = 10  # D15
 ARRIVALS_PER_BROWSER: Final = 10
 """sign-ins that a browser has begun without a pushed request, and has not finished"""
@@ -64,7 +65,7 @@ ACCOUNT_FRESH_SECONDS: Final = 300
 ACCOUNT_PAGE_SECONDS: Final = 600
 """how long such a page stays open"""
 ACCOUNT_PAGE_EXTENSIONS: Final = 10
-"""how often it is given as long again"""
+"""how often it is given as long again; never fewer than ten (WCAG 2.2.1)"""
 PASSKEYS_PER_PERSON: Final = 20
 FACTOR_CHANGES: Final = 10
 """attempts of one person to change their own factors, before further ones have to wait"""
@@ -76,7 +77,7 @@ SECOND_FACTOR_LINK_SECONDS: Final = 24 * 3600
 ENROLMENT_SECONDS: Final = 3600
 """how long a person has once they have opened a link"""
 ENROLMENT_EXTENSIONS: Final = 10
-"""how often they are given as long again"""
+"""how often they are given as long again; never fewer than ten (WCAG 2.2.1)"""
 RECOVERIES_PER_ADDRESS: Final = 20
 """requests for a new password from one address, an hour"""
 RECOVERIES_PER_ACCOUNT: Final = 3

@@ -70,7 +70,7 @@ def documentation() -> str:
         "",
         "Each setting is a variable of the environment, or a key of `corpid.toml`: the file that `CORPID_CONFIG` names,",
         "else the one in the working directory. The environment wins. Relative paths start at the working directory.",
-        "This page is written by `python -m corpid.settings`.",
+        "This page is written by `make tables`.",
         "",
         "| In corpid.toml | In the environment | Default | Meaning |",
         "|---|---|---|---|",

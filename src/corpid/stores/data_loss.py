@@ -355,11 +355,14 @@ async def no_store_yet(database: Database) -> None:
 async def use_store(database: Database, lineage: str, *, moment: float) -> float:
     """Note that the store of this lineage is used from now on.
 
-    Raises StoreUnavailable.
+    Raises StoreUnavailable, and ValueError for a lineage with spaces, which would be another one at each start.
 
     Returns before when everything is to be refused, epoch seconds: 0.0 if no other store was ever used, what was
     noted if it is this one already, else `moment`.
     """
+    if not lineage or " " in lineage:
+        msg = f"a lineage is a name without spaces, not {lineage!r}"
+        raise ValueError(msg)
     values = NamedValues(database)
     while True:
         before = await values.get(_STORE_IN_USE) or await _store_before_notes(database)

@@ -256,7 +256,7 @@ def _transient(url: str) -> Iterator[Finding]:
     name = engine_type(url).title
     conditions = asyncio.run(transient_engine(url).describe())
     for number, condition in enumerate(conditions, start=1):
-        about = name if len(conditions) == 1 else f"{name}, primary {number}"
+        about = name if len(conditions) == 1 else f"{name}, node {number}"
         yield Finding(
             about=about, verdict=condition.verdict, seen=plain(sentence(condition.seen)), change=plain(condition.change)
         )

@@ -19,7 +19,7 @@ from corpid.rules.oauth.acr import LEVELS
 from corpid.rules.oauth.generations import GENERATIONS, Generation
 from corpid.rules.oauth.records import ALG_OF_KEY, CLIENT_MEMBERS, FIRST_ISSUER, Client
 from corpid.rules.oauth.scopes import SCOPES
-from corpid.rules.oauth.urls import UnfitUrl, check_key_set_url, check_redirect_uri, shown
+from corpid.rules.oauth.urls import UnfitUrl, check_public_url, check_redirect_uri, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -224,6 +224,7 @@ def _faults(client: Client, rules: Rules) -> Iterator[Fault]:
                 check_redirect_uri(uri, developer_mode=rules.developer_mode, own_url=issuer.own_url)
         except UnfitUrl as unfit:
             yield Fault("redirect_uris", f"{shown(uri)}: {unfit}")
+    yield from _url_faults(client, rules)
     yield from _key_faults(client, rules)
     for member, known in _CLOSED_LISTS.items():
         yield from _unknown(member, getattr(client, member), known)
@@ -309,14 +310,21 @@ def _is_day(text: str) -> bool:
         return False
 
 
+def _url_faults(client: Client, rules: Rules) -> Iterator[Fault]:
+    """The faults of every URL except redirect URIs."""
+    for declared in CLIENT_MEMBERS.values():
+        url = getattr(client, declared.name)
+        if declared.member.form != "url" or not isinstance(url, str) or not url:
+            continue
+        try:
+            check_public_url(url, developer_mode=rules.developer_mode)
+        except UnfitUrl as unfit:
+            yield Fault(declared.name, f"{shown(url)}: {unfit}")
+
+
 def _key_faults(client: Client, rules: Rules) -> Iterator[Fault]:
     if (client.jwks is None) == (client.jwks_uri is None):
         yield Fault("jwks", "exactly one of jwks and jwks_uri is needed")
-    if client.jwks_uri is not None:
-        try:
-            check_key_set_url(client.jwks_uri, developer_mode=rules.developer_mode)
-        except UnfitUrl as unfit:
-            yield Fault("jwks_uri", f"{shown(client.jwks_uri)}: {unfit}")
     if client.jwks is not None:
         try:
             yield from _unusable(client, rules, parse_client_key_set(client.jwks))

@@ -1,11 +1,10 @@
 """docs/generations.md: the oldest generation, and each later one's differences.
 
-`python -m corpid.rules.oauth.generation_differences` prints the page.
+`make tables` writes the page.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 from types import MappingProxyType
@@ -52,7 +51,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 _HEAD: Final = """# The generations of the interface
 
 One provider serves them from one engine: each is a record of constants, and this page is written from those records by
-`python -m corpid.rules.oauth.generation_differences`. A deployment serves the generations that the setting `generations` names: at most one
+`make tables`. A deployment serves the generations that the setting `generations` names: at most one
 whose requests are pushed, and at most one whose requests come in the query. A client names its own in its record; without a
 name it uses the pushed one. [Further issuers](operate.md#several-issuers) of a deployment have generations of their own. What they have in
 common is not repeated here.
@@ -121,7 +120,3 @@ def _words(value: object) -> str:
             listed = value if isinstance(value, tuple | list) else sorted(value)
             return ", ".join(map(_words, listed)) or "none"
     return f"`{value}`"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(documentation())

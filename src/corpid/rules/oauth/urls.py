@@ -84,8 +84,8 @@ def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> 
         raise UnfitUrl("this is the address of the provider itself: register one of the client's own")
 
 
-def check_key_set_url(uri: str, *, developer_mode: bool) -> None:
-    """Check a jwks_uri for registration.
+def check_public_url(uri: str, *, developer_mode: bool) -> None:
+    """Check a URL of a client for registration, such as its jwks_uri.
 
     `developer_mode` lifts the rules of scheme, port and address.
 
@@ -102,7 +102,7 @@ def check_key_set_url(uri: str, *, developer_mode: bool) -> None:
         raise UnfitUrl("the port must be 443")
     host = parts.hostname or ""
     if f".{host.rstrip('.')}".endswith(".localhost"):  # RFC 6761 §6.3
-        raise UnfitUrl("names under localhost mean the provider's own machine: publish the keys under a public name")
+        raise UnfitUrl("names under localhost mean the provider's own machine: use a public name")
     if _is_address(host) or "." not in host or host.rpartition(".")[2].isdigit():
         raise UnfitUrl("the host must be a public name, not an address")
 

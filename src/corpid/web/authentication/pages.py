@@ -13,10 +13,11 @@ from urllib.parse import urlencode
 from corpid.flows.authentication import account_client, entity_selection, interactions, passkeys, sign_in
 from corpid.flows.authentication.account_client import RECOVERY_PATH
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
+from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Way
 from corpid.rules.directory.entity_choice import STATUSES
 from corpid.rules.directory.parties import consent_items
-from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, INTERACTION_EXTENSIONS
+from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.scopes import IDENTITY_SCOPES
@@ -60,7 +61,7 @@ def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple
     `step` is its number and the number of steps. Source: D12, D15, D17
     """
     interaction, provider = visit.interaction, web.provider
-    extendable = interaction.extensions < INTERACTION_EXTENSIONS
+    extendable = machine.extendable(interaction)
     where = interaction.interaction_id
     return Frame(
         client_name=visit.client.name,

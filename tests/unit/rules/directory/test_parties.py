@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 import pytest
 
@@ -16,8 +18,24 @@ from corpid.rules.directory.parties import (
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.oauth import scopes
 
+R = TypeVar("R", bound=msgspec.Struct)
+
 ENTITY = Entity(entity_id="A1", type="UEN", registration_number="A1", country="SG", name="Alpha", status="Registered")
 USER = User(user_id="u", user_name="rina", name="Rina", identity_number="S1", identity_country="SG")
+
+CONSENT = {
+    "entity.identity": (
+        "The organisation's type, registration number and country", "entity_type", "entity_reg_number", "entity_coi",
+    ),
+    "entity.basic_profile.name": ("The organisation's name", "entity_name"),
+    "entity.basic_profile.uen_status": ("The organisation's registration status", "entity_uen_status"),
+    "user.identity": (
+        "Your account type, identity number and the country that issued it",
+        "account_type", "identity_number", "identity_coi",
+    ),
+    "user.name": ("Your name", "name"),
+}  # fmt: skip
+"""by scope: what the page says, and the attributes that it speaks of"""
 
 
 @pytest.mark.parametrize(
@@ -54,6 +72,21 @@ def test_the_registration_status_is_told_of_uen_entities_only() -> None:
 def test_what_the_directory_does_not_know_is_left_out() -> None:
     unknown = msgspec.structs.replace(USER, identity_number="", identity_country="")
     assert user_attributes(unknown, IDENTITY_SCOPES) == {"account_type": "standard", "name": "Rina"}
+
+
+def filled(record: R) -> R:
+    """The record with no text empty."""
+    texts = [field.name for field in msgspec.structs.fields(record) if field.type is str]
+    return msgspec.structs.replace(record, **dict.fromkeys(texts, "x"))
+
+
+def test_consent_names_each_attribute_that_a_scope_releases() -> None:
+    """D29: who adds an attribute here has read what the page says beside it, and has said it there too."""
+    entity, user = msgspec.structs.replace(filled(ENTITY), type="UEN"), filled(USER)
+    for scope, (words, *released) in CONSENT.items():
+        assert [*entity_attributes(entity, {scope}), *user_attributes(user, {scope})] == released
+        assert [str(item) for item in consent_items((scope,))] == [words]
+    assert set(CONSENT) == set(IDENTITY_SCOPES)
 
 
 def test_every_scope_of_the_protocol_has_its_words_for_consent() -> None:

@@ -12,8 +12,8 @@ PAGE = Path(__file__).parents[4] / "docs" / "generations.md"
 
 
 def test_the_page_is_up_to_date() -> None:
-    """After a change to a record: `python -m corpid.rules.oauth.generation_differences > docs/generations.md`."""
-    assert PAGE.read_text(encoding="utf-8") == generation_differences.documentation()
+    """decisions.md, "Generations"."""
+    assert PAGE.read_text(encoding="utf-8") == generation_differences.documentation(), "run `make tables`"
 
 
 def test_every_field_of_a_record_is_on_the_page() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from corpid.rules.oauth.client_registration import RegistrationError, public_key_set, register
 from corpid.rules.oauth.generations import CURRENT
+from corpid.rules.oauth.records import CLIENT_MEMBERS
 from tests.unit.rules.oauth.clients import CLIENT, ENCRYPTION, SIGNING, jwk, rules_of
 
 
@@ -36,6 +38,14 @@ def test_an_ordinary_client_is_registered_without_remarks() -> None:
 def test_an_exact_https_uri_may_be_registered(uri: str) -> None:
     """D38."""
     assert faults(redirect_uris=(uri,)) == set()
+
+
+@pytest.mark.parametrize("member", [name for name, each in CLIENT_MEMBERS.items() if each.member.form == "url"])
+def test_every_member_that_is_declared_a_url_is_checked_as_one(member: str) -> None:
+    """D27, D38: no declaration without its rule, so that no page or outgoing request meets another scheme."""
+    hostile = "javascript:alert(1)"
+    members: dict[str, Any] = {member: (hostile,) if isinstance(getattr(CLIENT, member), tuple) else hostile}
+    assert member in faults(**members)
 
 
 @pytest.mark.parametrize(
