@@ -2,8 +2,8 @@
 
 Settings, doctor, metrics and traces read this.
 
-Another engine for what lives for minutes takes its own module with a ports.TransientEngine, a line here, its place
-in the contract suite (tests/adapters/transient_stores.py), the documents and CHANGELOG.md.
+Another engine for what lives for minutes takes its own module with a ports.TransientEngine and a line here;
+docs/architecture.md, "Where do I change", lists the rest.
 """
 
 from __future__ import annotations

@@ -316,7 +316,7 @@ async def start_over(context: RequestContext, visit: Visit) -> Visit:
 
 
 async def extend(context: RequestContext, visit: Visit) -> Visit:
-    """Extend the sign-in by ten minutes, at most ten times.
+    """Extend the sign-in, as often as `rules.limits` allows.
 
     Returns the updated visit. Raises Rejected and StaleStep. Source: D15
     """
