@@ -33,6 +33,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="200 flows once, 8 browsers: a look, not a measurement")
     parser.add_argument("--engines", choices=engines.NAMES, default=FULL.engines, help="what keeps the state (sqlite)")
+    parser.add_argument(
+        "--transient-url", metavar="URL", help="a running store for what lives for minutes, by the scheme of its URL"
+    )
     parser.add_argument("--workers", type=_count, help=f"processes that serve (default {FULL.workers})")
     parser.add_argument("--flows", type=_count, help=f"flows of each part (default {FULL.flows})")
     parser.add_argument("--repetitions", type=_count, help=f"default {FULL.repetitions}")
@@ -95,7 +98,17 @@ def _share(text: str) -> float:
 
 
 def _plan(chosen: argparse.Namespace) -> Plan:
-    names = ("engines", "workers", "flows", "repetitions", "connections", "sessions", "warm_up", "alone")
+    names = (
+        "engines",
+        "transient_url",
+        "workers",
+        "flows",
+        "repetitions",
+        "connections",
+        "sessions",
+        "warm_up",
+        "alone",
+    )
     given = {name: value for name in names if (value := getattr(chosen, name)) is not None}
     return replace(QUICK if chosen.quick else FULL, **given)
 

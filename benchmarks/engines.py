@@ -6,6 +6,7 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from benchmarks.provider import NotStarted
 from tests.engines import POSTGRESQL, REDIS, PostgresServer, RedisServer
@@ -38,24 +39,32 @@ def postgresql() -> Iterator[PostgresServer]:
         yield server
 
 
+def title(name: str, transient_url: str) -> str:
+    """What is measured, for people: one of NAMES, or a database and the store at this URL."""
+    return f"{NAMES[name].partition(' ')[0]} and {urlsplit(transient_url).scheme}" if transient_url else NAMES[name]
+
+
 @contextmanager
-def settings(server: PostgresServer, database: str) -> Iterator[dict[str, str]]:
-    """The settings of a provider on this database, with a Redis and a key-encryption key of its own."""
+def settings(server: PostgresServer, database: str, transient_url: str = "") -> Iterator[dict[str, str]]:
+    """The settings of a provider on this database, with a key-encryption key of its own.
+
+    What lives for minutes is kept at `transient_url`, else by a Redis that is started for it.
+    """
     with ExitStack() as stack:
-        redis = stack.enter_context(RedisServer())
+        used = transient_url or stack.enter_context(RedisServer()).url
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corpid-bench-key-")))
         yield {
             "CORPID_DATABASE_URL": server.dsn(database),
-            "CORPID_TRANSIENT_URL": redis.url,
+            "CORPID_TRANSIENT_URL": used,
             "CORPID_KEY_ENCRYPTION_KEY_FILE": key_file(work / "key"),
         }
 
 
 @contextmanager
-def started(name: str) -> Iterator[dict[str, str]]:
-    """The settings of a provider on the engines of NAMES. Raises NotStarted."""
+def started(name: str, transient_url: str = "") -> Iterator[dict[str, str]]:
+    """The settings of a provider on the engines of NAMES, or with the store at this URL. Raises NotStarted."""
     if name == SQLITE:
-        yield {}
+        yield {"CORPID_TRANSIENT_URL": transient_url} if transient_url else {}
         return
-    with postgresql() as server, server.database() as database, settings(server, database) as chosen:
+    with postgresql() as server, server.database() as database, settings(server, database, transient_url) as chosen:
         yield chosen

@@ -37,13 +37,15 @@ class Plan:
     """flows of each part whose tokens are verified"""
     engines: str = engines.SQLITE
     """one of engines.NAMES"""
+    transient_url: str = ""
+    """of any engine that CorpID knows, instead of what goes with `engines`"""
     workers: int = 1
 
 
 async def measure(plan: Plan, cpus: Cpus, say: Callable[[str], None]) -> dict[str, Any]:
     """Everything, as a document; `valid` says whether every answer was right. Raises provider.NotStarted, load.Hopeless."""
-    say(f"starting the provider on {engines.NAMES[plan.engines]}")
-    with engines.started(plan.engines) as settings:
+    say(f"starting the provider on {engines.title(plan.engines, plan.transient_url)}")
+    with engines.started(plan.engines, plan.transient_url) as settings:
         return await _measured(plan, cpus, say, settings)
 
 

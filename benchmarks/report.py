@@ -47,7 +47,8 @@ def flow_table(result: dict[str, Any], plan: Plan) -> str:
     straight = phases - parts[steps.AUTHORIZE]["cpu_ms"]
     serving = "one process" if plan.workers == 1 else f"{plan.workers} workers"
     told = (
-        f"{engines.NAMES[plan.engines]}, {serving}; {plan.flows:,} flows, {plan.repetitions} times (medians), {plan.connections} at a time, "
+        f"{engines.title(plan.engines, plan.transient_url)}, {serving}; {plan.flows:,} flows, "
+        f"{plan.repetitions} times (medians), {plan.connections} at a time, "
         f"{plan.sessions} signed-in browsers; {conditions(result)}."
     )
     heads = (
@@ -69,6 +70,8 @@ def flow_table(result: dict[str, Any], plan: Plan) -> str:
 
 def section(plan: Plan) -> str:
     """The section of the document that a flow's tables belong to."""
+    if plan.transient_url:
+        return f"flow on {engines.title(plan.engines, plan.transient_url)}, workers {plan.workers}"
     return "flow" if plan.engines == engines.SQLITE else f"flow on {plan.engines}, workers {plan.workers}"
 
 
