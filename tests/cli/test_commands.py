@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid import settings
+from corpid import cli, settings
 from corpid.flows import namespaces
 from corpid.ports import COMMAND_LINE
 
@@ -95,6 +95,15 @@ def test_a_person_gets_a_password_and_a_secret_that_are_shown_once(terminal: Ter
     assert terminal.look(fits)
     assert "exists already" in terminal.refused("user", "add", "test.person", "--name", "Another")
     assert terminal.look(person)[1] == held
+
+
+def test_the_help_of_every_command_fills_the_lines_of_the_terminal() -> None:
+    """No line ends where that of the source did."""
+    named = {"client", "user", "entity", "key", "maintenance", "audit"}
+    apps = [cli.app, *(group.typer_instance for group in cli.app.registered_groups if group.name in named)]
+    helps = [command.help or "" for each in apps if each is not None for command in each.registered_commands]
+    assert len(helps) > 30
+    assert all(text and "\n" not in text.replace("\n\n", "") for text in helps)
 
 
 def test_a_person_is_helped_back_in_and_switched_off(terminal: Terminal) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import traceback
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from inspect import getdoc
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -55,14 +56,15 @@ app = typer.Typer(
 
 for command in (demo, serve, migrate, apply, export, backup, restore, doctor):
     app.command()(command)
-for name, commands in (
-    ("client", client.app),
-    ("user", user.app),
-    ("entity", directory.entity_app),
-    ("key", key.app),
-    ("maintenance", maintenance.app),
-    ("audit", maintenance.audit_app),
-):
+_SUBJECTS: Final = {
+    "client": client.app,
+    "user": user.app,
+    "entity": directory.entity_app,
+    "key": key.app,
+    "maintenance": maintenance.app,
+    "audit": maintenance.audit_app,
+}
+for name, commands in _SUBJECTS.items():
     app.add_typer(commands, name=name)
 maintenance.app.command()(after_restore)
 
@@ -71,6 +73,13 @@ maintenance.app.command()(after_restore)
 def version() -> None:
     """Print the version."""
     output.say(__version__)
+
+
+for commands in (app, *_SUBJECTS.values()):
+    for registered in commands.registered_commands:
+        # The lines of a docstring are those of the source; a terminal has its own width.
+        paragraphs = (getdoc(registered.callback) or "").split("\n\n")
+        registered.help = "\n\n".join(" ".join(each.split()) for each in paragraphs)
 
 
 def _report_unforeseen(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
