@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,9 @@ settings.load_profile("corpid")
 
 
 def pytest_configure() -> None:
+    # A shell that starts the tests in the background lets them and their processes ignore Ctrl-C, which tests send.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if BROWSER_MISSING and IN_CI:
         msg = "Chromium is missing, and in CI tests/browser must run. `make test` as root installs it."
         raise pytest.UsageError(msg)
