@@ -44,14 +44,19 @@ class Probe:
         return await self.says()
 
 
-def probed(path: Path, story: Story, **options: Any) -> None:
-    """Run a story with a process of its own, whose clock is that of the machine, and can be moved on by some seconds."""
+def probed(path: Path, story: Story, *, stopped: bool = False, **options: Any) -> None:
+    """Run a story with a process of its own, whose clock is that of the machine, and can be moved on by some seconds.
+
+    A `stopped` clock is moved on by the story alone, so that a busy machine makes no second of it.
+    """
 
     async def within() -> None:
-        passed = [0.0]
+        passed, start = [0.0], time.time()
         async with AsyncExitStack() as stack:
             chosen = settings.load(base_url=BASE, data_dir=path, developer_mode=True, **options)
-            made = await stack.enter_async_context(app.create(chosen, clock=lambda: time.time() + passed[0]))
+            made = await stack.enter_async_context(
+                app.create(chosen, clock=lambda: (start if stopped else time.time()) + passed[0])
+            )
             http = httpx.AsyncClient(transport=httpx.ASGITransport(app=made.asgi), base_url=BASE)
             await story(Probe(await stack.enter_async_context(http), passed))
 
@@ -130,7 +135,7 @@ def test_probes_write_at_most_once_a_second_and_share_the_answer(tmp_path: Path)
             assert refused == [without("short-lived state")] * 21
             assert writes() <= before + 4
 
-        probed(tmp_path, story, transient_url=server.url)
+        probed(tmp_path, story, stopped=True, transient_url=server.url)
 
 
 def test_probes_at_the_same_moment_share_one_write(tmp_path: Path) -> None:
