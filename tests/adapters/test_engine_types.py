@@ -131,6 +131,22 @@ def test_the_contract_suite_knows_of_every_store_which_clock_it_reads() -> None:
     assert sorted((*WITHOUT_CLOCK, *WITH_CLOCK)) == sorted(STORES)
 
 
+@pytest.mark.parametrize("lineage", ["", "two words"])
+def test_a_lineage_that_could_not_be_read_again_is_refused(shelf: type[Shelf], lineage: str, tmp_path: Path) -> None:
+    """ports.TransientEngine: with a space it would be another store at every start, and refuse everything of before."""
+    shelf.lineages.append(lineage)
+
+    async def opened() -> None:
+        async with app.create(settings.load(transient_url=URL, data_dir=tmp_path)):
+            pass
+
+    try:
+        with pytest.raises(ValueError, match="a name without spaces"):
+            asyncio.run(opened())
+    finally:
+        shelf.lineages.pop()
+
+
 @pytest.mark.parametrize("engine", transient_engines(), ids=lambda engine: engine.title)
 def test_an_engine_that_the_table_names_can_be_made_and_let_go_without_being_opened(engine: EngineType) -> None:
     """The module and class of its line exist; its own example is one of its URLs."""

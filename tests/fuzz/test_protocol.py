@@ -127,7 +127,7 @@ def test_proofs(examples: int) -> None:
         except InvalidDPoPProof as refused:
             told(refused)
             return
-        namespaces.key(namespaces.PROOF, ISSUER, proof.jkt, proof.jti)
+        namespaces.PROOF.entry(ISSUER, proof.jkt, proof.jti)
         assert (proof.nonce or "").encode() is not None
         assert 300 <= proof.remember_seconds <= 450
 
@@ -162,7 +162,7 @@ def test_assertions(examples: int, generation: Generation) -> None:
         with contextlib.suppress(KeyNotFound):
             assertion = client_assertion.verify(candidate, KEYS, now=NOW)
             assert assertion.jti is not None or not generation.assertion_jti_required
-            namespaces.key(namespaces.ASSERTION, ISSUER, assertion.client_id, assertion.jti or "")
+            namespaces.ASSERTION.entry(ISSUER, assertion.client_id, assertion.jti or "")
             assert 0 < assertion.lifetime <= generation.assertion_seconds
             assert 330 < assertion.remember_seconds <= generation.assertion_seconds + 30 + 330
 
@@ -203,7 +203,7 @@ def test_access_tokens(examples: int) -> None:
         except InvalidToken as refused:
             told(refused)
             return
-        namespaces.key(namespaces.DENIED_TOKEN, ISSUER, token.jti)
+        namespaces.DENIED_TOKEN.entry(ISSUER, token.jti)
         assert isinstance(token.user_id, str)
         assert isinstance(token.entity_id, str)
 

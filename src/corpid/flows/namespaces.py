@@ -58,7 +58,10 @@ class Namespace(Generic[T]):
         object.__setattr__(self, "decoded", decoded)
 
     def entry(self, issuer: str, *parts: str) -> Entry[T]:
-        """The entry of these parts; nothing is read or written yet."""
+        """The entry of these parts; nothing is read or written yet.
+
+        Its key is a SHA-256 hash (32 bytes) over kind, issuer and what names the entry. Source: DESIGN, Security
+        """
         return Entry(self, sha256(msgspec.msgpack.encode((self.name, issuer, *parts))).digest())
 
     def holding(self, record: type[R]) -> Namespace[R]:
@@ -181,11 +184,3 @@ def code_entry(issuer: str, generation: str, client_id: str, code: str, challeng
     Found only by its client, with its verifier, under the generation that it was issued in. Source: D18
     """
     return CODE.entry(issuer, generation, client_id, code, challenge)
-
-
-def key(kind: Namespace[Any], issuer: str, *parts: str) -> bytes:
-    """The key of an entry: a SHA-256 hash (32 bytes).
-
-    Over kind, issuer and what names the entry. Source: DESIGN, Security
-    """
-    return kind.entry(issuer, *parts).key

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from corpid.ports import AuditEvent
 from corpid.rules.authentication import devices
-from corpid.rules.oauth.records import FIRST_ISSUER
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -71,7 +70,7 @@ class RequestContext:
         DESIGN, Security, D62
         """
         policy = self.provider.policy
-        issuer = "" if policy.issuer_id == FIRST_ISSUER else policy.issuer_id
+        issuer = "" if policy.is_first else policy.issuer_id
         known = {"address": self.address, "device": self.device, "issuer": issuer, **detail}
         return AuditEvent(
             actor=actor.name,

@@ -66,18 +66,18 @@ def test_each_kind_has_a_name_of_its_own() -> None:
 
 def test_a_key_is_the_hash_of_a_length_prefixed_tuple() -> None:
     written = tuple_of("code", "https://op", "rp", "ü", "x" * 43)
-    assert namespaces.key(namespaces.CODE, "https://op", "rp", "ü", "x" * 43) == hashlib.sha256(written).digest()
+    assert namespaces.CODE.entry("https://op", "rp", "ü", "x" * 43).key == hashlib.sha256(written).digest()
 
 
 @given(PARTS, PARTS)
 def test_different_parts_have_different_keys(one: tuple[str, ...], other: tuple[str, ...]) -> None:
     """Whatever moves from one part to its neighbour: ("ab", "c") is not ("a", "bc")."""
-    same = namespaces.key(namespaces.PROOF, "issuer", *one) == namespaces.key(namespaces.PROOF, "issuer", *other)
+    same = namespaces.PROOF.entry("issuer", *one).key == namespaces.PROOF.entry("issuer", *other).key
     assert same == (one == other)
 
 
 def test_nothing_of_one_kind_or_issuer_stands_for_anothers() -> None:
-    keys = {namespaces.key(kind, issuer, "x") for kind in EVERY for issuer in ("a", "b")}
+    keys = {kind.entry(issuer, "x").key for kind in EVERY for issuer in ("a", "b")}
     assert len(keys) == 2 * len(EVERY)
 
 
@@ -112,9 +112,7 @@ def test_claims_and_completions_outlive_every_extension_of_an_interaction() -> N
 
 def test_names_lifetimes_and_keys_stay_as_running_versions_know_them() -> None:
     """D18, D49: nodes of two versions serve side by side, and each finds and spends what the other wrote."""
-    now = {
-        kind.name: (kind.seconds, namespaces.key(kind, "https://op.example", "one", "two").hex()[:16]) for kind in EVERY
-    }
+    now = {kind.name: (kind.seconds, kind.entry("https://op.example", "one", "two").key.hex()[:16]) for kind in EVERY}
     assert now == STORED
     code = namespaces.code_entry("https://op.example", "current", "rp", "code", "challenge")
     assert code.key.hex()[:16] == "7b283c0dbac4518e"

@@ -92,7 +92,9 @@ async def use_seldom(context: RequestContext, session: Session) -> Session:
 
     Within that time, or if it has ended since it was loaded, the session is returned unchanged. Source: D30
     """
-    return await use(context, session) or session if context.now >= session.seen_at + NOTED_SECONDS else session
+    if context.now < session.seen_at + NOTED_SECONDS:
+        return session
+    return await use(context, session) or session
 
 
 async def end(context: RequestContext, session: Session) -> bool:

@@ -116,12 +116,16 @@ def _everywhere(issuer: str, user_name: str) -> Entry[int]:
     return namespaces.ATTEMPTS.entry(issuer, "account", user_name)
 
 
+def _window(context: RequestContext) -> str:
+    return str(int(context.now) // _WINDOW_SECONDS)
+
+
 def _from(context: RequestContext, place: str, user_name: str) -> _Who:
-    return ("account", user_name, place, str(int(context.now) // _WINDOW_SECONDS))
+    return ("account", user_name, place, _window(context))
 
 
 def _in_browser(context: RequestContext, browser_key: str, user_name: str) -> _Who:
-    return ("browser", user_name, browser_key, str(int(context.now) // _WINDOW_SECONDS))
+    return ("browser", user_name, browser_key, _window(context))
 
 
 def _codes(user_name: str) -> _Who:
@@ -129,7 +133,7 @@ def _codes(user_name: str) -> _Who:
 
 
 def _address(context: RequestContext) -> _Who:
-    return ("address", site(context.address), str(int(context.now) // _WINDOW_SECONDS))
+    return ("address", site(context.address), _window(context))
 
 
 async def attempt(context: RequestContext, user_name: str, browser_key: str, *, known: bool) -> Attempt:
@@ -191,8 +195,7 @@ async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
     Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
-        window = str(int(context.now) // _WINDOW_SECONDS)
-        of_link = await _admit(context, unit, ("link", link_hash, window), _FREE_FOR_ACCOUNT)
+        of_link = await _admit(context, unit, ("link", link_hash, _window(context)), _FREE_FOR_ACCOUNT)
         of_address = await _admit(context, unit, _address(context), _FREE_FOR_ADDRESS)
     return Attempt(counts=(*of_link, *of_address))
 
@@ -219,7 +222,7 @@ def _link_codes(context: RequestContext) -> _Who:
 
     Fixed windows make attempts and opened links end together.
     """
-    return ("link codes", site(context.address), str(int(context.now) // _WINDOW_SECONDS))
+    return ("link codes", site(context.address), _window(context))
 
 
 async def change(context: RequestContext, by: str) -> Attempt:
@@ -230,8 +233,7 @@ async def change(context: RequestContext, by: str) -> Attempt:
     recovery. Raises Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
-        window = str(int(context.now) // _WINDOW_SECONDS)
-        counts = await _admit(context, unit, ("change", by, window), FACTOR_CHANGES)
+        counts = await _admit(context, unit, ("change", by, _window(context)), FACTOR_CHANGES)
     return Attempt(counts=tuple(counts))
 
 

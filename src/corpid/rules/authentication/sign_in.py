@@ -234,7 +234,7 @@ def state(interaction: Interaction, *, now: float, usable: bool, asks_consent: b
         return State.EXPIRED
     if not interaction.user_id:
         return State.PASSWORD
-    if not interaction.auth_time:
+    if not interaction.signed_in:
         return State.SECOND_FACTOR
     if not interaction.entity_id or not usable:
         return State.ENTITY
@@ -308,7 +308,7 @@ def holds(interaction: Interaction, *, same_factors: bool, session_lives: bool, 
     """
     if not same_factors or (interaction.made_session_id and not session_lives):
         return False
-    if not interaction.auth_time:
+    if not interaction.signed_in:
         return True
     return single_sign_on.still_suffices(interaction.request, auth_time=interaction.auth_time, now=now)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import request_context
 from corpid.rules.oauth.errors import InvalidRequest
-from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -173,7 +172,7 @@ def cookie_name(provider: Provider) -> str:
     """
     policy = provider.policy
     name = "__Host-corpid" if policy.base_url.startswith("https:") else "corpid"
-    return name if policy.issuer_id == FIRST_ISSUER else f"{name}-{policy.issuer_id}"
+    return name if policy.is_first else f"{name}-{policy.issuer_id}"
 
 
 def arrival_cookie_name(provider: Provider) -> str:
