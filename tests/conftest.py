@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,9 @@ LONG_FIRST = {
 }  # fmt: skip
 IN_CI = os.environ.get("CI") == "true"
 
+# Without it httpx looks through every folder of packages for this module, at each request to an application.
+sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
+
 # How long an example takes depends on the machine, and no test asserts a duration.
 settings.register_profile("corpid", deadline=None)
 settings.load_profile("corpid")
@@ -46,6 +51,12 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that start processes first: what takes milliseconds fills the processors at the end."""
     items.sort(key=lambda item: LONG_FIRST.get(item.path.relative_to(TESTS).parts[0], len(LONG_FIRST)))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are looked at by no further collection of garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from corpid.stores.sql import statements
+import pytest
+
+from corpid.stores.sql.statements import Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,28 +15,24 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from corpid.stores.sql.open import SqlStores
-    from corpid.stores.sql.statements import Prepared
 
 _NUMBERS = (1, 3)
 """of services or words, for which a statement is made when it is first needed"""
 
 
 @contextmanager
-def noted() -> Iterator[list[str]]:
-    """The texts of the statements that are prepared meanwhile."""
-    texts: list[str] = []
-    prepare = statements.prepare
+def noted() -> Iterator[list[Prepared]]:
+    """The statements that are prepared meanwhile."""
+    made: list[Prepared] = []
+    prepare = Prepared.__init__
 
-    def noting(statement: sa.Executable, dialect: sa.Dialect) -> Prepared:
-        made = prepare(statement, dialect)
-        texts.append(made.text)
-        return made
+    def noting(prepared: Prepared, statement: sa.Executable, dialect: sa.Dialect) -> None:
+        prepare(prepared, statement, dialect)
+        made.append(prepared)
 
-    statements.prepare = noting
-    try:
-        yield texts
-    finally:
-        statements.prepare = prepare
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Prepared, "__init__", noting)
+        yield made
 
 
 def make_the_rest(stores: SqlStores) -> None:

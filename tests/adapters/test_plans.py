@@ -40,9 +40,9 @@ class Filled:
                 place.sql(insert)
         else:
             place.sql("; ".join(("SET session_replication_role = replica", *self._filling(), "ANALYZE")))
-        with noted() as texts:
+        with noted() as prepared:
             place.run(self._prepare)
-        self.statements = {text for text in texts if text not in self.listed}
+        self.statements = {made.text for made in prepared} - self.listed
 
     async def _prepare(self, stores: SqlStores) -> None:
         make_the_rest(stores)

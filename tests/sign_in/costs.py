@@ -21,6 +21,7 @@ import corpid
 from corpid.rules.directory.entity_choice import accepted
 from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
+from corpid.stores.sql.statements import Prepared, _binder
 from corpid.stores.valkey.link import Link
 from tests import engines
 from tests.account.scene import account, at_account
@@ -45,6 +46,8 @@ _TRANSACTION: Final = ("BEGIN", "COMMIT", "ROLLBACK")
 _ON_SQLITE: Final = SqliteDatabase._at_once.__code__
 _ON_POSTGRESQL: Final = PostgresDatabase._run_translated.__code__
 _ON_REDIS: Final = Link.ask.__code__
+_ONCE: Final = {getattr(Prepared, name).func.__code__ for name in ("_compiled", "text", "bind")} | {_binder.__code__}
+"""what compiles a statement, which happens once in the life of a process"""
 _IDENTIFIER: Final = re.compile(r"/[A-Za-z0-9_-]{43}\b")
 
 
@@ -90,7 +93,7 @@ def _counting(cost: Cost) -> Iterator[None]:
         code = frame.f_code
         if event != "call" or not code.co_filename.startswith(_HOME) or _COUNTED.get() is not cost:
             return
-        if code.co_code[frame.f_lasti + 1] & _ARGUMENT != _STARTED:
+        if code.co_code[frame.f_lasti + 1] & _ARGUMENT != _STARTED or code in _ONCE:
             return
         cost.calls += 1
         if code is _ON_SQLITE:

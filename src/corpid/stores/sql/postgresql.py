@@ -21,13 +21,12 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
 from corpid.ports import Conflict, MissingReference, NameTaken, StoreUnavailable
-from corpid.stores.sql import statements
-from corpid.stores.sql.statements import Transaction
+from corpid.stores.sql.statements import Prepared, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from corpid.stores.sql.statements import Database, Prepared, Row
+    from corpid.stores.sql.statements import Database, Row
 
     Admission: TypeAlias = Callable[[Any], Awaitable[None]]
     Question: TypeAlias = Callable[[Any, str, Row], Awaitable[Any]]
@@ -245,7 +244,7 @@ class PostgresDatabase:
         return int(self._pool.get_size()) - int(self._pool.get_idle_size()) - len(self._idle)
 
     def prepare(self, statement: sa.Executable) -> Prepared:
-        return statements.prepare(statement, self._dialect)
+        return Prepared(statement, self._dialect)
 
     async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
         bound = prepared.bind(values)

@@ -25,14 +25,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from corpid.ports import Conflict, MissingReference, NameTaken, StoreUnavailable
-from corpid.stores.sql import statements
-from corpid.stores.sql.statements import Transaction
+from corpid.stores.sql.statements import Prepared, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from corpid.stores.sql.statements import Prepared, Row
+    from corpid.stores.sql.statements import Row
 
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _PRIMARY_CODE: Final = 0xFF
@@ -202,7 +201,7 @@ class SqliteDatabase:
         """There is one writer at a time."""
 
     def prepare(self, statement: sa.Executable) -> Prepared:
-        return statements.prepare(statement, self._dialect)
+        return Prepared(statement, self._dialect)
 
     async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
         bound, cursor = prepared.bind(values), None

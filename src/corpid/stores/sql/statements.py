@@ -1,16 +1,16 @@
 """Prepared statements, transactions, and the interface of databases.
 
-A statement is written in SQLAlchemy Core and compiled to text when an adapter is built; a request
-then costs the driver's own time only. `insert` is PostgreSQL's construct, which SQLite's compiler
-renders as well, so one statement serves both.
+A statement is written in SQLAlchemy Core and compiled to text when it is first used, so that a command
+compiles the few that it needs; from then on a request costs the driver's own time only. `insert` is
+PostgreSQL's construct, which SQLite's compiler renders as well, so one statement serves both.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
@@ -24,17 +24,35 @@ if TYPE_CHECKING:
 
     from sqlalchemy.sql.compiler import SQLCompiler
 
-__all__ = ["Database", "Prepared", "Row", "insert", "parameters", "prepare", "upsert"]
+__all__ = ["Database", "Prepared", "Row", "insert", "parameters", "upsert"]
 
 Row: TypeAlias = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A statement's text for one dialect, with positional values."""
 
-    text: str
-    bind: Callable[[Mapping[str, Any]], Row]
+    def __init__(self, statement: sa.Executable, dialect: sa.Dialect) -> None:
+        self._statement: Final = statement
+        self._dialect: Final = dialect
+
+    @cached_property
+    def _compiled(self) -> SQLCompiler:
+        return cast("SQLCompiler", cast("sa.ClauseElement", self._statement).compile(dialect=self._dialect))
+
+    @cached_property
+    def text(self) -> str:
+        return self._compiled.string
+
+    @cached_property
+    def bind(self) -> Callable[[Mapping[str, Any]], Row]:
+        """Order values as the text has its parameters.
+
+        Constants of the statement are bound with them.
+        """
+        compiled = self._compiled
+        constants = {name: value for name, value in compiled.params.items() if value is not None}
+        return _binder(tuple(compiled.positiontup or ()), constants)
 
 
 class Database(Protocol):
@@ -76,7 +94,10 @@ class Database(Protocol):
         ...
 
     def prepare(self, statement: sa.Executable) -> Prepared:
-        """Compile a statement for this database's dialect; at start, never per request."""
+        """A statement in this database's dialect.
+
+        Made once per store, never per request.
+        """
         ...
 
     async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
@@ -127,17 +148,6 @@ class Database(Protocol):
     async def close(self) -> None:
         """Let go of the database; nothing may be used afterwards."""
         ...
-
-
-def prepare(statement: sa.Executable, dialect: sa.Dialect) -> Prepared:
-    """Compile to text with positional parameters.
-
-    Constants of the statement are bound with it.
-    """
-    compiled = cast("SQLCompiler", cast("sa.ClauseElement", statement).compile(dialect=dialect))
-    names = tuple(compiled.positiontup or ())
-    constants = {name: value for name, value in compiled.params.items() if value is not None}
-    return Prepared(text=compiled.string, bind=_binder(names, constants))
 
 
 def _binder(names: tuple[str, ...], constants: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Row]:
