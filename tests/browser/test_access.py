@@ -53,6 +53,7 @@ SPACED: Final = """() => {
         p { margin-block-end: 2em !important; }`);
     document.adoptedStyleSheets = [sheet];
 }"""
+UNSPACED: Final = "() => { document.adoptedStyleSheets = []; }"
 SMALL: Final = """() => [...document.querySelectorAll("button, .button, summary, input, .languages a, .links a, .error-summary a")].map(
     each => [each, (each.closest(".choice") ?? each).getBoundingClientRect()]
 ).filter(([each, box]) => each.type !== "hidden" && !each.matches(".visually-hidden") && box.width && (box.width < 43.9 || box.height < 43.9)
@@ -90,21 +91,35 @@ def beholder(chromium: Browser) -> Iterator[Beholder]:
         yield Beholder(browser=chromium, address=address)
 
 
+@pytest.fixture(scope="module", params=STATES)
+def state(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def opened(beholder: Beholder, state: str) -> Page:
+    """The page of a state, opened once for the tests that only look at it or press the tab key."""
+    return beholder.look(state, PLAIN)
+
+
+def shown_as(page: Page, appearance: Appearance) -> Page:
+    """An opened page, as it looks when the window and the system's colours change."""
+    page.set_viewport_size({"width": appearance.width, "height": appearance.height})
+    page.emulate_media(forced_colors=appearance.forced_colors)
+    return page
+
+
 def complaints(page: Page) -> list[Any]:
     return list(page.evaluate(AXE, RULES))
 
 
-@pytest.mark.parametrize(
-    "appearance", [PLAIN, pytest.param(MIRRORED, marks=pytest.mark.full)], ids=lambda each: each.name
-)
-@every_state
-def test_axe_finds_nothing(beholder: Beholder, state: str, appearance: Appearance) -> None:
-    found = complaints(beholder.look(state, appearance))
+def test_axe_finds_nothing(opened: Page) -> None:
+    found = complaints(shown_as(opened, PLAIN))
     assert not found, listed(found)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("appearance", MATRIX, ids=lambda each: each.name)
+@pytest.mark.parametrize("appearance", [MIRRORED, *MATRIX], ids=lambda each: each.name)
 @every_state
 def test_axe_finds_nothing_in_any_appearance(beholder: Beholder, state: str, appearance: Appearance) -> None:
     page = beholder.look(state, appearance)
@@ -112,20 +127,19 @@ def test_axe_finds_nothing_in_any_appearance(beholder: Beholder, state: str, app
     assert not found, listed(found)
 
 
-@every_state
-def test_nothing_hangs_out_or_is_cut_off_at_400_percent(beholder: Beholder, state: str) -> None:
+def test_nothing_hangs_out_or_is_cut_off_at_400_percent(opened: Page) -> None:
     """WCAG 1.4.10, and 1.4.12 with the widest spacing of text that a reader may set; targets of 44 pixels."""
-    page = beholder.look(state, ZOOMED)
+    page = shown_as(opened, ZOOMED)
     found = [*page.evaluate(OUTSIDE), *page.evaluate(CUT), *page.evaluate(SMALL)]
     page.evaluate(SPACED)
     found += [f"spaced: {each}" for each in (*page.evaluate(OUTSIDE), *page.evaluate(CUT))]
+    page.evaluate(UNSPACED)
     assert not found, listed(found)
 
 
-@every_state
-def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(beholder: Beholder, state: str) -> None:
+def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(opened: Page, state: str) -> None:
     """WCAG 2.1.1, 2.1.2, 2.4.3, 2.4.7, 2.4.11, also where a system puts its own colours; nothing moves (2.3.3)."""
-    page = beholder.look(state, FORCED)
+    page = shown_as(opened, FORCED)
     assert page.evaluate(MOVING) == 0
     if getattr(STATES[state], "errors", ()):
         # autofocus comes with the first picture that the browser makes of the page
