@@ -7,7 +7,7 @@ import threading
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import segno
 from starlette.requests import Request
@@ -43,7 +43,7 @@ class Appearance:
     scheme: str = "light"
     width: int = 1100
     height: int = 900
-    forced_colors: str = "none"
+    forced_colors: Literal["active", "none"] = "none"
 
     @property
     def name(self) -> str:

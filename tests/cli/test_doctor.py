@@ -98,17 +98,17 @@ def test_settings_that_do_not_go_together_are_a_problem(terminal: Terminal, monk
     assert "Change:" not in result.stdout.split("settings")[1].split("\n")[1], "the sentence says what to change"
 
 
-def test_a_node_is_looked_at_from_inside(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_is_looked_at_from_inside(empty_terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    key = key_file(terminal.folder / "sealing.key")
-    (terminal.folder / "sealing.key").chmod(0o644)
+    key = key_file(empty_terminal.folder / "sealing.key")
+    (empty_terminal.folder / "sealing.key").chmod(0o644)
     monkeypatch.setenv("CORPID_KEY_ENCRYPTION_KEY_FILE", key)
     monkeypatch.setenv("CORPID_DEVELOPER_MODE", "true")
-    found = findings(terminal.run("doctor", url, "--node", "--json").stdout)
+    found = findings(empty_terminal.run("doctor", url, "--node", "--json").stdout)
     assert found["developer_mode"]["verdict"] == "warning"
     assert "chmod 600" in found["key-encryption key"]["seen"]
     assert "does not exist" in found["database"]["seen"]
-    assert not (terminal.folder / "data").exists(), "looking writes nothing"
+    assert not (empty_terminal.folder / "data").exists(), "looking writes nothing"
 
 
 def test_clients_that_may_leave_pkce_out_are_named(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

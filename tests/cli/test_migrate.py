@@ -46,10 +46,10 @@ def test_a_plan_is_told_to_machines_as_json(terminal: Terminal) -> None:
     )
 
 
-def test_json_alone_is_refused_before_anything_is_done(terminal: Terminal) -> None:
+def test_json_alone_is_refused_before_anything_is_done(empty_terminal: Terminal) -> None:
     """It is a form of the plan; whoever leaves that out may have meant either."""
-    assert "`corpid migrate --plan --json`" in terminal.refused("migrate", "--json")
-    assert not (terminal.folder / "data").exists()
+    assert "`corpid migrate --plan --json`" in empty_terminal.refused("migrate", "--json")
+    assert not (empty_terminal.folder / "data").exists()
 
 
 def test_a_plan_of_contract_is_of_what_that_would_do(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,16 +80,16 @@ def test_an_empty_postgresql_is_planned_without_a_word_of_who_may_serve(
     assert "the version before" not in said
 
 
-def test_a_database_that_needs_nothing_is_told_so(terminal: Terminal) -> None:
-    said = terminal.done("migrate")
+def test_a_database_that_needs_nothing_is_told_so(empty_terminal: Terminal) -> None:
+    said = empty_terminal.done("migrate")
     assert "0001: done (expand: The first schema)" in said
     assert said.endswith("has the schema of this version.\n")
-    assert "needs no migration" in terminal.done("migrate", "--plan")
-    assert "done" not in terminal.done("migrate", "--contract")
+    assert "needs no migration" in empty_terminal.done("migrate", "--plan")
+    assert "done" not in empty_terminal.done("migrate", "--contract")
 
 
-def test_a_plan_for_a_database_that_is_not_there_says_how_to_make_it(terminal: Terminal) -> None:
-    assert "run `corpid migrate` to make it" in terminal.refused("migrate", "--plan")
+def test_a_plan_for_a_database_that_is_not_there_says_how_to_make_it(empty_terminal: Terminal) -> None:
+    assert "run `corpid migrate` to make it" in empty_terminal.refused("migrate", "--plan")
 
 
 def test_settings_that_cannot_be_used_are_told_in_a_sentence(

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from corpid.sandbox import people
-from tests.cli.conftest import terminal
+from tests.cli.conftest import empty_terminal, terminal
 from tests.logs import log_left_alone
 from tests.machine import free_port, key_file
 from tests.web.processes import DIRECTORY, RINA, Running, command, serving
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from corpid.sandbox.relying_party import RelyingParty
     from tests.cli.conftest import Terminal
 
-__all__ = ["terminal"]
+__all__ = ["empty_terminal", "terminal"]
 
 
 @pytest.fixture

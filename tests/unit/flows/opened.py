@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpid import app, settings
 from corpid.ports import AuditEvent
+from tests.world.provider import copied, migrated
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,6 +31,9 @@ class Clock:
 
 def with_provider(path: Path, story: Callable[[Provider], Awaitable[T]]) -> T:
     """Run a story against a new provider, whose keys were made at NOW; what the story returns comes back."""
+
+    if not (path / "corpid.sqlite").exists():
+        copied(migrated(), path)
 
     async def run() -> T:
         async with app.create(settings.load(data_dir=path), clock=Clock()) as application:
