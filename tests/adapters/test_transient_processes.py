@@ -31,7 +31,9 @@ ON_REDIS: Final[dict[str, Callable[[], AbstractContextManager[str]]]] = {
     "valkey": partial(engines.redis, "valkey"),
     "valkey cluster": partial(redis_cluster, "valkey"),
 }
-LONG: Final = [pytest.param(engine, marks=pytest.mark.full) for engine in ("valkey", "valkey cluster")]
+LONG: Final = [
+    pytest.param(engine, marks=pytest.mark.full) for engine in ("postgresql", "cluster", "valkey", "valkey cluster")
+]
 
 RACER = """
 import json
@@ -86,7 +88,7 @@ async def write_codes(engine: str, address: Path | str) -> None:
             await unit.put("code", turn.to_bytes(32, "big"), b"grant", 60)
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql", "redis", "cluster", *LONG])
+@pytest.mark.parametrize("engine", ["sqlite", "redis", *LONG])
 def test_of_8_processes_one_wins_each_take_and_add_and_no_count_is_lost(engine: str, tmp_path: Path) -> None:
     """D7, D8, D18, D47: one-time across processes too."""
     with shared(engine, tmp_path) as address:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ENDPOINTS = {"PAR", "authorize", "token", "userinfo"}
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
     """DESIGN, "Speed": the whole flow and each endpoint, beside the floor of the same run."""

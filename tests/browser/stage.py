@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 from corpid.sandbox.demo import next_free
 from tests.postbox import Postbox
 from tests.sign_in.world import EVERY_SCOPE, MESSAGE, PASSWORD, entity, world
@@ -31,6 +33,12 @@ FLAGS: Final = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+WITHOUT_SCRIPT: Final = {"java_script_enabled": False}
+"""options of a context"""
+with_and_without_script: Final = pytest.mark.parametrize(
+    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
+)
+"""without script in `make test-full`"""
 NOBODY_MINDS: Final = "Failed to load resource: the server responded with a status of 4"
 """how Chromium's console speaks of a page of ours with an error on it"""
 
@@ -208,4 +216,7 @@ def shows(page: Page, text: str) -> None:
     page.get_by_role("heading", level=1, name=text).wait_for()
 
 
-__all__ = ["CHROMIUM", "FLAGS", "HEADLESS_SHELL", "MESSAGE", "Stage", "Visitor", "follow", "heading", "shows", "staged"]
+__all__ = [
+    "CHROMIUM", "FLAGS", "HEADLESS_SHELL", "MESSAGE", "WITHOUT_SCRIPT", "Stage", "Visitor", "follow", "heading", "shows",
+    "staged", "with_and_without_script",
+]  # fmt: skip

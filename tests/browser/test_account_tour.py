@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.authentication import totp
-from tests.browser.stage import Visitor, shows
+from tests.browser.stage import Visitor, shows, with_and_without_script
 from tests.enrolment.newcomer import NEW
 
 if TYPE_CHECKING:
@@ -16,12 +16,8 @@ if TYPE_CHECKING:
 
     from tests.browser.stage import Stage
 
-WITHOUT_SCRIPT: Final = {"java_script_enabled": False}
 SAVED: Final = "Your change is saved."
 UP: Final = "Your account"
-either_way = pytest.mark.parametrize(
-    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
-)
 
 
 @pytest.fixture
@@ -50,7 +46,7 @@ def saved(page: Page) -> None:
     shows(page, "Your account")
 
 
-@either_way
+@with_and_without_script
 def test_password_app_and_recovery_codes_are_changed_and_work_at_once(
     visitor: Visitor, stage: Stage, person: str
 ) -> None:
@@ -91,7 +87,7 @@ def test_password_app_and_recovery_codes_are_changed_and_work_at_once(
     shows(page, "Your account")
 
 
-@either_way
+@with_and_without_script
 def test_the_only_way_in_is_not_removed(visitor: Visitor, stage: Stage, person: str) -> None:
     """D45: it is asked first, and then said why not."""
     page = at_account(visitor, stage, person)
@@ -102,7 +98,7 @@ def test_the_only_way_in_is_not_removed(visitor: Visitor, stage: Stage, person: 
     expect(page.get_by_role("alert")).to_be_visible()
 
 
-@either_way
+@with_and_without_script
 def test_a_person_sees_where_they_are_signed_in_ends_it_and_chooses_a_language(
     visitor: Visitor, stage: Stage, person: str, chromium: Browser
 ) -> None:

@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 
 from corpid.rules.authentication import totp
 from corpid.rules.limits import ENROLMENT_SECONDS
-from tests.browser.stage import follow, shows
-from tests.browser.test_passkeys import NO_AUTOFILL, NO_PASSKEYS, WITHOUT_SCRIPT, Holder
+from tests.browser.stage import WITHOUT_SCRIPT, follow, shows
+from tests.browser.test_passkeys import NO_AUTOFILL, NO_PASSKEYS, Holder
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW, SET_UP
 

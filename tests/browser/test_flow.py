@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.stage import MESSAGE, heading
+from tests.browser.stage import MESSAGE, WITHOUT_SCRIPT, heading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from tests.browser.stage import Stage, Visitor
 
-WITHOUT_SCRIPT = {"java_script_enabled": False}
 OUTLINE = """() => {
     const element = document.activeElement;
     return getComputedStyle(element.closest(".choice") ?? element).outlineStyle;

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.browser.stage import shows, staged
+from tests.browser.stage import shows, staged, with_and_without_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from tests.browser.stage import Stage, Visitor
 
-WITHOUT_SCRIPT: Final = {"java_script_enabled": False}
-BOTH = pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["script", "no script"])
 LONG_STATE: Final = "s" * 2048
 
 
@@ -48,7 +46,7 @@ def through(visitor: Visitor, page: Page) -> dict[str, str]:
     return visitor.back(page)
 
 
-@BOTH
+@with_and_without_script
 def test_the_first_visit_ends_at_the_relying_party_and_one_cookie_stays(visitor: Visitor, stage: Stage) -> None:
     """D34: also where the page is reloaded, and left and come back to."""
     page = visitor.tab()
@@ -61,7 +59,7 @@ def test_the_first_visit_ends_at_the_relying_party_and_one_cookie_stays(visitor:
     assert "code" in through(visitor, page)
 
 
-@BOTH
+@with_and_without_script
 def test_a_request_that_is_too_long_for_a_cookie_goes_by_a_form(
     visitor: Visitor, stage: Stage, request: pytest.FixtureRequest
 ) -> None:
@@ -74,7 +72,7 @@ def test_a_request_that_is_too_long_for_a_cookie_goes_by_a_form(
     assert through(visitor, page)["state"] == LONG_STATE
 
 
-@BOTH
+@with_and_without_script
 def test_two_tabs_with_two_requests_are_two_sign_ins(visitor: Visitor, stage: Stage) -> None:
     """D34: one with the long form, too."""
     pages = [visitor.tab() for _ in range(3)]

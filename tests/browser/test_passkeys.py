@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.authentication.records import Credentials
-from tests.browser.stage import heading
+from tests.browser.stage import WITHOUT_SCRIPT, heading
 from tests.sign_in import factors
 from tests.sign_in.world import PASSWORD, entity
 
@@ -21,7 +21,6 @@ AUTHENTICATOR = {
     "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
     "isUserVerified": True, "automaticPresenceSimulation": True,
 }  # fmt: skip
-WITHOUT_SCRIPT = {"java_script_enabled": False}
 NO_AUTOFILL = "PublicKeyCredential.isConditionalMediationAvailable = () => Promise.resolve(false);"
 NO_PASSKEYS = "delete window.PublicKeyCredential;"
 NOTED = """

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.authentication import totp
-from tests.browser.stage import follow, shows
+from tests.browser.stage import follow, shows, with_and_without_script
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
 from tests.sign_in.world import PASSWORD
@@ -16,14 +15,10 @@ from tests.sign_in.world import PASSWORD
 if TYPE_CHECKING:
     from tests.browser.stage import Stage, Visitor
 
-WITHOUT_SCRIPT: Final = {"java_script_enabled": False}
 CONSENT: Final = "Do you agree to share this?"
-either_way = pytest.mark.parametrize(
-    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
-)
 
 
-@either_way
+@with_and_without_script
 def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visitor: Visitor, stage: Stage) -> None:
     """D44: in a tab of its own; the letter's link, the second factor, a new password; then the first tab goes on."""
     user_name = stage.somebody(email=newcomer.MAILBOX)
@@ -54,7 +49,7 @@ def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visito
     shows(page, CONSENT)
 
 
-@either_way
+@with_and_without_script
 def test_a_lost_second_factor_is_replaced_by_a_link_and_the_password(visitor: Visitor, stage: Stage) -> None:
     """D45: the person who manages CorpID gives the link."""
     user_name = stage.somebody()

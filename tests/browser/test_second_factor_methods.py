@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from msgspec.structs import replace
 
-from tests.browser.stage import heading
+from tests.browser.stage import heading, with_and_without_script
 from tests.sign_in import factors
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
     from tests.browser.stage import Stage, Visitor
-
-WITHOUT_SCRIPT = {"java_script_enabled": False}
-either_way = pytest.mark.parametrize(
-    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
-)
 
 
 async def _equip(stage: Stage) -> None:
@@ -36,7 +30,7 @@ def past_password(visitor: Visitor, stage: Stage) -> Page:
     return page
 
 
-@either_way
+@with_and_without_script
 def test_a_code_by_email_is_asked_for_and_typed(visitor: Visitor, stage: Stage) -> None:
     """D45."""
     page = past_password(visitor, stage)
@@ -48,7 +42,7 @@ def test_a_code_by_email_is_asked_for_and_typed(visitor: Visitor, stage: Stage) 
     page.get_by_role("heading", level=1, name="Choose who you act for").wait_for()
 
 
-@either_way
+@with_and_without_script
 def test_a_recovery_code_is_typed_in_its_own_field(visitor: Visitor, stage: Stage) -> None:
     """D45: which takes letters."""
     page = past_password(visitor, stage)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.browser.stage import shows, staged
+from tests.browser.stage import shows, staged, with_and_without_script
 from tests.sign_in.world import entity
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tests.browser.stage import Stage, Visitor
 
 HOUR: Final = 3600
-WITHOUT_SCRIPT: Final = {"java_script_enabled": False}
 AHEAD_OF_TIME: Final = {"Sec-Purpose": "prefetch"}
 CHOICE: Final = "Choose who you act for"
 CONSENT: Final = "Do you agree to share this?"
@@ -48,9 +47,7 @@ def past_the_factors(visitor: Visitor, stage: Stage, user_name: str, client_id: 
     return page
 
 
-@pytest.mark.parametrize(
-    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
-)
+@with_and_without_script
 def test_a_second_service_asks_neither_for_password_nor_code_but_for_whom_and_what(
     visitor: Visitor, stage: Stage
 ) -> None:
@@ -90,7 +87,7 @@ def test_what_a_browser_fetched_ahead_of_time_is_confirmed_by_a_person(
         shows(page, "Sign in")
 
 
-@pytest.mark.parametrize("stays_at", [CHOICE, CONSENT])
+@pytest.mark.parametrize("stays_at", [pytest.param(CHOICE, marks=pytest.mark.full), CONSENT])
 def test_another_account_can_be_used_from_the_choice_and_from_consent(
     visitor: Visitor, stage: Stage, stays_at: str
 ) -> None:
@@ -115,9 +112,7 @@ def test_another_account_can_be_used_from_the_choice_and_from_consent(
     assert stage.redeem(rp, page.url) == "200000003A"
 
 
-@pytest.mark.parametrize(
-    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
-)
+@with_and_without_script
 def test_who_acts_for_nobody_is_told_so_and_led_back(visitor: Visitor, stage: Stage) -> None:
     """D17."""
     page = past_the_factors(visitor, stage, "nadia")

@@ -8,20 +8,15 @@ import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.limits import INTERACTION_SECONDS
-from tests.browser.stage import heading, shows
+from tests.browser.stage import WITHOUT_SCRIPT, heading, shows, with_and_without_script
 
 if TYPE_CHECKING:
     from tests.browser.stage import Stage, Visitor
 
-WITHOUT_SCRIPT = {"java_script_enabled": False}
-BOTH = pytest.mark.parametrize("visitor", [{}, WITHOUT_SCRIPT], indirect=True, ids=["script", "no script"])
-FLOWS = pytest.mark.parametrize(
-    "visitor", [{}, pytest.param(WITHOUT_SCRIPT, marks=pytest.mark.full)], indirect=True, ids=["script", "no script"]
-)
 """without script they are those of tests/sign_in, whose browser has none"""
 
 
-@BOTH
+@with_and_without_script
 def test_reload_shows_the_same_page_also_after_an_error(visitor: Visitor, stage: Stage) -> None:
     """D15, D35: Chromium sends the form again when a page with an error is reloaded."""
     url, rp = stage.begin()
@@ -47,7 +42,7 @@ def test_reload_shows_the_same_page_also_after_an_error(visitor: Visitor, stage:
     assert stage.redeem(rp, page.url) == "200000001A"
 
 
-@BOTH
+@with_and_without_script
 def test_back_leads_to_the_page_that_is_current(visitor: Visitor, stage: Stage) -> None:
     """D15: whatever the browser shows from its memory, the next click leads on."""
     url, rp = stage.begin()
@@ -68,7 +63,7 @@ def test_back_leads_to_the_page_that_is_current(visitor: Visitor, stage: Stage) 
     assert stage.redeem(rp, page.url) == "200000001A"
 
 
-@BOTH
+@with_and_without_script
 def test_back_from_the_relying_party_does_not_strand_the_person(visitor: Visitor, stage: Stage) -> None:
     """D15: it leads to the same callback again, or to a page that says that the sign-in is finished."""
     url, _ = stage.begin()
@@ -90,7 +85,7 @@ def test_back_from_the_relying_party_does_not_strand_the_person(visitor: Visitor
     assert visitor.back(page)["code"] == first["code"]
 
 
-@FLOWS
+@with_and_without_script
 def test_two_tabs_with_two_relying_parties_go_on_in_turn(visitor: Visitor, stage: Stage) -> None:
     """D15, D34."""
     begun = [stage.begin("rp1"), stage.begin("rp2")]
@@ -113,7 +108,7 @@ def test_two_tabs_with_two_relying_parties_go_on_in_turn(visitor: Visitor, stage
         assert stage.redeem(rp, page.url) == "200000001A"
 
 
-@FLOWS
+@with_and_without_script
 def test_a_second_tab_with_the_same_request_joins_and_ends_well(visitor: Visitor, stage: Stage) -> None:
     """D15: the tab that comes too late says so and leads back."""
     url, rp = stage.begin()
@@ -133,7 +128,7 @@ def test_a_second_tab_with_the_same_request_joins_and_ends_well(visitor: Visitor
     assert stage.redeem(rp, first.url) == "200000001A"
 
 
-@BOTH
+@with_and_without_script
 def test_a_double_click_on_the_last_button_gives_one_code(visitor: Visitor, stage: Stage) -> None:
     """D15, D37."""
     before = stage.completed()
@@ -148,7 +143,7 @@ def test_a_double_click_on_the_last_button_gives_one_code(visitor: Visitor, stag
     assert stage.completed() == before + 1
 
 
-@FLOWS
+@with_and_without_script
 def test_a_double_click_on_every_button_leads_through(visitor: Visitor, stage: Stage) -> None:
     """D15, D34: also where the first click replaces the cookie and its answer is thrown away."""
     url, rp = stage.begin()
@@ -194,7 +189,7 @@ def test_more_time_is_given_without_script(visitor: Visitor, stage: Stage) -> No
     shows(page, "Enter your 6-digit code")
 
 
-@FLOWS
+@with_and_without_script
 def test_an_expired_sign_in_leads_back(visitor: Visitor, stage: Stage) -> None:
     """D15, D16."""
     url, rp = stage.begin()

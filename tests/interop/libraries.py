@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.interop import stock_node, stock_python
 from tests.interop.stock_clients import Registered, public_keys, write_keys
 
@@ -22,6 +24,10 @@ LIBRARIES: Mapping[str, Callable[[Registered], AbstractContextManager[StockClien
     "python": stock_python.connected,
 }
 LANGUAGES = tuple(LIBRARIES)
+in_both_languages = pytest.mark.parametrize(
+    "language", [pytest.param(each, marks=pytest.mark.full) if each == "node" else each for each in LANGUAGES]
+)
+"""What is one setting of one of them: with Node in `make test-full`. Whole sign-ins of each generation are in both."""
 FAR_AWAY = "2999-12-31"
 ROLES = [("", "Approver"), ("209912345D", "Applicant")]
 """what everybody may do: for whom beside the entity itself, and as what"""

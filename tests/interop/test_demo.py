@@ -275,7 +275,7 @@ def test_issuers_that_cannot_be_are_refused(named: str) -> None:
 
 
 def test_one_generation_and_issuers_together_are_refused() -> None:
-    refused = subprocess.run(
+    refused = quick_start.run(
         (*COMMAND, "--check", "--generation", "legacy", "--issuers", "current,legacy"),
         capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip

@@ -9,7 +9,17 @@ import pytest
 from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
 from corpid.sandbox.verification import Callback
 from tests.interop.dishonest import forged_payload
-from tests.interop.libraries import FAR_AWAY, LANGUAGES, ROLES, client_of, connected, entity_of, roles, sign_in
+from tests.interop.libraries import (
+    FAR_AWAY,
+    LANGUAGES,
+    ROLES,
+    client_of,
+    connected,
+    entity_of,
+    in_both_languages,
+    roles,
+    sign_in,
+)
 from tests.interop.stock_clients import Refused, Registered, public_keys, write_keys
 
 if TYPE_CHECKING:
@@ -20,10 +30,8 @@ if TYPE_CHECKING:
 
     Serving = Callable[..., Provider]
 
-in_both_languages = pytest.mark.parametrize("language", LANGUAGES)
 
-
-@in_both_languages
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("interface", INTERFACES.values(), ids=list(INTERFACES))
 def test_a_person_signs_in_and_their_roles_are_read(
     serving: Serving, tmp_path: Path, language: str, interface: Interface

@@ -9,7 +9,7 @@ import pytest
 
 from corpid.sandbox import jwt
 from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY, Interface
-from tests.interop.libraries import FAR_AWAY, LANGUAGES, ROLES, client_of, connected, roles, sign_in
+from tests.interop.libraries import FAR_AWAY, ROLES, client_of, connected, in_both_languages, roles, sign_in
 from tests.interop.stock_clients import Refused, Registered, public_keys, write_keys
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Serving = Callable[..., Provider]
 
 PUBLIC_ACR = "urn:singpass:authentication:loa:2"
-
-in_both_languages = pytest.mark.parametrize("language", LANGUAGES)
 
 
 def overheard(running: Provider, name: str) -> list[str]:

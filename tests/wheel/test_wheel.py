@@ -91,6 +91,7 @@ import sqlalchemy.ext.asyncio, greenlet
 """
 
 
+@pytest.mark.full
 def test_every_module_imports_with_the_locked_packages_alone(environment: Path) -> None:
     """Also those of engines that the demo does not use; the extra for traces has packages of its own."""
     run(environment / "venv" / "bin" / "python", "-c", IMPORT_EVERYTHING, cwd=environment)
