@@ -7,7 +7,8 @@ not executed; it is refused here too, and never sent on to another node.
 
 Commands of many requests are written as they come, and answers come back in the same order. So nothing
 waits for a free connection, a request that is given up leaves no answer behind for another, and when the
-engine hangs one question that stays without an answer shows it for all.
+engine hangs one question that stays without an answer shows it for all. The driver connects and greets; then
+the link takes its transport over, since the driver's streams cost more than everything else about a command.
 
 A link never connects again. When it ends, every command without an answer fails, and it is unknown
 whether it was executed: it is never sent a second time.
@@ -19,15 +20,17 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+import hiredis
 from redis.asyncio.connection import Connection, parse_url
-from redis.exceptions import AuthenticationError, NoPermissionError, ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 
 from corpid.ports import StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from asyncio import StreamWriter
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from redis.asyncio.connection import AbstractConnection
 
@@ -136,6 +139,37 @@ _WAITING_MOST: Final = 10_000
 _PERMISSIONS: Final = "+@read +@write -@dangerous +info +time, and +cluster|slots on a cluster"
 
 
+_READ_ONLY: Final = "READONLY"
+"""how a replica's refusal of a write begins"""
+
+
+class _Answers(asyncio.Protocol):
+    """A reader of answers on a transport that a driver opened.
+
+    The driver still learns of its end.
+    """
+
+    def __init__(
+        self, driver: asyncio.Protocol, answered: Callable[[Answer], None], ended: Callable[[str], None]
+    ) -> None:
+        self._driver: Final = driver
+        self._answered: Final = answered
+        self._ended: Final = ended
+        self._reader: Final = hiredis.Reader()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._reader.feed(data)
+            while (answer := self._reader.gets()) is not False:
+                self._answered(answer)
+        except hiredis.ProtocolError as error:
+            self._ended(str(error))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._ended(str(error) if error else "the connection was closed")
+        self._driver.connection_lost(error)
+
+
 class Link:
     """An open connection, and the engine at its other end."""
 
@@ -147,7 +181,11 @@ class Link:
         self._name: Final = address.name
         self._reason = ""
         self._waiting: Final[deque[asyncio.Future[Answer]]] = deque()
-        self._reader: Final = asyncio.create_task(self._read())
+        self._loop: Final = asyncio.get_running_loop()
+        # The driver has no public name for the transport of a connection that is open.
+        self._transport: Final = cast("StreamWriter", connection._writer).transport  # noqa: SLF001
+        driver = cast("asyncio.Protocol", self._transport.get_protocol())
+        self._transport.set_protocol(_Answers(driver, self._take, self.end))
 
     async def ask(self, *commands: Command) -> list[Answer]:
         """Send commands together and wait for all answers.
@@ -155,14 +193,9 @@ class Link:
         What the engine refuses raises StoreUnavailable.
         """
         self._check()
-        loop = asyncio.get_running_loop()
-        answers: list[asyncio.Future[Answer]] = [loop.create_future() for _ in commands]
+        answers: list[asyncio.Future[Answer]] = [self._loop.create_future() for _ in commands]
         self._waiting.extend(answers)
-        try:
-            # up to its first wait, which comes after writing, no other task runs: the order is that of `_waiting`
-            await self._connection.send_packed_command(self._connection.pack_commands(commands), check_health=False)
-        except (RedisError, OSError) as error:
-            self.end(str(error))
+        self._transport.write(b"".join(hiredis.pack_command(command) for command in commands))  # type: ignore[arg-type]
         return [await answer for answer in answers]
 
     async def ask_each(self, commands: Iterable[Command]) -> list[Answer | StoreUnavailable]:
@@ -191,12 +224,8 @@ class Link:
         """Let go of the connection, in order if it still works."""
         works = not self.ended.done()
         self.end("closed")
-        self._reader.cancel()
-        try:
-            await asyncio.gather(self._reader, return_exceptions=True)
-        finally:
-            with suppress(RedisError):
-                await self._connection.disconnect(nowait=not works)
+        with suppress(RedisError):
+            await self._connection.disconnect(nowait=not works)
 
     def _check(self) -> None:
         if self.ended.done():
@@ -204,23 +233,12 @@ class Link:
         if len(self._waiting) > _WAITING_MOST:
             raise StoreUnavailable(f"{self._name}: {len(self._waiting)} commands wait for their answers already")
 
-    async def _read(self) -> None:
-        try:
-            while True:
-                answer = await self._next()
-                self._settle(self._waiting.popleft(), answer)
-                if isinstance(answer, ReadOnlyError):
-                    self.end("it has become a replica of another")
-        except (RedisError, OSError) as error:
-            self.end(str(error))
-        finally:
-            self.end("the connection was closed")
-
-    async def _next(self) -> Answer:
-        try:
-            return await self._connection.read_response()
-        except ResponseError as error:
-            return error
+    def _take(self, answer: Answer) -> None:
+        if not self._waiting:
+            return  # it has ended
+        self._settle(self._waiting.popleft(), answer)
+        if isinstance(answer, Exception) and str(answer).startswith(_READ_ONLY):
+            self.end("it has become a replica of another")
 
     def _settle(self, waiting: asyncio.Future[Answer], answer: Answer) -> None:
         if waiting.done():
