@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
+from functools import cache
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -19,6 +20,9 @@ from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, Pick, acce
 from tests.browser import account_states
 from tests.browser.states import STATES
 from tests.unit.web.test_page_rendering import VIEWS
+
+renderer = cache(Renderer)
+"""each kind once for all tests"""
 
 if TYPE_CHECKING:
     from corpid.web.pages.views import View
@@ -192,7 +196,7 @@ def test_a_page_says_nothing_that_is_not_marked_for_translation(name: str) -> No
     A moment is written by the rules of its locale, wherever it stands.
     """
     view: View = wordless(PAGES[name])
-    page = Read(Renderer(name="7", developer_mode=True).render(view, PSEUDO))
+    page = Read(renderer(name="7", developer_mode=True).render(view, PSEUDO))
     text = "\n".join(page.said)
     for moment in MOMENTS:
         text = text.replace(moment, "")
@@ -205,5 +209,5 @@ def test_a_page_says_nothing_that_is_not_marked_for_translation(name: str) -> No
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.tag)
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_is_there_in_every_language(name: str, language: Any) -> None:
-    page = Read(Renderer().render(PAGES[name], language))
+    page = Read(renderer().render(PAGES[name], language))
     assert (page.root["lang"], page.root["dir"]) == (language.tag, "ltr")
