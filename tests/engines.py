@@ -254,6 +254,25 @@ _running: Final = ExitStack()
 
 
 @functools.cache
+def _migrated_file() -> Path:
+    # Benchmarks use this module where those of the package may not even be importable.
+    from corpid.stores.sql import schema
+
+    directory = _running.enter_context(tempfile.TemporaryDirectory(prefix="corpid-engine-"))
+    path = Path(directory) / "corpid.sqlite"
+    schema.migrate(path)
+    return path
+
+
+def sqlite(path: Path) -> Path:
+    """A database file with the current schema and nothing in it, unless there is one already."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        shutil.copy(_migrated_file(), path)
+    return path
+
+
+@functools.cache
 def postgresql_server() -> PostgresServer:
     """The PostgreSQL of this test process; to be left running."""
     return left_running(PostgresServer())

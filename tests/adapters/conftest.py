@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A migrated, empty database of each engine."""
     if request.param == "sqlite":
-        yield Place(tmp_path / "corpid.db")
+        yield Place(engines.sqlite(tmp_path / "corpid.db"))
         return
     with engines.postgresql(migrated=True) as dsn:
         yield Place(dsn)

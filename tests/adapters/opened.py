@@ -51,7 +51,9 @@ def go():
 @asynccontextmanager
 async def sqlite(path: Path, *, cipher: SecretCipher | None = None, now: float = NOW) -> AsyncIterator[SqlStores]:
     """A migrated database file."""
-    stores = await open_sqlite(path / "corpid.db", cipher or SecretCipher(KEY), lambda: now, migrate=True)
+    stores = await open_sqlite(
+        engines.sqlite(path / "corpid.db"), cipher or SecretCipher(KEY), lambda: now, migrate=True
+    )
     try:
         yield stores
     finally:

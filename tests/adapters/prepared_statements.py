@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,6 +41,10 @@ def make_the_rest(stores: SqlStores) -> None:
     directory = stores.registry.directory
     directory._choices(0)
     directory._count(0)
+    for known in directory._kinds.values():
+        for name, member in vars(type(known)).items():
+            if isinstance(member, cached_property):
+                getattr(known, name)
     for made in vars(directory).values():
         if hasattr(made, "cache_info"):
             for number in _NUMBERS:

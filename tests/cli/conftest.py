@@ -16,7 +16,8 @@ from corpid import app as application
 from corpid import settings
 from corpid.app import open_registry
 from corpid.cli import app
-from tests.world.provider import CheapPasswords, copied, migrated
+from tests import engines
+from tests.world.provider import CheapPasswords
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -86,7 +87,7 @@ def at(folder: Path) -> Iterator[Terminal]:
 @pytest.fixture
 def terminal(empty_terminal: Terminal) -> Terminal:
     """Where the database has its schema, and nothing in it: making that takes longer than most commands."""
-    copied(migrated(), empty_terminal.folder / "data")
+    engines.sqlite(empty_terminal.folder / "data" / "corpid.sqlite")
     return empty_terminal
 
 

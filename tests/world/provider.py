@@ -28,8 +28,8 @@ from corpid.ports import AuditEvent, Delete, Upsert
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.relying_party import RelyingParty
-from corpid.stores.sql import schema
 from corpid.web.http.server import Server
+from tests.engines import sqlite
 from tests.world import clients
 from tests.world.clock import Clock
 
@@ -151,17 +151,10 @@ async def served(application: ASGIApp, sockets: Sequence[socket.socket], **optio
 
 
 @cache
-def migrated() -> Path:
-    """A data directory with a database that has its schema, and nothing in it. To be copied."""
-    path = temporary_directory()
-    schema.migrate(path / "corpid.sqlite")
-    return path
-
-
-@cache
 def template() -> Path:
     """A data directory as the first start makes it: with schema and keys, and nobody in it. To be copied."""
-    path = copied(migrated(), temporary_directory())
+    path = temporary_directory()
+    sqlite(path / "corpid.sqlite")
 
     async def start() -> None:
         async with engines.opened(settings.load(data_dir=path), Clock()):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpid import app, settings
 from corpid.ports import AuditEvent
-from tests.world.provider import copied, migrated
+from tests import engines
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,8 +32,7 @@ class Clock:
 def with_provider(path: Path, story: Callable[[Provider], Awaitable[T]]) -> T:
     """Run a story against a new provider, whose keys were made at NOW; what the story returns comes back."""
 
-    if not (path / "corpid.sqlite").exists():
-        copied(migrated(), path)
+    engines.sqlite(path / "corpid.sqlite")
 
     async def run() -> T:
         async with app.create(settings.load(data_dir=path), clock=Clock()) as application:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, get_origin
 
 import msgspec
@@ -170,20 +171,50 @@ PAGE: Final = 500
 """rows that a scan reads at a time"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordType:
-    """A type of record, its table, and its statements."""
+    """A type of record, its table, and its statements.
 
-    table: sa.Table
-    codec: Codec[Any]
-    keys: tuple[str, ...]
-    rank: int
-    """records refer only to kinds of a lower rank"""
-    one: Prepared
-    first_page: Prepared
-    next_page: Prepared
-    upsert: Prepared
-    delete: Prepared
+    Each statement is made when it is first used. `rank`: records refer only to kinds of a lower one.
+    """
+
+    def __init__(self, database: Database, table: sa.Table, codec: Codec[Any], rank: int) -> None:
+        self.table: Final = table
+        self.codec: Final = codec
+        self.rank: Final = rank
+        self.keys: Final = tuple(column.name for column in table.primary_key)
+        self._prepare: Final = database.prepare
+
+    @cached_property
+    def one(self) -> Prepared:
+        return self._prepare(self._records().where(self._this()))
+
+    @cached_property
+    def first_page(self) -> Prepared:
+        return self._prepare(self._page())
+
+    @cached_property
+    def next_page(self) -> Prepared:
+        after = sa.tuple_(*(sa.bindparam(name) for name in self.keys))
+        return self._prepare(self._page().where(sa.tuple_(*(self.table.c[name] for name in self.keys)) > after))
+
+    @cached_property
+    def upsert(self) -> Prepared:
+        return self._prepare(upsert(self.table, self.codec.written, _kept(self.table)))
+
+    @cached_property
+    def delete(self) -> Prepared:
+        return self._prepare(sa.delete(self.table).where(self._this()))
+
+    def _records(self) -> sa.Select[Any]:
+        return sa.select(*columns(self.table, self.codec))
+
+    def _this(self) -> sa.ColumnElement[bool]:
+        return sa.and_(*(self.table.c[name] == sa.bindparam(name) for name in self.keys))
+
+    def _page(self) -> sa.Select[Any]:
+        keys = [self.table.c[name] for name in self.keys]
+        named = (key.label(f"key_{key.name}") for key in keys)
+        return self._records().add_columns(*named).order_by(*keys).limit(sa.bindparam("limit", type_=sa.Integer))
 
     def key(self, record: object) -> dict[str, str]:
         """The key columns of a record and their values."""
@@ -207,33 +238,12 @@ def record_types(database: Database, cipher: SecretCipher) -> Kinds:
         (ThirdPartyGrant, tables.third_party_grants, record_codec(ThirdPartyGrant)),
         (ThirdPartyAssignment, tables.third_party_assignments, record_codec(ThirdPartyAssignment)),
     )
-    return {record: _kind(database, table, codec, rank) for rank, (record, table, codec) in enumerate(rows)}
+    return {record: RecordType(database, table, codec, rank) for rank, (record, table, codec) in enumerate(rows)}
 
 
 def columns(table: sa.FromClause, codec: Codec[Any]) -> list[sa.ColumnElement[Any]]:
     """The columns that a codec decodes, in its order."""
     return [table.c[name] for name in codec.columns]
-
-
-def _kind(database: Database, table: sa.Table, codec: Codec[Any], rank: int) -> RecordType:
-    keys = tuple(column.name for column in table.primary_key)
-    this = sa.and_(*(table.c[name] == sa.bindparam(name) for name in keys))
-    key = sa.tuple_(*(table.c[name] for name in keys))
-    after = sa.tuple_(*(sa.bindparam(name) for name in keys))
-    record = sa.select(*columns(table, codec))
-    page = sa.select(*columns(table, codec), *(table.c[name].label(f"key_{name}") for name in keys))
-    page = page.order_by(*(table.c[name] for name in keys)).limit(sa.bindparam("limit", type_=sa.Integer))
-    return RecordType(
-        table=table,
-        codec=codec,
-        keys=keys,
-        rank=rank,
-        one=database.prepare(record.where(this)),
-        first_page=database.prepare(page),
-        next_page=database.prepare(page.where(key > after)),
-        upsert=database.prepare(upsert(table, codec.written, _kept(table))),
-        delete=database.prepare(sa.delete(table).where(this)),
-    )
 
 
 def _kept(table: sa.Table) -> dict[str, Any]:
