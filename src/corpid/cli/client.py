@@ -338,9 +338,7 @@ async def _report() -> tuple[list[ClientUse], tuple[str, ...]]:
     return found, tuple(served)
 
 
-app = typer.Typer(
-    help="Relying parties: add, update, migration, list, show, disable, enable, drop-keys.", no_args_is_help=True
-)
+app = typer.Typer(no_args_is_help=True)
 
 Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
 

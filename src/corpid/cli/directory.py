@@ -123,7 +123,7 @@ async def _export() -> str:
         return "".join([piece async for piece in apply_flow.export(opened.registry, actor=OPERATOR)])
 
 
-entity_app = typer.Typer(help="Entities: add, disable, enable.", no_args_is_help=True)
+entity_app = typer.Typer(no_args_is_help=True)
 
 EntityId = Annotated[str, typer.Argument(help="The entity's identifier, at most 10 characters.")]
 

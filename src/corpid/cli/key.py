@@ -22,10 +22,7 @@ from corpid.settings.issuers import issuers
 if TYPE_CHECKING:
     from corpid.ports import SealedKey
 
-app = typer.Typer(
-    help="Signing keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap.",
-    no_args_is_help=True,
-)
+app = typer.Typer(no_args_is_help=True)
 
 _SOON_SECONDS: Final = 30 * 86400
 

@@ -10,6 +10,7 @@ import typer
 from corpid import settings
 from corpid.app import open_registry
 from corpid.cli import output
+from corpid.cli.database import after_restore
 from corpid.flows.directory.write import audit_event
 from corpid.flows.operations.readiness import switch_maintenance
 from corpid.rules.audit_actions import AuditAction
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
     from corpid.ports import AuditEntry
 
 
-app = typer.Typer(
-    help="Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore.",
-    no_args_is_help=True,
-)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
@@ -90,7 +88,8 @@ async def _prune(audit_days: int | None, sign_in_days: int | None) -> int | None
         return await stores.prune(event, now=stores.clock(), audit_days=audit_days, sign_in_days=sign_in_days)
 
 
-audit_app = typer.Typer(help="The audit table: list.", no_args_is_help=True)
+app.command()(after_restore)
+audit_app = typer.Typer(no_args_is_help=True)
 
 
 @audit_app.command("list")

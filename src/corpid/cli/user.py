@@ -134,10 +134,7 @@ def tell(done: str, given: Given, *, sent: bool) -> None:
     output.members(f"{done} {where} works once, for {lasts}:", shown)
 
 
-app = typer.Typer(
-    help="People: add, invite, link, factors, reset-password, reset-factors, disable, enable, unlock.",
-    no_args_is_help=True,
-)
+app = typer.Typer(no_args_is_help=True)
 
 UserName = Annotated[str, typer.Argument(help="The name that the person signs in with.")]
 
