@@ -12,16 +12,15 @@ from typer import testing
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
-from corpid import app as application
-from corpid import cli, settings
-from corpid.app import open_registry
+from corpid import cli, engines, settings
+from corpid.engines import open_registry
 from tests.world.provider import CheapPasswords
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
 
-    from corpid.app import Stores
+    from corpid.engines import Stores
 
 T = TypeVar("T")
 COMMANDS = cache(get_command)
@@ -85,7 +84,7 @@ def at(folder: Path) -> Iterator[Terminal]:
         patched.chdir(folder)
         patched.setenv("CORPID_DATA_DIR", str(folder / "data"))
         patched.setattr(testing, "_get_command", COMMANDS)
-        patched.setattr(application, "Argon2Passwords", CheapPasswords)
+        patched.setattr(engines, "Argon2Passwords", CheapPasswords)
         yield Terminal(folder)
 
 

@@ -13,7 +13,7 @@ from corpid.ports import COMMAND_LINE
 from tests.cli.conftest import program
 
 if TYPE_CHECKING:
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from corpid.ports import AuditEntry
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.records import User

@@ -19,7 +19,7 @@ from tests.certificates import Authority
 from tests.machine import key_file
 
 if TYPE_CHECKING:
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from corpid.ports import AuditEntry
     from tests.cli.conftest import Terminal
 

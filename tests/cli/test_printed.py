@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from tests.cli.conftest import Terminal
 
 CLIENT: Final = filled(Client, client_id=hostile("id"), jwks=key_set(), generations=("legacy", "current"),

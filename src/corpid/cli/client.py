@@ -16,8 +16,8 @@ import msgspec
 import typer
 
 from corpid import settings
-from corpid.app import open_registry
 from corpid.cli import output
+from corpid.engines import open_registry
 from corpid.flows.directory import clients
 from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.access import OPERATOR

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from corpid import settings
-from corpid.app import new_user_id, open_registry
 from corpid.cli import output
+from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import apply as apply_flow
 from corpid.flows.directory import entities
 from corpid.rules.directory.access import OPERATOR

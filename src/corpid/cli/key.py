@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import typer
 
 from corpid import settings
-from corpid.app import open_registry
 from corpid.cli import output
+from corpid.engines import open_registry
 from corpid.flows.operations import signing_keys
 from corpid.flows.operations.signing_keys import KEPT_SECONDS
 from corpid.jose.certificates import parse_chain

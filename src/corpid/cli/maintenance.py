@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corpid import settings
-from corpid.app import open_registry
 from corpid.cli import output
 from corpid.cli.database import after_restore
+from corpid.engines import open_registry
 from corpid.flows.directory.write import audit_event
 from corpid.flows.operations.readiness import switch_maintenance
 from corpid.rules.audit_actions import AuditAction

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from corpid import settings
-from corpid.app import new_id, new_user_id, open_registry
 from corpid.cli import output
-from corpid.engines import open_mail
+from corpid.engines import new_id, new_user_id, open_mail, open_registry
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import people
 from corpid.flows.directory.people import Office
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from zoneinfo import ZoneInfo
 
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from corpid.flows.directory.people import Given
     from corpid.ports import LinkPurpose
     from corpid.rules.authentication.records import HeldFactors
