@@ -12,7 +12,7 @@ import typer
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.cli import output
+from corpid.cli.running import run
 from corpid.jose.certificates import pem
 from corpid.ports import AuditEvent, FetchedKeySet, NameTaken, SealedKey, Session
 from tests.certificates import Authority
@@ -136,7 +136,7 @@ def test_what_the_database_refuses_is_one_clear_sentence(capsys: pytest.CaptureF
         raise NameTaken("User u9: another user has this user name")
 
     with pytest.raises(typer.Exit):
-        output.run(too_late())
+        run(too_late())
     assert capsys.readouterr().err == "Error: The database refused this: User u9: another user has this user name\n"
 
 

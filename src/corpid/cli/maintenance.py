@@ -10,6 +10,7 @@ import typer
 from corpid import settings
 from corpid.cli import output
 from corpid.cli.database import after_restore
+from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory.write import audit_event
 from corpid.flows.operations.readiness import switch_maintenance
@@ -26,21 +27,21 @@ app = typer.Typer(no_args_is_help=True)
 @app.command()
 def on() -> None:
     """Answer temporarily_unavailable to every sign-in and token request, within 5 seconds."""
-    output.run(_switch(on=True))
+    run(_switch(on=True))
     output.say("Maintenance is on: running servers answer temporarily_unavailable within 5 seconds.")
 
 
 @app.command()
 def off() -> None:
     """Answer again."""
-    output.run(_switch(on=False))
+    run(_switch(on=False))
     output.say("Maintenance is off: running servers answer again within 5 seconds.")
 
 
 @app.command()
 def status() -> None:
     """Show whether maintenance is on."""
-    output.say("Maintenance is on." if output.run(_status()) else "Maintenance is off.")
+    output.say("Maintenance is on." if run(_status()) else "Maintenance is off.")
 
 
 async def _switch(*, on: bool) -> None:
@@ -67,7 +68,7 @@ def prune(
 
     To be run daily. Servers may be running.
     """
-    removed = output.run(_prune(audit_days, sign_in_days))
+    removed = run(_prune(audit_days, sign_in_days))
     if removed is None:
         output.say("Audit entries are kept for ever, since audit_days and sign_in_days are 0. Nothing was removed.")
         return
@@ -100,7 +101,7 @@ def list_audit_entries(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show events in the order in which they were written."""
-    entries = output.run(_audit_entries(after, limit))
+    entries = run(_audit_entries(after, limit))
     if json:
         output.as_json(entries)
         return

@@ -12,6 +12,7 @@ import typer
 
 from corpid import settings
 from corpid.cli import output
+from corpid.cli.running import run
 from corpid.engines import new_id, new_user_id, open_mail, open_registry
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import people
@@ -169,11 +170,11 @@ def add(
         "account_type": "foreign" if foreign else None,
     }
     if not with_factors:
-        given, sent = output.run(add_with_link(user_name, members, only_print=only_print))
+        given, sent = run(add_with_link(user_name, members, only_print=only_print))
         tell(f"{given.user.name} is added.", given, sent=sent)
         return
     password, secret = _new_password(), _new_secret()
-    user, issuer = output.run(_add(user_name, members, password, secret))
+    user, issuer = run(_add(user_name, members, password, secret))
     shown = {"User name": user.user_name, "Password": password} | _authenticator(secret, user, issuer)
     output.members(f"{user.name} is added. This is shown once:", shown)
 
@@ -191,7 +192,7 @@ def invite(
 
     The link works for 72 hours. It is shown here, and sent if CorpID sends mail.
     """
-    given, sent = output.run(print_invitation(user_name, anew=anew, only_print=only_print))
+    given, sent = run(print_invitation(user_name, anew=anew, only_print=only_print))
     tell(f"{given.user.name} is invited.", given, sent=sent)
 
 
@@ -208,14 +209,14 @@ def link(
 
     The link works for 30 minutes for a password, 24 hours for a second factor.
     """
-    given, sent = output.run(give(user_name, purpose, only_print=only_print))
+    given, sent = run(give(user_name, purpose, only_print=only_print))
     tell(f"{given.user.name} can go on.", given, sent=sent)
 
 
 @app.command()
 def factors(user_name: UserName) -> None:
     """List a person's factors. Nothing secret is shown."""
-    user, held, zone = output.run(held_factors(user_name))
+    user, held, zone = run(held_factors(user_name))
     output.members(f"{user.name} ({user.user_name}) has:", listed(held, zone))
 
 
@@ -223,7 +224,7 @@ def factors(user_name: UserName) -> None:
 def reset_password(user_name: UserName) -> None:
     """Give a person a new password, which is shown once."""
     password = _new_password()
-    user = output.run(_reset_password(user_name, password))
+    user = run(_reset_password(user_name, password))
     output.members("The password is new. These are shown once:", {"User name": user.user_name, "Password": password})
 
 
@@ -234,7 +235,7 @@ def reset_factors(user_name: UserName) -> None:
     It is shown once. Passkeys and recovery codes end.
     """
     secret = _new_secret()
-    user, issuer = output.run(_reset_factors(user_name, secret))
+    user, issuer = run(_reset_factors(user_name, secret))
     shown = {"User name": user.user_name} | _authenticator(secret, user, issuer)
     output.members("The second factor is new; passkeys and recovery codes are removed. These are shown once:", shown)
 
@@ -242,21 +243,21 @@ def reset_factors(user_name: UserName) -> None:
 @app.command()
 def disable(user_name: UserName) -> None:
     """Disable a person: no sign-in, and tokens end within 5 seconds."""
-    user = output.run(_switch(user_name, enabled=False))
+    user = run(_switch(user_name, enabled=False))
     output.say(f"The user {user.user_name} is disabled.")
 
 
 @app.command()
 def enable(user_name: UserName) -> None:
     """Switch a person on again."""
-    user = output.run(_switch(user_name, enabled=True))
+    user = run(_switch(user_name, enabled=True))
     output.say(f"The user {user.user_name} is enabled.")
 
 
 @app.command()
 def unlock(user_name: UserName) -> None:
     """End the delay that follows wrong passwords and codes."""
-    user = output.run(_unlock(user_name))
+    user = run(_unlock(user_name))
     output.say(f"The user {user.user_name} can try again at once.")
 
 
