@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PRELOADED: Final = ("asyncpg", "redis.asyncio", "uvloop")
+_PRELOADED: Final = ("alembic.operations", "alembic.runtime.migration", "asyncpg", "redis.asyncio", "uvloop")
+"""what commands load only when they need it"""
 _BECOME_PARENT_OF_ORPHANS: Final = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)"""
 _LENGTH_BYTES: Final = 8
