@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PRELOADED: Final = ("corpid.cli", "asyncpg", "redis.asyncio", "uvloop")
+_PRELOADED: Final = ("alembic.operations", "alembic.runtime.migration", "asyncpg", "redis.asyncio", "uvloop")
+"""what commands load only when they need it"""
 _BECOME_PARENT_OF_ORPHANS: Final = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)"""
 _LENGTH_BYTES: Final = 8
@@ -206,6 +207,9 @@ def _run(program: str, *arguments: str) -> None:
 def _main() -> list[str] | None:
     for name in _PRELOADED:
         importlib.import_module(name)
+    commands = importlib.import_module("corpid.cli")
+    for name in commands.COMMANDS:
+        commands.loaded(name)
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as connection:

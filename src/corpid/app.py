@@ -6,16 +6,14 @@ Only here and in `engines` are adapters chosen. While the application runs, expi
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
-import uuid
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from corpid import engines
-from corpid.engines import StartError
+from corpid.engines import StartError, new_id
 from corpid.flows.background_tasks import BackgroundTasks
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
@@ -25,12 +23,11 @@ from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.provider import Policy, Provider
 from corpid.flows.registry_cache import RegistryCache
 from corpid.jose import keys
-from corpid.jose.encoding import base64url
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import StoreUnavailable
-from corpid.rules.authentication.passkeys import works_at
+from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings.issuers import issuers
@@ -50,7 +47,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from corpid.engines import Engines
-    from corpid.ports import AuditEvent, Mail, Passwords, Registry, TransientStore
+    from corpid.ports import Mail, Passwords, Registry, TransientStore
     from corpid.rules.oauth.generations import Generation
     from corpid.settings import Settings
     from corpid.web.pages.theme import Theme
@@ -65,20 +62,6 @@ OWN_ALGORITHM: Final = "ES256"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stores:
-    """Dependencies of a command: stores, password hashing, and the clock."""
-
-    registry: Registry
-    transient: TransientStore
-    passwords: Passwords
-    clock: Callable[[], float]
-    rewrap: Callable[[AuditEvent], Awaitable[int]]
-    """encrypts every secret with the current key-encryption key; returns how many (D43)"""
-    prune: Callable[..., Awaitable[int]]
-    """removes old audit entries (docs/decisions/0008); how many that were"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
     """A provider, ready to be served."""
 
@@ -86,34 +69,6 @@ class Application:
     provider: Provider
     bodiless: frozenset[str]
     """the paths at which a request's body is not read (Spec 4.4)"""
-
-
-def new_id() -> str:
-    """32 random bytes, base64url."""
-    return base64url(secrets.token_bytes(32))
-
-
-def new_user_id() -> str:
-    """A random UUID (RFC 9562 §5.4)."""
-    return str(uuid.uuid4())
-
-
-@asynccontextmanager
-async def open_registry(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Stores]:
-    """The stores for a command. Raises StartError."""
-    passwords = Argon2Passwords(threads=1)
-    try:
-        async with engines.opened(settings, clock) as stores:
-            yield Stores(
-                registry=stores.registry,
-                transient=stores.transient,
-                passwords=passwords,
-                clock=clock,
-                rewrap=stores.rewrap,
-                prune=stores.prune,
-            )
-    finally:
-        passwords.close()
 
 
 def tested(generation: Generation) -> Generation:

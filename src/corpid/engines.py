@@ -1,19 +1,25 @@
 """Opening of the stores, keys and mail that the settings name.
 
-Only here and in `app` are adapters chosen. A command for one engine (backup, doctor) knows that one.
+Only here and in `app` are adapters chosen. A command for one engine (backup, doctor) knows that one. Commands need no
+`app`, which takes as long to load as all the rest: it is for those who serve.
 """
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 import threading
+import time
+import uuid
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations.signing_keys import ensure_first_keys
+from corpid.jose.encoding import base64url
 from corpid.outbound.mail import NoMail, mail_server
+from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
@@ -29,7 +35,7 @@ from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from corpid.ports import AuditEvent, Clock, Mail, Registry, TransientStore
+    from corpid.ports import AuditEvent, Clock, Mail, Passwords, Registry, TransientStore
     from corpid.settings import Settings
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.schema import Plan
@@ -60,6 +66,20 @@ class Engines:
     """`stores.sql.audit.prune` on this database"""
     after_restore: Callable[..., Awaitable[None]]
     """`stores.data_loss.after_restore` on this database"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """Dependencies of a command: stores, password hashing, and the clock."""
+
+    registry: Registry
+    transient: TransientStore
+    passwords: Passwords
+    clock: Callable[[], float]
+    rewrap: Callable[[AuditEvent], Awaitable[int]]
+    """encrypts every secret with the current key-encryption key; returns how many (D43)"""
+    prune: Callable[..., Awaitable[int]]
+    """removes old audit entries (docs/decisions/0008); how many that were"""
 
 
 async def migrate(settings: Settings, *, contract: bool, report: Callable[[str], None]) -> str:
@@ -132,6 +152,24 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             prune=partial(audit.prune, stores.database, stores.registry.audit),
             after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
         )
+
+
+@asynccontextmanager
+async def open_registry(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Stores]:
+    """The stores for a command. Raises StartError."""
+    passwords = Argon2Passwords(threads=1)
+    try:
+        async with opened(settings, clock) as stores:
+            yield Stores(
+                registry=stores.registry,
+                transient=stores.transient,
+                passwords=passwords,
+                clock=clock,
+                rewrap=stores.rewrap,
+                prune=stores.prune,
+            )
+    finally:
+        passwords.close()
 
 
 async def _database(settings: Settings, clock: Clock) -> SqlStores:
@@ -209,3 +247,13 @@ def _current_key(settings: Settings) -> bytes:
             "that holds the base64 of 32 random bytes"
         )
     return encryption_at_rest.embedded_key(settings.data_dir)
+
+
+def new_id() -> str:
+    """32 random bytes, base64url."""
+    return base64url(secrets.token_bytes(32))
+
+
+def new_user_id() -> str:
+    """A random UUID (RFC 9562 §5.4)."""
+    return str(uuid.uuid4())

@@ -13,7 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
-from corpid.stores.sql import migration_plan, schema
+from corpid.stores.sql import schema
 from corpid.stores.sql.migration_target import DatabaseUnreachable, SchemaNewer, SchemaOlder
 from corpid.stores.sql.tables import METADATA
 from tests.adapters.opened import EVENT, race, sqlite
@@ -77,10 +77,11 @@ def first_release(path: Path) -> None:
     """A database as the first migration alone leaves it, with a client and a key in it."""
     engine = sa.create_engine(f"sqlite:///{path / 'corpid.db'}")
     with engine.begin() as connection:
-        context = MigrationContext.configure(connection)
-        with Operations.context(context):
-            import_module("corpid.stores.sql.migrations.versions.initial").upgrade()
-        context.stamp(migration_plan.scripts(), "0001")
+        import_module("corpid.stores.sql.migrations.versions.initial").upgrade(
+            Operations(MigrationContext.configure(connection))
+        )
+        connection.execute(sa.text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+        connection.execute(sa.text("INSERT INTO alembic_version VALUES ('0001')"))
     engine.dispose()
     changed(path, "INSERT INTO clients VALUES ('rp', 'RP', 1, '{}')")
     changed(path, "INSERT INTO keys VALUES ('a', 'sig', 'sealed', 1, 2, 3, NULL)")

@@ -5,29 +5,34 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pytest
 from typer import testing
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
-from corpid import app as application
-from corpid import settings
-from corpid.app import open_registry
-from corpid.cli import app
-from tests import engines
+from corpid import cli, engines, settings
+from corpid.engines import open_registry
+from tests.engines import sqlite
 from tests.world.provider import CheapPasswords
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
 
-    from corpid.app import Stores
+    from corpid.engines import Stores
 
 T = TypeVar("T")
 COMMANDS = cache(get_command)
 """Typer's own runner makes all commands for each one that it runs, which takes a fifth of the time."""
+
+
+def program() -> Any:
+    """`corpid` with all its commands loaded."""
+    whole: Any = get_command(cli.app)
+    whole.commands.update({name: cli.loaded(name) for name in cli.COMMANDS})
+    return whole
 
 
 class Terminal:
@@ -45,7 +50,7 @@ class Terminal:
             yield self
 
     def run(self, *arguments: str) -> Result:
-        return CliRunner().invoke(app, list(arguments))
+        return CliRunner().invoke(cli.app, list(arguments))
 
     def done(self, *arguments: str) -> str:
         """The standard output of a command that succeeds."""
@@ -80,14 +85,14 @@ def at(folder: Path) -> Iterator[Terminal]:
         patched.chdir(folder)
         patched.setenv("CORPID_DATA_DIR", str(folder / "data"))
         patched.setattr(testing, "_get_command", COMMANDS)
-        patched.setattr(application, "Argon2Passwords", CheapPasswords)
+        patched.setattr(engines, "Argon2Passwords", CheapPasswords)
         yield Terminal(folder)
 
 
 @pytest.fixture
 def terminal(empty_terminal: Terminal) -> Terminal:
     """Where the database has its schema, and nothing in it: making that takes longer than most commands."""
-    engines.sqlite(empty_terminal.folder / "data" / "corpid.sqlite")
+    sqlite(empty_terminal.folder / "data" / "corpid.sqlite")
     return empty_terminal
 
 

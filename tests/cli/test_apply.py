@@ -14,14 +14,14 @@ import msgspec
 import pytest
 
 from corpid import settings
-from corpid.app import open_registry
 from corpid.cli.directory import DIRECTORY_BYTES
+from corpid.engines import open_registry
 from corpid.ports import AuditEvent, Session, Upsert
 from corpid.rules.directory.records import Assignment, Entity, Membership, User
 from tests import quick_start
 
 if TYPE_CHECKING:
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from corpid.rules.authentication.records import Credentials
     from tests.cli.conftest import Terminal
 

@@ -14,7 +14,7 @@ from tests.cli.conftest import at
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from tests.cli.conftest import Terminal
 
 PASSWORD = "harbour lights at dawn"

@@ -26,7 +26,7 @@ from tests.world.clock import Clock
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from corpid.ports import AuditEntry
     from corpid.sandbox.relying_party import RelyingParty
     from tests.cli.conftest import Terminal

@@ -10,9 +10,10 @@ import pytest
 from corpid import cli, settings
 from corpid.flows import namespaces
 from corpid.ports import COMMAND_LINE
+from tests.cli.conftest import program
 
 if TYPE_CHECKING:
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from corpid.ports import AuditEntry
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.records import User
@@ -99,10 +100,16 @@ def test_a_person_gets_a_password_and_a_secret_that_are_shown_once(terminal: Ter
 
 def test_the_help_of_every_command_fills_the_lines_of_the_terminal() -> None:
     """No line ends where that of the source did."""
-    apps = [cli.app, *(group.typer_instance for group in cli.app.registered_groups)]
-    helps = [command.help or "" for each in apps if each is not None for command in each.registered_commands]
+    subjects = program().commands.values()
+    helps = [command.help for each in subjects for command in getattr(each, "commands", {"": each}).values()]
     assert len(helps) > 30
     assert all(text and "\n" not in text.replace("\n\n", "") for text in helps)
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    """The list is made without loading them."""
+    listed = {name: each.help for name, each in cli.COMMANDS.items()}
+    assert listed == {name: cli.loaded(name).help.partition("\n\n")[0] for name in listed}
 
 
 def test_a_person_is_helped_back_in_and_switched_off(terminal: Terminal) -> None:

@@ -17,7 +17,7 @@ from tests.machine import free_port
 from tests.web.processes import serving
 
 if TYPE_CHECKING:
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from tests.cli.conftest import Terminal
 
 EVENT: Final = AuditEvent(actor="operator", action="test.change")

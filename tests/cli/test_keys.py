@@ -12,14 +12,14 @@ import typer
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.cli import output
+from corpid.cli.running import run
 from corpid.jose.certificates import pem
 from corpid.ports import AuditEvent, FetchedKeySet, NameTaken, SealedKey, Session
 from tests.certificates import Authority
 from tests.machine import key_file
 
 if TYPE_CHECKING:
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from corpid.ports import AuditEntry
     from tests.cli.conftest import Terminal
 
@@ -136,7 +136,7 @@ def test_what_the_database_refuses_is_one_clear_sentence(capsys: pytest.CaptureF
         raise NameTaken("User u9: another user has this user name")
 
     with pytest.raises(typer.Exit):
-        output.run(too_late())
+        run(too_late())
     assert capsys.readouterr().err == "Error: The database refused this: User u9: another user has this user name\n"
 
 

@@ -18,7 +18,7 @@ from tests.cli.test_commands import events, person, value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from corpid.ports import Link
     from corpid.rules.directory.records import User
     from tests.adapters.test_smtp import PostOffice

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from corpid.stores.sql import migration_plan
 from tests import engines
-from tests.upgrades.later import written
+from tests.upgrades.later import MIGRATIONS
 
 if TYPE_CHECKING:
     import pytest
@@ -55,10 +55,7 @@ def test_json_alone_is_refused_before_anything_is_done(empty_terminal: Terminal)
 def test_a_plan_of_contract_is_of_what_that_would_do(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     terminal.done("migrate")
-    folder = terminal.folder / "migrations"
-    folder.mkdir()
-    written(folder)
-    monkeypatch.setattr(migration_plan, "LOCATIONS", [*migration_plan.LOCATIONS, str(folder)])
+    monkeypatch.setattr(migration_plan, "LOCATIONS", [*migration_plan.LOCATIONS, MIGRATIONS])
     usual, all_of_it = terminal.done("migrate", "--plan"), terminal.done("migrate", "--plan", "--contract")
     assert "corpid migrate --contract: when no server of the version before runs" in usual
     assert "Servers of the version before may go on meanwhile." in usual

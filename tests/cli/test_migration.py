@@ -18,7 +18,7 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from tests.cli.conftest import Terminal
 
 EVENT: Final = AuditEvent(actor="operator", action="test.change")

@@ -7,10 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-import typer.main
 import yaml
 
-from corpid import cli
 from corpid.ports import AuditEvent, FactorChange, Upsert, UseCount
 from corpid.rules.authentication.records import Passkey
 from corpid.rules.directory.records import (
@@ -25,7 +23,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.oauth.deprecated_usage import PAR_ENDPOINT_AUDIENCE, SIGN_IN
 from corpid.rules.oauth.records import Client
 from corpid.rules.printable import printable
-from tests.cli.conftest import at
+from tests.cli.conftest import at, program
 from tests.cli.hostile import TRICKS, filled, hostile, is_clean, key_set, texts_of
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from tests.cli.conftest import Terminal
 
 CLIENT: Final = filled(Client, client_id=hostile("id"), jwks=key_set(), generations=("legacy", "current"),
@@ -113,7 +111,7 @@ def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
         yield from leaves(each, (*path, name))
 
 
-COMMANDS: Final = dict(leaves(typer.main.get_command(cli.app)))
+COMMANDS: Final = dict(leaves(program()))
 PARAMETERS: Final = [
     (path, parameter.name) for path, command in COMMANDS.items() for parameter in command.params if parameter.name != "help"
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from corpid.ports import AuditEvent
 
 if TYPE_CHECKING:
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from corpid.ports import AuditEntry
     from tests.cli.conftest import Terminal
 

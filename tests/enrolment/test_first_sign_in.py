@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid import settings
-from corpid.app import open_registry
+from corpid.engines import open_registry
 from corpid.ports import AuditEvent
 from corpid.sandbox.people import Person
 from tests.enrolment import newcomer

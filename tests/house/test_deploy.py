@@ -7,15 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import typer.main
 import yaml
 
-from corpid import cli
 from corpid.rules.oauth import discovery, errors
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings import Settings
 from corpid.web import routes
 from corpid.web.telemetry.metrics import Metrics
+from tests.cli.conftest import program
 from tests.house.source import ROOT, listed
 from tests.house.test_documents import complaint
 
@@ -94,7 +93,7 @@ def test_only_settings_that_exist_are_named(name: str) -> None:
 
 
 def test_only_commands_that_exist_are_run() -> None:
-    program = typer.main.get_command(cli.app)
+    corpid = program()
     lines = re.findall(r"^ExecStart\w*=\S*/(corpid .+)$", FILES["corpid.service"], flags=re.MULTILINE)
     entry, command = (
         json.loads(found) for found in re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", FILES["Containerfile"], re.MULTILINE)
@@ -103,7 +102,7 @@ def test_only_commands_that_exist_are_run() -> None:
     lines.append(" ".join(["corpid", *command]))
     lines += re.findall(r"`(corpid [^`]+)`", "\n".join(FILES.values()))
     assert len(lines) >= 3
-    wrong = [words for line in lines if (words := complaint(line, program))]
+    wrong = [words for line in lines if (words := complaint(line, corpid))]
     assert not wrong, listed(wrong)
 
 

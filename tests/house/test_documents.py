@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import typer.main
-
-from corpid import __version__, cli
+from corpid import __version__
 from corpid.rules.authentication.sign_in import Outcome
 from corpid.web.authentication.endpoints import STEPS
+from tests.cli.conftest import program
 from tests.house.source import ROOT, SOURCE, documents, listed, shown_commands
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -29,10 +28,10 @@ def complaint(line: str, command: Any) -> str | None:
 
 
 def test_documents_show_only_commands_that_exist() -> None:
-    program = typer.main.get_command(cli.app)
+    corpid = program()
     shown = [(path, line) for path, text in documents().items() for line in shown_commands(text, "corpid")]
     assert shown
-    wrong = [(path, words) for path, line in shown if (words := complaint(line, program))]
+    wrong = [(path, words) for path, line in shown if (words := complaint(line, corpid))]
     assert not wrong, listed(wrong)
 
 

@@ -9,27 +9,23 @@ import pytest
 
 from corpid.stores.sql import migration_plan
 from tests.adapters.conftest import place, postgresql
-from tests.upgrades.later import written
+from tests.upgrades.later import MIGRATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
 __all__ = ["later", "place", "postgresql"]
 
 
 @pytest.fixture
-def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
     """Within it this process is of the later version; outside of it, of the present one."""
-    folder = tmp_path / "migrations"
-    folder.mkdir()
-    written(folder)
 
     @contextmanager
     def within() -> Iterator[None]:
         with monkeypatch.context() as patched:
-            patched.setattr(migration_plan, "LOCATIONS", [*migration_plan.LOCATIONS, str(folder)])
+            patched.setattr(migration_plan, "LOCATIONS", [*migration_plan.LOCATIONS, MIGRATIONS])
             yield
 
     return within

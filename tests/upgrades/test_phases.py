@@ -60,6 +60,11 @@ def revision(place: Place) -> str:
 FILLED = "SELECT count(*) FROM users WHERE sort_name = 'name'"
 
 
+def test_every_migration_has_a_place_of_its_own_in_their_order() -> None:
+    numbers = [int(each.revision) for each in steps()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
 def test_every_migration_says_its_phase_and_what_it_locks() -> None:
     for each in steps():
         assert each.phase in PHASES, each.revision

@@ -22,7 +22,6 @@ from tests import quick_start
 from tests.engines import postgresql_server
 from tests.machine import free_port
 from tests.many.nodes import FILLED, WEEK, Nodes, signed_in
-from tests.upgrades.later import written
 from tests.web.processes import environment
 
 if TYPE_CHECKING:
@@ -50,14 +49,12 @@ class Upgrade:
     nodes: Nodes
     server: PostgresServer
     database: str
-    migrations: str
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
     asked: list[int] = field(default_factory=list)
     turn: itertools.count[int] = field(default_factory=itertools.count)
 
     def command(self, *arguments: str, later: bool) -> list[str]:
-        program = ("tests.upgrades.later", self.migrations) if later else ("corpid",)
-        return [sys.executable, "-m", *program, *arguments]
+        return [sys.executable, "-m", "tests.upgrades.later" if later else "corpid", *arguments]
 
     def ran(self, *arguments: str, later: bool) -> subprocess.CompletedProcess[str]:
         return quick_start.run(
@@ -108,7 +105,6 @@ def _is_ready(port: int) -> bool:
 @contextmanager
 def upgrading(tmp_path: Path) -> Iterator[Upgrade]:
     server = postgresql_server()
-    (tmp_path / "migrations").mkdir()
     ports = [free_port() for _ in range(4)]
     with server.database(server.migrated) as name, ExitStack() as stack:
         settings = {
@@ -121,7 +117,7 @@ def upgrading(tmp_path: Path) -> Iterator[Upgrade]:
             "hashing_threads": "1",
             "drain_delay_seconds": "1",
         }
-        made = Upgrade(Nodes(tmp_path, ports, settings), server, name, written(tmp_path / "migrations"))
+        made = Upgrade(Nodes(tmp_path, ports, settings), server, name)
         stack.callback(made.end)
         made.sql(ADD_PEOPLE)
         made.nodes.applied(**FILLED)

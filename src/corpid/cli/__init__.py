@@ -1,28 +1,66 @@
-"""The command `corpid`: one file per subject."""
+"""The command `corpid`: one file per subject.
+
+A file is loaded when one of its commands is asked for, so a command pays for the imports of its own subject only.
+"""
 
 from __future__ import annotations
 
 import sys
 import traceback
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from inspect import getdoc
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
 from corpid import __version__
-from corpid.cli import client, directory, key, maintenance, output, user
-from corpid.cli.database import after_restore, backup, migrate, restore
-from corpid.cli.demo import demo
-from corpid.cli.directory import apply, export
-from corpid.cli.doctor import doctor
-from corpid.cli.serve import serve
 from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
+
+
+class Listed(NamedTuple):
+    """A command or a subject, as the list shows it."""
+
+    module: str
+    name: str
+    """what it is called there: a function, or a `typer.Typer`"""
+    help: str
+    """of a function the first paragraph of its docstring"""
+
+
+COMMANDS: Final = {
+    "demo": Listed("demo", "demo", "Run a provider and a demo relying party, with example data."),
+    "serve": Listed("serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
+    "migrate": Listed("database", "migrate", "Bring the database's schema up to this version."),
+    "apply": Listed("directory", "apply", "Make the directory what a file says."),
+    "export": Listed("directory", "export", "Write the directory as a file, without secrets."),
+    "backup": Listed("database", "backup", "Copy the database to a new file, also while servers use it."),
+    "restore": Listed("database", "restore", "Replace the database by a backup, while nothing runs."),
+    "doctor": Listed("doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
+    "client": Listed(
+        "client", "app", "Relying parties: add, update, migration, list, show, disable, enable, drop-keys."
+    ),
+    "user": Listed(
+        "user", "app", "People: add, invite, link, factors, reset-password, reset-factors, disable, enable, unlock."
+    ),
+    "entity": Listed("directory", "entity_app", "Entities: add, disable, enable."),
+    "key": Listed(
+        "key", "app", "Signing keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap."
+    ),
+    "maintenance": Listed(
+        "maintenance",
+        "app",
+        "Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore.",
+    ),
+    "audit": Listed("maintenance", "audit_app", "The audit table: list."),
+}
 
 
 @contextmanager
@@ -36,7 +74,21 @@ def _printable_refusals() -> Iterator[None]:
 
 
 class _Commands(TyperGroup):
-    """All commands; a refusal of their arguments does nothing to the terminal."""
+    """All commands; a refusal of their arguments does nothing to the terminal.
+
+    They are listed, completed and suggested by name and help alone.
+    """
+
+    def __init__(self, **given: Any) -> None:  # noqa: ANN401
+        super().__init__(**given)
+        self.commands = {
+            **{name: TyperCommand(name, help=listed.help) for name, listed in COMMANDS.items()},
+            **self.commands,
+        }
+
+    def resolve_command(self, *arguments: Any) -> Any:  # noqa: ANN401
+        name, command, rest = super().resolve_command(*arguments)
+        return name, loaded(name) if name in COMMANDS else command, rest
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401
         with _printable_refusals():
@@ -47,39 +99,37 @@ class _Commands(TyperGroup):
             return super().invoke(context)
 
 
-app = typer.Typer(
-    cls=_Commands,
-    help="An OpenID Provider for people who act for organisations.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
-for command in (demo, serve, migrate, apply, export, backup, restore, doctor):
-    app.command()(command)
-_SUBJECTS: Final = {
-    "client": client.app,
-    "user": user.app,
-    "entity": directory.entity_app,
-    "key": key.app,
-    "maintenance": maintenance.app,
-    "audit": maintenance.audit_app,
-}
-for name, commands in _SUBJECTS.items():
-    app.add_typer(commands, name=name)
-maintenance.app.command()(after_restore)
+
+@app.callback()
+def _program() -> None:
+    """An OpenID Provider for people who act for organisations."""
 
 
 @app.command()
 def version() -> None:
     """Print the version."""
+    from corpid.cli import output  # noqa: PLC0415 - the list of all commands does without it
+
     output.say(__version__)
 
 
-for commands in (app, *_SUBJECTS.values()):
-    for registered in commands.registered_commands:
+@cache
+def loaded(name: str) -> Any:  # noqa: ANN401 - typer keeps the type of its commands to itself
+    """A command or a subject, as typer runs it."""
+    listed = COMMANDS[name]
+    found = getattr(import_module(f"{__name__}.{listed.module}"), listed.name)
+    holder = typer.Typer()
+    if isinstance(found, typer.Typer):
+        holder.add_typer(found, name=name, help=listed.help)
+    else:
+        holder.command(name)(found)
+    for registered in (found if isinstance(found, typer.Typer) else holder).registered_commands:
         # The lines of a docstring are those of the source; a terminal has its own width.
         paragraphs = (getdoc(registered.callback) or "").split("\n\n")
         registered.help = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    return get_group(holder).commands[name]
 
 
 def _report_unforeseen(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -87,6 +137,8 @@ def _report_unforeseen(kind: type[BaseException], error: BaseException, trace: T
 
     Python's own hook would print it as it is.
     """
+    from corpid.cli import output  # noqa: PLC0415 - the list of all commands does without it
+
     output.document("".join(traceback.format_exception(kind, error, trace)), error=True)
 
 

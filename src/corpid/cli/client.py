@@ -16,8 +16,9 @@ import msgspec
 import typer
 
 from corpid import settings
-from corpid.app import open_registry
 from corpid.cli import output
+from corpid.cli.running import run
+from corpid.engines import open_registry
 from corpid.flows.directory import clients
 from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.access import OPERATOR
@@ -52,7 +53,7 @@ def add(
     json: AsJson = False,
 ) -> None:
     """Register a relying party."""
-    _show(*output.run(_add(client_id, members)), json=json)
+    _show(*run(_add(client_id, members)), json=json)
 
 
 def update(
@@ -66,7 +67,7 @@ def update(
 
     What is not named keeps its value. A list is replaced as a whole.
     """
-    updated = output.run(_update(client_id, members, dry_run=dry_run))
+    updated = run(_update(client_id, members, dry_run=dry_run))
     for warning in updated.warnings:
         output.warn(warning.reason)
     if json:
@@ -267,7 +268,7 @@ def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
     Clients of other generations are listed whose assertions may name an endpoint as aud. Servers count sign-ins and
     habits and write them once a second; no request is stored.
     """
-    found, served = output.run(_report())
+    found, served = run(_report())
     if json:
         output.as_json(found)
         return
@@ -338,9 +339,7 @@ async def _report() -> tuple[list[ClientUse], tuple[str, ...]]:
     return found, tuple(served)
 
 
-app = typer.Typer(
-    help="Relying parties: add, update, migration, list, show, disable, enable, drop-keys.", no_args_is_help=True
-)
+app = typer.Typer(no_args_is_help=True)
 
 Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
 
@@ -353,7 +352,7 @@ app.command()(migration)
 @app.command(name="list")
 def show_all(*, json: AsJson = False) -> None:
     """List every relying party."""
-    found, rules = output.run(_all())
+    found, rules = run(_all())
     if json:
         output.as_json(found)
         return
@@ -373,7 +372,7 @@ def show_all(*, json: AsJson = False) -> None:
 @app.command()
 def show(client_id: Identifier, *, json: AsJson = False) -> None:
     """Show one relying party."""
-    client = output.run(_one(client_id))
+    client = run(_one(client_id))
     if json:
         output.as_json(client)
         return
@@ -384,21 +383,21 @@ def show(client_id: Identifier, *, json: AsJson = False) -> None:
 @app.command()
 def disable(client_id: Identifier) -> None:
     """Switch a relying party off: its requests are refused within 5 seconds."""
-    output.run(_switch(client_id, enabled=False))
+    run(_switch(client_id, enabled=False))
     output.say(f"The client {client_id} is disabled.")
 
 
 @app.command()
 def enable(client_id: Identifier) -> None:
     """Switch a relying party on again."""
-    output.run(_switch(client_id, enabled=True))
+    run(_switch(client_id, enabled=True))
     output.say(f"The client {client_id} is enabled.")
 
 
 @app.command()
 def drop_keys(client_id: Identifier) -> None:
     """Forget a fetched key set: it is fetched again at next need."""
-    output.run(_drop_keys(client_id))
+    run(_drop_keys(client_id))
     output.say(f"The fetched key set of {client_id} is dropped. A running server follows within 5 seconds.")
 
 

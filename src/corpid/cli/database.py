@@ -14,6 +14,7 @@ import typer
 
 from corpid import engines, settings
 from corpid.cli import output
+from corpid.cli.running import run
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import OPERATOR, Object, authorise
@@ -54,11 +55,11 @@ def migrate(
     if json and not plan:
         output.fail("--json is for a plan, and changes nothing: write `corpid migrate --plan --json`.")
     if plan:
-        _show(output.run(_planned(contract=contract)), contract=contract, json=json)
+        _show(run(_planned(contract=contract)), contract=contract, json=json)
         return
-    name = output.run(_migrate(contract=contract))
+    name = run(_migrate(contract=contract))
     output.say(f"The database {name} has the schema of this version.")
-    left = output.run(_planned(contract=False)).later
+    left = run(_planned(contract=False)).later
     if left:
         output.say(
             f"{len(left)} more can wait ({', '.join(step.revision for step in left)}): run `corpid migrate --contract` when "
@@ -155,7 +156,7 @@ def restore(file: File) -> None:
             f"there is no key-encryption key: put the {EMBEDDED_KEY_NAME} that belongs to the backup into "
             f"{chosen.data_dir}, mode 0600"
         )
-    restored = output.run(_restore(chosen, path, file.absolute()))
+    restored = run(_restore(chosen, path, file.absolute()))
     output.say(f"Restored {file} to {path}. Sessions and everything short-lived in it have ended.")
     if restored.kept is not None:
         output.say(f"The database that was there is kept as {restored.kept}; remove it when you no longer need it.")
@@ -177,7 +178,7 @@ def after_restore() -> None:
     Also what is in Redis of before is never used again. Changes since the backup are gone: what was disabled or
     revoked after it is as it was then.
     """
-    output.run(_after_restore())
+    run(_after_restore())
     output.say(
         "Sessions and everything short-lived have ended, and what was issued before is refused. Servers may start."
     )

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from corpid import settings
-from corpid.app import new_user_id, open_registry
 from corpid.cli import output
+from corpid.cli.running import run
+from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import apply as apply_flow
 from corpid.flows.directory import entities
 from corpid.rules.directory.access import OPERATOR
@@ -45,7 +46,7 @@ def apply(
     What the file does not name stays as it is.
     """
     content, name = _read(file)
-    applied = output.run(_apply(content, name, dry_run=dry_run, prune=prune, development=development))
+    applied = run(_apply(content, name, dry_run=dry_run, prune=prune, development=development))
     for warning in applied.warnings:
         output.warn(located(name, warning))
     if json:
@@ -61,7 +62,7 @@ def export(
 
     Applying that file changes nothing.
     """
-    text = output.run(_export())
+    text = run(_export())
     if str(file) == "-":
         output.document(text)
         return
@@ -123,7 +124,7 @@ async def _export() -> str:
         return "".join([piece async for piece in apply_flow.export(opened.registry, actor=OPERATOR)])
 
 
-entity_app = typer.Typer(help="Entities: add, disable, enable.", no_args_is_help=True)
+entity_app = typer.Typer(no_args_is_help=True)
 
 EntityId = Annotated[str, typer.Argument(help="The entity's identifier, at most 10 characters.")]
 
@@ -148,7 +149,7 @@ def add_entity(
         "registration_number": registration_number,
         "status": status or ("Registered" if entity_type == "UEN" else None),
     }
-    for remark in output.run(_add_entity(entity_id, members)):
+    for remark in run(_add_entity(entity_id, members)):
         output.warn(remark)
     output.say(f"The entity {entity_id} is added.")
 
@@ -156,14 +157,14 @@ def add_entity(
 @entity_app.command("disable")
 def disable_entity(entity_id: EntityId) -> None:
     """Disable an entity: nobody can act for it."""
-    output.run(_switch_entity(entity_id, enabled=False))
+    run(_switch_entity(entity_id, enabled=False))
     output.say(f"The entity {entity_id} is disabled.")
 
 
 @entity_app.command("enable")
 def enable_entity(entity_id: EntityId) -> None:
     """Switch an entity on again."""
-    output.run(_switch_entity(entity_id, enabled=True))
+    run(_switch_entity(entity_id, enabled=True))
     output.say(f"The entity {entity_id} is enabled.")
 
 

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 import typer
 
 from corpid import settings
-from corpid.app import open_registry
 from corpid.cli import output
+from corpid.cli.running import run
+from corpid.engines import open_registry
 from corpid.flows.operations import signing_keys
 from corpid.flows.operations.signing_keys import KEPT_SECONDS
 from corpid.jose.certificates import parse_chain
@@ -22,10 +23,7 @@ from corpid.settings.issuers import issuers
 if TYPE_CHECKING:
     from corpid.ports import SealedKey
 
-app = typer.Typer(
-    help="Signing keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap.",
-    no_args_is_help=True,
-)
+app = typer.Typer(no_args_is_help=True)
 
 _SOON_SECONDS: Final = 30 * 86400
 
@@ -35,7 +33,7 @@ Kid = Annotated[str, typer.Argument(help="The kid, from `corpid key list`.")]
 @app.command("list")
 def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show every signing key and its state."""
-    keys, now = output.run(_all())
+    keys, now = run(_all())
     rows = [
         (key.kid, _state(key, now), _time(key.active_from), _time(key.retired_at), _certificate(key, now))
         for key in keys
@@ -59,7 +57,7 @@ def rotate(
 
     It is published now, signs in two hours, and then retires the present one.
     """
-    key = output.run(_rotate(at_once=now))
+    key = run(_rotate(at_once=now))
     if now:
         output.warn(
             "The new key signs from now on. Relying parties that do not fetch the key set again when they meet "
@@ -74,7 +72,7 @@ def revoke(kid: Kid) -> None:
 
     Every token that it signed is refused from now on.
     """
-    replacement = output.run(_revoke(kid))
+    replacement = run(_revoke(kid))
     output.warn(f"Tokens signed by {kid} are refused from now on; people have to sign in again.")
     if replacement is not None:
         output.say(f"Key {replacement.kid} signs from {_time(replacement.active_from)} in its place.")
@@ -89,7 +87,7 @@ def request_certificate(
     ] = None,
 ) -> None:
     """Print a certificate signing request (PEM) for a key."""
-    output.document(output.run(_request_certificate(kid, subject_name)))
+    output.document(run(_request_certificate(kid, subject_name)))
 
 
 @app.command()
@@ -105,7 +103,7 @@ def certify(
     if (chain is None) != remove:
         output.fail("name either the file with the certificate chain, or --remove")
     pem = None if chain is None else output.text_of(chain, expected="a certificate chain in PEM form")
-    key, now = output.run(_give_up(kid) if pem is None else _certify(kid, pem))
+    key, now = run(_give_up(kid) if pem is None else _certify(kid, pem))
     output.say(f"Key {kid} has the certificate: {_certificate(key, now)}. A running server follows within 5 seconds.")
     every = issuers(settings.load()).values()
     if not any(GENERATIONS[name].certificates for each in every for name in each.generations):
@@ -118,7 +116,7 @@ def rewrap() -> None:
 
     First let every server run with the new key, and with the earlier one among old_key_encryption_key_files.
     """
-    count = output.run(_rewrap())
+    count = run(_rewrap())
     output.say(f"Sealed anew: {count} secrets. Nothing in this database needs old_key_encryption_key_files any more.")
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corpid import settings
-from corpid.app import open_registry
 from corpid.cli import output
+from corpid.cli.database import after_restore
+from corpid.cli.running import run
+from corpid.engines import open_registry
 from corpid.flows.directory.write import audit_event
 from corpid.flows.operations.readiness import switch_maintenance
 from corpid.rules.audit_actions import AuditAction
@@ -19,30 +21,27 @@ if TYPE_CHECKING:
     from corpid.ports import AuditEntry
 
 
-app = typer.Typer(
-    help="Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore.",
-    no_args_is_help=True,
-)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
 def on() -> None:
     """Answer temporarily_unavailable to every sign-in and token request, within 5 seconds."""
-    output.run(_switch(on=True))
+    run(_switch(on=True))
     output.say("Maintenance is on: running servers answer temporarily_unavailable within 5 seconds.")
 
 
 @app.command()
 def off() -> None:
     """Answer again."""
-    output.run(_switch(on=False))
+    run(_switch(on=False))
     output.say("Maintenance is off: running servers answer again within 5 seconds.")
 
 
 @app.command()
 def status() -> None:
     """Show whether maintenance is on."""
-    output.say("Maintenance is on." if output.run(_status()) else "Maintenance is off.")
+    output.say("Maintenance is on." if run(_status()) else "Maintenance is off.")
 
 
 async def _switch(*, on: bool) -> None:
@@ -69,7 +68,7 @@ def prune(
 
     To be run daily. Servers may be running.
     """
-    removed = output.run(_prune(audit_days, sign_in_days))
+    removed = run(_prune(audit_days, sign_in_days))
     if removed is None:
         output.say("Audit entries are kept for ever, since audit_days and sign_in_days are 0. Nothing was removed.")
         return
@@ -90,7 +89,8 @@ async def _prune(audit_days: int | None, sign_in_days: int | None) -> int | None
         return await stores.prune(event, now=stores.clock(), audit_days=audit_days, sign_in_days=sign_in_days)
 
 
-audit_app = typer.Typer(help="The audit table: list.", no_args_is_help=True)
+app.command()(after_restore)
+audit_app = typer.Typer(no_args_is_help=True)
 
 
 @audit_app.command("list")
@@ -101,7 +101,7 @@ def list_audit_entries(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show events in the order in which they were written."""
-    entries = output.run(_audit_entries(after, limit))
+    entries = run(_audit_entries(after, limit))
     if json:
         output.as_json(entries)
         return

@@ -6,9 +6,8 @@ parties, by people, or by the author of a file.
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import msgspec
 import typer
@@ -16,21 +15,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from corpid.engines import StartError
-from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict, PasswordsBusy, SecretUnreadable, StoreUnavailable
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.printable import printable, printable_lines
-from corpid.settings import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from corpid.rules.directory.differences import Difference
 
-T = TypeVar("T")
 Part: TypeAlias = "str | tuple[str, str]"
 """a text, or a text and its style"""
 Lines: TypeAlias = "str | tuple[str, ...]"
@@ -39,25 +31,6 @@ Lines: TypeAlias = "str | tuple[str, ...]"
 MAX_FILE_BYTES: Final = 65536
 _COLOURS: Final = {"+": "green", "~": "yellow", "-": "red"}
 _WORDS: Final = (("+", "added"), ("~", "changed"), ("-", "removed"))
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Do a command's work.
-
-    A refusal becomes a sentence on stderr and exit code 1.
-    """
-    try:
-        return asyncio.run(work)
-    except (Refused, Forbidden, SettingsError, StartError, SecretUnreadable) as error:
-        fail(str(error))
-    except DirectoryError as error:
-        fail(*error.lines(), "Nothing was changed.")
-    except Conflict as error:
-        fail(f"The database refused this: {error}")
-    except StoreUnavailable as error:
-        fail(f"This cannot be done at the moment: {error}")
-    except PasswordsBusy:
-        fail("Too many passwords are being hashed; try again in a moment.")
 
 
 def fail(*sentences: str) -> NoReturn:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from corpid import settings
-from corpid.app import new_id, new_user_id, open_registry
 from corpid.cli import output
-from corpid.engines import open_mail
+from corpid.cli.running import run
+from corpid.engines import new_id, new_user_id, open_mail, open_registry
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import people
 from corpid.flows.directory.people import Office
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from zoneinfo import ZoneInfo
 
-    from corpid.app import Stores
+    from corpid.engines import Stores
     from corpid.flows.directory.people import Given
     from corpid.ports import LinkPurpose
     from corpid.rules.authentication.records import HeldFactors
@@ -134,10 +134,7 @@ def tell(done: str, given: Given, *, sent: bool) -> None:
     output.members(f"{done} {where} works once, for {lasts}:", shown)
 
 
-app = typer.Typer(
-    help="People: add, invite, link, factors, reset-password, reset-factors, disable, enable, unlock.",
-    no_args_is_help=True,
-)
+app = typer.Typer(no_args_is_help=True)
 
 UserName = Annotated[str, typer.Argument(help="The name that the person signs in with.")]
 
@@ -173,11 +170,11 @@ def add(
         "account_type": "foreign" if foreign else None,
     }
     if not with_factors:
-        given, sent = output.run(add_with_link(user_name, members, only_print=only_print))
+        given, sent = run(add_with_link(user_name, members, only_print=only_print))
         tell(f"{given.user.name} is added.", given, sent=sent)
         return
     password, secret = _new_password(), _new_secret()
-    user, issuer = output.run(_add(user_name, members, password, secret))
+    user, issuer = run(_add(user_name, members, password, secret))
     shown = {"User name": user.user_name, "Password": password} | _authenticator(secret, user, issuer)
     output.members(f"{user.name} is added. This is shown once:", shown)
 
@@ -195,7 +192,7 @@ def invite(
 
     The link works for 72 hours. It is shown here, and sent if CorpID sends mail.
     """
-    given, sent = output.run(print_invitation(user_name, anew=anew, only_print=only_print))
+    given, sent = run(print_invitation(user_name, anew=anew, only_print=only_print))
     tell(f"{given.user.name} is invited.", given, sent=sent)
 
 
@@ -212,14 +209,14 @@ def link(
 
     The link works for 30 minutes for a password, 24 hours for a second factor.
     """
-    given, sent = output.run(give(user_name, purpose, only_print=only_print))
+    given, sent = run(give(user_name, purpose, only_print=only_print))
     tell(f"{given.user.name} can go on.", given, sent=sent)
 
 
 @app.command()
 def factors(user_name: UserName) -> None:
     """List a person's factors. Nothing secret is shown."""
-    user, held, zone = output.run(held_factors(user_name))
+    user, held, zone = run(held_factors(user_name))
     output.members(f"{user.name} ({user.user_name}) has:", listed(held, zone))
 
 
@@ -227,7 +224,7 @@ def factors(user_name: UserName) -> None:
 def reset_password(user_name: UserName) -> None:
     """Give a person a new password, which is shown once."""
     password = _new_password()
-    user = output.run(_reset_password(user_name, password))
+    user = run(_reset_password(user_name, password))
     output.members("The password is new. These are shown once:", {"User name": user.user_name, "Password": password})
 
 
@@ -238,7 +235,7 @@ def reset_factors(user_name: UserName) -> None:
     It is shown once. Passkeys and recovery codes end.
     """
     secret = _new_secret()
-    user, issuer = output.run(_reset_factors(user_name, secret))
+    user, issuer = run(_reset_factors(user_name, secret))
     shown = {"User name": user.user_name} | _authenticator(secret, user, issuer)
     output.members("The second factor is new; passkeys and recovery codes are removed. These are shown once:", shown)
 
@@ -246,21 +243,21 @@ def reset_factors(user_name: UserName) -> None:
 @app.command()
 def disable(user_name: UserName) -> None:
     """Disable a person: no sign-in, and tokens end within 5 seconds."""
-    user = output.run(_switch(user_name, enabled=False))
+    user = run(_switch(user_name, enabled=False))
     output.say(f"The user {user.user_name} is disabled.")
 
 
 @app.command()
 def enable(user_name: UserName) -> None:
     """Switch a person on again."""
-    user = output.run(_switch(user_name, enabled=True))
+    user = run(_switch(user_name, enabled=True))
     output.say(f"The user {user.user_name} is enabled.")
 
 
 @app.command()
 def unlock(user_name: UserName) -> None:
     """End the delay that follows wrong passwords and codes."""
-    user = output.run(_unlock(user_name))
+    user = run(_unlock(user_name))
     output.say(f"The user {user.user_name} can try again at once.")
 
 

@@ -7,8 +7,6 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import unquote, urlsplit
 
-import structlog
-
 if TYPE_CHECKING:
     from corpid.ports import Letter
 
@@ -70,4 +68,7 @@ class NoMail:
 
         Source: D48
         """
+        # It takes long to load, and commands do without.
+        import structlog  # noqa: PLC0415
+
         structlog.get_logger().info("mail_not_sent", detail="no mail server is set: mail_url")

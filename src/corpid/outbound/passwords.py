@@ -14,7 +14,6 @@ from functools import cache
 from itertools import count, product
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-import structlog
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError, VerifyMismatchError
 from argon2.profiles import RFC_9106_LOW_MEMORY
@@ -99,6 +98,9 @@ class Argon2Passwords:
             except VerifyMismatchError:
                 return False
             except (VerificationError, ValueError) as error:
+                # It takes long to load, and commands do without.
+                import structlog  # noqa: PLC0415
+
                 structlog.get_logger().error("password_hash_unusable", detail=str(error))
         self._same_work(octets)
         return False

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from corpid import app, settings
-from corpid.app import new_user_id
+from corpid.engines import new_user_id
 from corpid.flows.account import links
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.people import user_named

@@ -18,7 +18,7 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 from corpid.stores import engines
-from corpid.web.http.middleware import HEALTH_PATHS
+from corpid.web.http.addresses import HEALTH_PATHS
 
 Network = IPv4Network | IPv6Network
 

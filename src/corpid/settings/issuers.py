@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from corpid.rules.authentication.passkeys import works_at
+from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.oauth.client_registration import IssuerRules, Rules
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER

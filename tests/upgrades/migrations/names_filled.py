@@ -5,10 +5,6 @@ from __future__ import annotations
 from corpid.stores.sql.migration_plan import Backfill
 
 revision = "9003"
-down_revision = "9002"
-branch_labels = None
-depends_on = None
-
 phase = "fill"
 locks = "a thousand rows of users at a time"
 

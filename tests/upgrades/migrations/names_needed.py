@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from alembic import op
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
 
 revision = "9004"
-down_revision = "9003"
-branch_labels = None
-depends_on = None
-
 phase = "contract"
 locks = "the table users, while it is read"
 
@@ -17,7 +16,7 @@ _POSTGRESQL = "ALTER TABLE users ALTER COLUMN sort_name SET DEFAULT '', ALTER CO
 _STATEMENTS = {"sqlite": (), "postgresql": (_POSTGRESQL,)}
 
 
-def upgrade() -> None:
+def upgrade(op: Operations) -> None:
     """From now on a user without one is refused."""
     for statement in _STATEMENTS[op.get_context().dialect.name]:
         op.execute(statement)

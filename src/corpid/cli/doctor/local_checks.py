@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from corpid import engines
 from corpid.cli.doctor.findings import Finding, ok, plain, problem, sentence, warning
-from corpid.rules.authentication.passkeys import works_at
+from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.client_registration import is_registered_at, pkce_optional
 from corpid.rules.oauth.generations import GENERATIONS

@@ -17,6 +17,7 @@ from corpid.flows.authentication.sign_in import Rejected, event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import passkeys as law
 from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused
+from corpid.rules.authentication.rp_id import relying_party
 from corpid.rules.authentication.sign_in import Event, StaleStep, Way
 from corpid.rules.directory import names
 from corpid.rules.oauth import acr
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, TransientUnit
-    from corpid.rules.authentication.passkeys import NewPasskey, RelyingParty
+    from corpid.rules.authentication.passkeys import NewPasskey
     from corpid.rules.authentication.records import Passkey
+    from corpid.rules.authentication.rp_id import RelyingParty
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
@@ -130,7 +132,7 @@ class Claim:
 
 def _party(context: RequestContext) -> RelyingParty:
     policy = context.provider.policy
-    return law.relying_party(policy.base_url, policy.name, policy.passkey_rp_id)
+    return relying_party(policy.base_url, policy.name, policy.passkey_rp_id)
 
 
 def authentication_options(

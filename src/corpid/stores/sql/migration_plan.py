@@ -10,23 +10,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 
 from corpid.stores.sql.migration_target import ContractFirst
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from alembic.operations import Operations
+
 EXPAND: Final = "expand"
 FILL: Final = "fill"
 CONTRACT: Final = "contract"
 PHASES: Final = (EXPAND, FILL, CONTRACT)
 
-LOCATIONS: Final = ["corpid.stores.sql:migrations/versions"]
-"""the packages' folders in which migrations lie"""
+LOCATIONS: Final = [str(Path(__file__).parent / "migrations" / "versions")]
+"""the folders in which migrations lie"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +55,10 @@ class Step:
     phase: str
     locks: str
     """what it keeps others from, and for how long; one line for people"""
-    upgrade: Callable[[], None] | None
+    upgrade: Callable[[Operations], None] | None
     fill: Backfill | None
     concurrently: bool
     """on PostgreSQL outside of a transaction, as CREATE INDEX CONCURRENTLY needs it; done twice it does no harm"""
-
-
-def scripts() -> ScriptDirectory:
-    """The migrations, for Alembic."""
-    configuration = Config()
-    configuration.set_main_option("script_location", "corpid.stores.sql:migrations")
-    configuration.set_main_option("path_separator", "newline")
-    configuration.set_main_option("version_locations", "\n".join(LOCATIONS))
-    return ScriptDirectory.from_config(configuration)
 
 
 def steps() -> tuple[Step, ...]:
@@ -74,20 +67,30 @@ def steps() -> tuple[Step, ...]:
 
 
 @cache
-def _steps(_locations: tuple[str, ...]) -> tuple[Step, ...]:
+def _steps(locations: tuple[str, ...]) -> tuple[Step, ...]:
     """Read once a process: a server asks several times while it starts."""
-    found = reversed(list(scripts().walk_revisions()))
-    return tuple(
-        Step(
-            revision=script.revision,
-            title=script.doc.partition(". ")[0].rstrip("."),
-            phase=script.module.phase,
-            locks=script.module.locks,
-            upgrade=getattr(script.module, "upgrade", None),
-            fill=getattr(script.module, "fill", None),
-            concurrently=getattr(script.module, "concurrently", False),
-        )
-        for script in found
+    files = [file for folder in locations for file in Path(folder).glob("[!_]*.py")]
+    return tuple(sorted(map(_step, files), key=attrgetter("revision")))
+
+
+def _step(file: Path) -> Step:
+    """The migration of a file.
+
+    Read without Alembic, which takes longer to load than a server takes to look whether anything is to be done.
+    """
+    spec = spec_from_file_location(f"{__package__}.migrations.versions.{file.stem}", file)
+    assert spec is not None, file  # noqa: S101
+    assert spec.loader is not None, file  # noqa: S101
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return Step(
+        revision=module.revision,
+        title=(module.__doc__ or "").partition("\n\n")[0].partition(". ")[0].rstrip("."),
+        phase=module.phase,
+        locks=module.locks,
+        upgrade=getattr(module, "upgrade", None),
+        fill=getattr(module, "fill", None),
+        concurrently=getattr(module, "concurrently", False),
     )
 
 

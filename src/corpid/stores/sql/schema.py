@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
-from alembic.operations import Operations
-from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql.migration_plan import (
     CONTRACT,
@@ -24,7 +22,6 @@ from corpid.stores.sql.migration_plan import (
     is_enough,
     outstanding,
     pending,
-    scripts,
     serves_since,
     steps,
 )
@@ -38,10 +35,19 @@ from corpid.stores.sql.sqlite_schema import SqliteTarget
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from alembic.operations import Operations
+
     from corpid.stores.sql.migration_plan import Backfill, Step
     from corpid.stores.sql.migration_target import MigrationTarget
 
 _SQLITE: Final = "sqlite:///"
+_REVISION: Final = sa.Table(
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""Alembic's own table: the last migration that was done"""
 _SERVES_SINCE: Final = "schema_serves_since"
 """the oldest version that may run on this schema, named by its last migration"""
 
@@ -176,12 +182,18 @@ def _carry_out(
     report(f"{step.revision}: done ({step.phase}: {step.title})")
 
 
+def _operations(connection: sa.Connection) -> Operations:
+    # A server that has nothing to migrate starts sooner without these.
+    from alembic.operations import Operations  # noqa: PLC0415
+    from alembic.runtime.migration import MigrationContext  # noqa: PLC0415
+
+    return Operations(MigrationContext.configure(connection, opts={"transactional_ddl": True}))
+
+
 def _upgrade(connection: sa.Connection, every: Sequence[Step], step: Step) -> None:
-    context = MigrationContext.configure(connection, opts={"transactional_ddl": True})
     if step.upgrade is not None:
-        with Operations.context(context):
-            step.upgrade()
-    context.stamp(scripts(), step.revision)
+        step.upgrade(_operations(connection))
+    _put_revision(connection, step.revision)
     if step.fill is not None:
         _forget_position(connection, step)
     _put_value(connection, _SERVES_SINCE, serves_since(every, step.revision))
@@ -207,9 +219,18 @@ def _prepare_contract(
 
 
 def _schema_state(connection: sa.Connection) -> _SchemaState:
-    revision = MigrationContext.configure(connection).get_current_revision()
-    since = _value(connection, _SERVES_SINCE) if sa.inspect(connection).has_table("deployment") else None
+    tables = sa.inspect(connection)
+    revision = connection.scalars(sa.select(_REVISION)).one_or_none() if tables.has_table(_REVISION.name) else None
+    since = _value(connection, _SERVES_SINCE) if tables.has_table("deployment") else None
     return _SchemaState(revision, since)
+
+
+def _put_revision(connection: sa.Connection, revision: str) -> None:
+    """Write the last migration that was done."""
+    _REVISION.create(connection, checkfirst=True)
+    # One statement: outside of a transaction a process may die between two.
+    if not connection.execute(_REVISION.update().values(version_num=revision)).rowcount:
+        connection.execute(_REVISION.insert().values(version_num=revision))
 
 
 def _is_later(state: _SchemaState, every: Sequence[Step], shown: str) -> bool:

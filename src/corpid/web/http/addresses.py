@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Network = IPv4Network | IPv6Network
 
+HEALTH_PATHS: Final = ("/healthz", "/readyz")
+"""answered under every name, whatever base_url is"""
 HOPS: Final = 32
 """forwarding entries that are looked at, from the right"""
 REMEMBERED: Final = 4096

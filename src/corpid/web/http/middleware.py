@@ -13,7 +13,7 @@ import msgspec
 
 from corpid.flows.operations.readiness import NotReady
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.http.addresses import ClientAddresses, ForwardingHeader, Hosts
+from corpid.web.http.addresses import HEALTH_PATHS, ClientAddresses, ForwardingHeader, Hosts
 from corpid.web.http.requests import header_values, new_request_id, trace_id
 from corpid.web.telemetry import access_log
 
@@ -44,8 +44,6 @@ PAGE_HEADERS: Final = (
 )
 HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
 SECURITY_HEADERS: Final = frozenset(name for name, _ in (*PAGE_HEADERS, HSTS))
-HEALTH_PATHS: Final = ("/healthz", "/readyz")
-"""answered under every name, whatever base_url is"""
 NO_ENDPOINT: Final = "other"
 """the name of a request without a route"""
 CANCELLED: Final = 499

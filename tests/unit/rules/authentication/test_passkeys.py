@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from corpid.jose.encoding import base64url, from_base64url
 from corpid.rules.authentication import passkeys
 from corpid.rules.authentication.passkeys import CounterWentBack, NewPasskey, PasskeyRefused, UsedPasskey
+from corpid.rules.authentication.rp_id import relying_party
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator
 from tests.certificates import Authority
 
 ORIGIN = "https://login.example:8443"
-PARTY = passkeys.relying_party(f"{ORIGIN}/idp", "Example")
+PARTY = relying_party(f"{ORIGIN}/idp", "Example")
 CHALLENGE = b"nonce.mac"
 OWNER = b"alice"
 EC_KEY, P_256 = bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06082a8648ce3d030107")

@@ -1,1 +1,1 @@
-"""Alembic's environment; `schema` runs it."""
+"""Migrations of the schema; `schema` runs them."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from alembic import op
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
 
 revision = "0005"
-down_revision = "0004"
-branch_labels = None
-depends_on = None
-
 phase = "expand"
 locks = "the table audit against writers, for a moment"
 
@@ -27,7 +26,7 @@ FOR EACH STATEMENT EXECUTE FUNCTION audit_announces()
 _ANNOUNCED = {"sqlite": (), "postgresql": _POSTGRESQL}
 
 
-def upgrade() -> None:
+def upgrade(op: Operations) -> None:
     """Add a trigger on PostgreSQL, also run for the previous version's servers."""
     for statement in _ANNOUNCED[op.get_context().dialect.name]:
         op.execute(statement)

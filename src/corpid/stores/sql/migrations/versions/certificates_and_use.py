@@ -5,22 +5,22 @@ Counters of what clients use of a generation that ends.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import sqlalchemy as sa
-from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0002"
-down_revision = "0001"
-branch_labels = None
-depends_on = None
+if TYPE_CHECKING:
+    from alembic.operations import Operations
 
+revision = "0002"
 phase = "expand"
 locks = "the tables keys and clients, for a moment"
 
 _TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 
-def upgrade() -> None:
+def upgrade(op: Operations) -> None:
     """Add a column to the keys, and a table."""
     op.add_column("keys", sa.Column("certificate_chain", _TEXT, nullable=True))
     op.create_table(

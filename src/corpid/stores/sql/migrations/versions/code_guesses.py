@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import sqlalchemy as sa
-from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0006"
-down_revision = "0005"
-branch_labels = None
-depends_on = None
+if TYPE_CHECKING:
+    from alembic.operations import Operations
 
+revision = "0006"
 phase = "expand"
 locks = "the table users against writers, for a moment"
 
 _TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 
-def upgrade() -> None:
+def upgrade(op: Operations) -> None:
     """Add a table that the previous version's servers do not use."""
     op.create_table(
         "code_guesses",

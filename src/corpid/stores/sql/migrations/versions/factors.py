@@ -5,15 +5,15 @@ What sessions were begun with.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import sqlalchemy as sa
-from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0003"
-down_revision = "0002"
-branch_labels = None
-depends_on = None
+if TYPE_CHECKING:
+    from alembic.operations import Operations
 
+revision = "0003"
 phase = "expand"
 locks = "the table of sessions, for a moment"
 
@@ -32,7 +32,7 @@ def _of_a_user(table: str) -> sa.ForeignKeyConstraint:
     return sa.ForeignKeyConstraint(["user_id"], ["users.user_id"], name=f"fk_{table}_user_id", ondelete="CASCADE")
 
 
-def upgrade() -> None:
+def upgrade(op: Operations) -> None:
     """Add three tables, and columns to the sessions."""
     op.add_column("sessions", sa.Column("purpose", _TEXT, nullable=False, server_default="sign_in"))
     op.add_column("sessions", sa.Column("device", _TEXT, nullable=False, server_default=""))

@@ -8,17 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from alembic import op
 from sqlalchemy.dialects import postgresql
 
 if TYPE_CHECKING:
+    from alembic.operations import Operations
     from sqlalchemy.sql.schema import SchemaItem
 
 revision = "0001"
-down_revision = None
-branch_labels = None
-depends_on = None
-
 phase = "expand"
 locks = "nothing: there is nobody yet"
 
@@ -41,20 +37,21 @@ FOR EACH STATEMENT EXECUTE FUNCTION audit_refuses()
 _APPEND_ONLY = {"sqlite": [_SQLITE.format(verb=verb) for verb in ("UPDATE", "DELETE")], "postgresql": _POSTGRESQL}
 
 
-def upgrade() -> None:
+def upgrade(op: Operations) -> None:
     """Make every table of an empty database."""
-    _clients()
-    _people()
-    _roles()
-    _third_parties()
-    _provider()
-    _audit()
-    _transient()
+    _clients(op)
+    _people(op)
+    _roles(op)
+    _third_parties(op)
+    _provider(op)
+    _audit(op)
+    _transient(op)
 
 
-def _clients() -> None:
-    _table("clients", *_text("client_id", "name"), _flag("enabled"), *_text("record"), key=("client_id",))
+def _clients(op: Operations) -> None:
+    _table(op, "clients", *_text("client_id", "name"), _flag("enabled"), *_text("record"), key=("client_id",))
     _table(
+        op,
         "fetched_key_sets",
         *_text("client_id", "jwks_uri", "jwks"),
         *_integers("fetched_at"),
@@ -63,8 +60,9 @@ def _clients() -> None:
     )
 
 
-def _people() -> None:
+def _people(op: Operations) -> None:
     _table(
+        op,
         "entities",
         *_text("entity_id", "type", "registration_number", "country", "name", "status"),
         _flag("enabled"),
@@ -72,6 +70,7 @@ def _people() -> None:
         key=("entity_id",),
     )
     _table(
+        op,
         "users",
         *_text("user_id", "user_name", "user_name_key", "name", "email", "language"),
         *_text("identity_number", "identity_country", "account_type"),
@@ -80,6 +79,7 @@ def _people() -> None:
         key=("user_id",),
     )
     _table(
+        op,
         "credentials",
         *_text("user_id"),
         *_text("password_hash", null=True),
@@ -91,6 +91,7 @@ def _people() -> None:
         key=("user_id",),
     )
     _table(
+        op,
         "memberships",
         *_text("user_id", "entity_id"),
         _flag("enabled"),
@@ -98,11 +99,12 @@ def _people() -> None:
         _to("memberships", "entities", "entity_id"),
         key=("user_id", "entity_id"),
     )
-    _index("memberships", "entity_id")
+    _index(op, "memberships", "entity_id")
 
 
-def _roles() -> None:
+def _roles(op: Operations) -> None:
     _table(
+        op,
         "services",
         *_text("service_id", "name", "roles", "parameters"),
         _flag("third_parties"),
@@ -111,17 +113,19 @@ def _roles() -> None:
         key=("service_id",),
     )
     _table(
+        op,
         "assignments",
         *_text("user_id", "entity_id", "service_id", *_DATED, "start_date", "end_date", "parameters"),
         _to("assignments", "services", "service_id"),
         _to_membership("assignments"),
         key=("user_id", "entity_id", "service_id", *_DATED),
     )
-    _index("assignments", "service_id")
+    _index(op, "assignments", "service_id")
 
 
-def _third_parties() -> None:
+def _third_parties(op: Operations) -> None:
     _table(
+        op,
         "third_party_grants",
         *_text("client_entity_id", "entity_id", "service_id", *_DATED, "start_date", "end_date", "parameters"),
         _to("third_party_grants", "entities", "client_entity_id", "entity_id"),
@@ -129,9 +133,10 @@ def _third_parties() -> None:
         _to("third_party_grants", "services", "service_id"),
         key=("client_entity_id", "entity_id", "service_id", *_DATED),
     )
-    _index("third_party_grants", "entity_id")
-    _index("third_party_grants", "service_id")
+    _index(op, "third_party_grants", "entity_id")
+    _index(op, "third_party_grants", "service_id")
     _table(
+        op,
         "third_party_assignments",
         *_text("user_id", "entity_id", "client_entity_id", "service_id", *_DATED),
         *_text("start_date", "end_date", "parameters"),
@@ -140,12 +145,13 @@ def _third_parties() -> None:
         _to_membership("third_party_assignments"),
         key=("user_id", "entity_id", "client_entity_id", "service_id", *_DATED),
     )
-    _index("third_party_assignments", "client_entity_id")
-    _index("third_party_assignments", "service_id")
+    _index(op, "third_party_assignments", "client_entity_id")
+    _index(op, "third_party_assignments", "service_id")
 
 
-def _provider() -> None:
+def _provider(op: Operations) -> None:
     _table(
+        op,
         "keys",
         *_text("kid", "use", "secret"),
         *_integers("created_at", "active_from"),
@@ -153,6 +159,7 @@ def _provider() -> None:
         key=("kid",),
     )
     _table(
+        op,
         "sessions",
         *_text("session_id", "user_id", "browser_id"),
         *_integers("auth_time"),
@@ -162,12 +169,12 @@ def _provider() -> None:
         _to("sessions", "users", "user_id"),
         key=("session_id",),
     )
-    _index("sessions", "expires_at")
-    _index("sessions", "user_id")
-    _table("deployment", *_text("name", "value"), key=("name",))
+    _index(op, "sessions", "expires_at")
+    _index(op, "sessions", "user_id")
+    _table(op, "deployment", *_text("name", "value"), key=("name",))
 
 
-def _audit() -> None:
+def _audit(op: Operations) -> None:
     op.create_table(
         "audit",
         sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
@@ -180,7 +187,7 @@ def _audit() -> None:
         op.execute(statement)
 
 
-def _transient() -> None:
+def _transient(op: Operations) -> None:
     op.create_table(
         "transient",
         *_text("kind"),
@@ -191,7 +198,7 @@ def _transient() -> None:
     )
 
 
-def _table(name: str, *items: SchemaItem, key: tuple[str, ...]) -> None:
+def _table(op: Operations, name: str, *items: SchemaItem, key: tuple[str, ...]) -> None:
     op.create_table(name, *items, sa.PrimaryKeyConstraint(*key, name=f"pk_{name}"), sqlite_with_rowid=False)
 
 
@@ -218,5 +225,5 @@ def _to_membership(table: str) -> sa.ForeignKeyConstraint:
     return sa.ForeignKeyConstraint(columns, references, name=f"fk_{table}_{'_'.join(columns)}", ondelete="CASCADE")
 
 
-def _index(table: str, column: str) -> None:
+def _index(op: Operations, table: str, column: str) -> None:
     op.create_index(f"ix_{table}_{column}", table, [column])

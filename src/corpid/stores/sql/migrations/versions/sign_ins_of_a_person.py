@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import sqlalchemy as sa
-from alembic import op
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
 
 revision = "0004"
-down_revision = "0003"
-branch_labels = None
-depends_on = None
-
 phase = "expand"
 locks = "nothing: the index is built beside the writers"
 concurrently = True
@@ -17,7 +17,7 @@ concurrently = True
 _SIGN_INS = "action = 'sign_in.complete'"
 
 
-def upgrade() -> None:
+def upgrade(op: Operations) -> None:
     """Build the index, after removing what a failed attempt left."""
     name, concurrent = "ix_audit_sign_ins", op.get_context().dialect.name == "postgresql"
     op.drop_index(name, "audit", if_exists=True, postgresql_concurrently=concurrent)

@@ -1,0 +1,38 @@
+"""A command's work, and its refusals as sentences."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from corpid.cli import output
+from corpid.engines import StartError
+from corpid.flows.directory.write import Refused
+from corpid.ports import Conflict, PasswordsBusy, SecretUnreadable, StoreUnavailable
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.nodes import DirectoryError
+from corpid.settings import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Do a command's work.
+
+    A refusal becomes a sentence on stderr and exit code 1.
+    """
+    try:
+        return asyncio.run(work)
+    except (Refused, Forbidden, SettingsError, StartError, SecretUnreadable) as error:
+        output.fail(str(error))
+    except DirectoryError as error:
+        output.fail(*error.lines(), "Nothing was changed.")
+    except Conflict as error:
+        output.fail(f"The database refused this: {error}")
+    except StoreUnavailable as error:
+        output.fail(f"This cannot be done at the moment: {error}")
+    except PasswordsBusy:
+        output.fail("Too many passwords are being hashed; try again in a moment.")

@@ -1,0 +1,66 @@
+"""What a command loads: its own subject and what that needs, since loading takes most of a short command's time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Terminal
+
+PROGRAM: Final = """
+import json, sys
+from corpid.cli import app
+app(sys.argv[1:], standalone_mode=False)
+print(json.dumps(sorted(sys.modules)))
+"""
+SECONDS: Final = 60
+NOTHING_AT_ALL: Final = {"corpid.settings", "corpid.engines", "corpid.web", "sqlalchemy", "cryptography"}
+NO_SERVER: Final = {
+    "corpid.app",
+    "corpid.web.routes",
+    "starlette",
+    "uvicorn",
+    "jinja2",
+    "webauthn",
+    "httpx",
+    "structlog",
+}
+NO_OTHER_COMMAND: Final = {"corpid.sandbox", "corpid.cli.doctor"}
+NO_DRIVER: Final = {"asyncpg", "redis", "aiosmtplib"}
+NO_MIGRATION: Final = {"alembic", "mako"}
+
+
+def loaded(*arguments: str) -> set[str]:
+    """The modules that a fresh process has in the end."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=True, timeout=SECONDS
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("version",)])
+def test_the_list_of_commands_and_the_version_need_no_command(arguments: tuple[str, ...]) -> None:
+    assert not loaded(*arguments) & (NOTHING_AT_ALL | NO_SERVER | NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("client", "list"), ("user", "disable", "--help"), ("maintenance", "status"), ("key", "list"), ("export",)],
+)
+def test_a_command_on_the_database_needs_no_server(terminal: Terminal, arguments: tuple[str, ...]) -> None:
+    """One that has nothing to migrate."""
+    terminal.done("migrate")
+    found = loaded(*arguments)
+    assert not found & (NO_SERVER | NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION)
+    assert "corpid.engines" in found
+
+
+def test_a_server_needs_no_migration_and_no_demo() -> None:
+    found = loaded("serve", "--help")
+    assert not found & (NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION)
+    assert "corpid.app" in found
