@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union, get_origin
 
 import msgspec
 import sqlalchemy as sa
@@ -13,9 +13,11 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.entity_choice import search_text
 from corpid.rules.directory.names import user_name
 from corpid.rules.directory.records import (
+    Administrator,
     Assignment,
     Entity,
     Membership,
+    Operator,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -50,7 +52,7 @@ def record_codec(record: type[T]) -> Codec[T]:
     """The codec of a struct of texts, integers, flags, tuples and dictionaries."""
     fields = msgspec.structs.fields(record)
     names = tuple(field.name for field in fields)
-    structured = {field.name for field in fields if get_origin(field.type) in (tuple, dict)}
+    structured = {field.name for field in fields if get_origin(field.type) in (tuple, dict, Union)}
     readers = [
         (field.name, bool if field.type is bool else msgspec.json.Decoder(field.type).decode)
         for field in fields
@@ -180,6 +182,8 @@ class RecordType:
     rank: int
     """records refer only to kinds of a lower rank"""
     one: Prepared
+    locked: Prepared
+    """the same, until the transaction ends"""
     first_page: Prepared
     next_page: Prepared
     upsert: Prepared
@@ -203,6 +207,8 @@ def record_types(database: Database, cipher: SecretCipher) -> Kinds:
         (Service, tables.services, record_codec(Service)),
         (Credentials, tables.credentials, secret),
         (Membership, tables.memberships, record_codec(Membership)),
+        (Administrator, tables.administrators, record_codec(Administrator)),
+        (Operator, tables.operators, record_codec(Operator)),
         (Assignment, tables.assignments, record_codec(Assignment)),
         (ThirdPartyGrant, tables.third_party_grants, record_codec(ThirdPartyGrant)),
         (ThirdPartyAssignment, tables.third_party_assignments, record_codec(ThirdPartyAssignment)),
@@ -229,6 +235,7 @@ def _kind(database: Database, table: sa.Table, codec: Codec[Any], rank: int) -> 
         keys=keys,
         rank=rank,
         one=database.prepare(record.where(this)),
+        locked=database.prepare(record.where(this).with_for_update()),
         first_page=database.prepare(page),
         next_page=database.prepare(page.where(key > after)),
         upsert=database.prepare(upsert(table, codec.written, _kept(table))),
