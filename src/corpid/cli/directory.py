@@ -37,6 +37,13 @@ def apply(
     prune: Annotated[
         bool, typer.Option("--prune", help="Also remove what the file does not name, in the sections it has.")
     ] = False,
+    prune_administrators: Annotated[
+        bool,
+        typer.Option(
+            "--prune-administrators",
+            help="Also remove administrators and operators that the file does not name, in the sections it has.",
+        ),
+    ] = False,
     development: Annotated[bool, typer.Option("--development", help="Accept plain passwords in the file.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
 ) -> None:
@@ -45,7 +52,16 @@ def apply(
     What the file does not name stays as it is.
     """
     content, name = _read(file)
-    applied = output.run(_apply(content, name, dry_run=dry_run, prune=prune, development=development))
+    applied = output.run(
+        _apply(
+            content,
+            name,
+            dry_run=dry_run,
+            prune=prune,
+            prune_administrators=prune_administrators,
+            development=development,
+        )
+    )
     for warning in applied.warnings:
         output.warn(located(name, warning))
     if json:
@@ -101,7 +117,9 @@ def _bounded(opened: BinaryIO, name: str) -> bytes:
     return bytes(content)
 
 
-async def _apply(content: bytes, name: str, *, dry_run: bool, prune: bool, development: bool) -> Applied:
+async def _apply(
+    content: bytes, name: str, *, dry_run: bool, prune: bool, prune_administrators: bool, development: bool
+) -> Applied:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         return await apply_flow.apply(
@@ -114,6 +132,7 @@ async def _apply(content: bytes, name: str, *, dry_run: bool, prune: bool, devel
             rules=client_rules(chosen),
             plain_passwords=chosen.developer_mode or development,
             prune=prune,
+            prune_administrators=prune_administrators,
             dry_run=dry_run,
         )
 

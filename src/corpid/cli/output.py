@@ -18,7 +18,7 @@ from rich.text import Text
 
 from corpid.engines import StartError
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict, PasswordsBusy, SecretUnreadable, StoreUnavailable
+from corpid.ports import Conflict, NobodyRemains, PasswordsBusy, SecretUnreadable, StoreUnavailable
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.printable import printable, printable_lines
@@ -52,6 +52,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         fail(str(error))
     except DirectoryError as error:
         fail(*error.lines(), "Nothing was changed.")
+    except NobodyRemains as error:
+        fail(f"{error}.", "Nothing was changed.")
     except Conflict as error:
         fail(f"The database refused this: {error}")
     except StoreUnavailable as error:

@@ -16,6 +16,7 @@ from corpid.cli import output
 from corpid.engines import open_mail
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import people
+from corpid.flows.directory.administrators import entities_without_owner
 from corpid.flows.directory.people import Office
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
 from corpid.rules.directory.access import OPERATOR
@@ -248,6 +249,8 @@ def disable(user_name: UserName) -> None:
     """Disable a person: no sign-in, and tokens end within 5 seconds."""
     user = output.run(_switch(user_name, enabled=False))
     output.say(f"The user {user.user_name} is disabled.")
+    for entity_id in output.run(_without_owner(user)):
+        output.warn(f"the entity {entity_id} has no owner left who can act")
 
 
 @app.command()
@@ -308,6 +311,11 @@ async def _reset_factors(user_name: str, secret: str) -> tuple[User, str]:
 async def _switch(user_name: str, *, enabled: bool) -> User:
     async with open_registry(settings.load()) as opened:
         return await people.switch_user(opened.registry, user_name, enabled=enabled, actor=OPERATOR)
+
+
+async def _without_owner(user: User) -> list[str]:
+    async with open_registry(settings.load()) as opened:
+        return await entities_without_owner(opened.registry, user.user_id)
 
 
 async def _unlock(user_name: str) -> User:

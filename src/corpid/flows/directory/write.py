@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from corpid.flows.directory.administrators import remaining
 from corpid.ports import AuditEvent, Delete, SignOut, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
@@ -57,12 +58,13 @@ async def write(
 
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
     knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. Raises
-    access.Forbidden before anything is written, and StoreUnavailable. Source: DESIGN "Security", D57
+    access.Forbidden before anything is written, Conflict (NobodyRemains if the last operator would go), and
+    StoreUnavailable. Source: DESIGN "Security", D53, D57
     """
     for change in changes:
         authorise(actor, "delete" if change.verb == "remove" else "write", _object(change))
     recorded = [_recorded(change, change_event(actor, change, action)) for change in changes]
-    await registry.directory.write([*recorded, *_signed_out(changes)], summary)
+    await registry.directory.write([*recorded, *_signed_out(changes), *remaining(changes)], summary)
 
 
 def change_event(actor: Actor, change: Change, action: AuditAction | None = None) -> AuditEvent:
