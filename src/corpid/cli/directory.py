@@ -18,7 +18,7 @@ from corpid.app import new_user_id, open_registry
 from corpid.cli import output
 from corpid.flows.directory import apply as apply_flow
 from corpid.flows.directory import entities
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.nodes import located
 from corpid.settings.issuers import client_rules
 
@@ -127,7 +127,7 @@ async def _apply(
             opened.passwords,
             content,
             file=name,
-            actor=OPERATOR,
+            actor=DirectoryFile(),
             new_user_id=new_user_id,
             rules=client_rules(chosen),
             plain_passwords=chosen.developer_mode or development,
@@ -139,7 +139,7 @@ async def _apply(
 
 async def _export() -> str:
     async with open_registry(settings.load()) as opened:
-        return "".join([piece async for piece in apply_flow.export(opened.registry, actor=OPERATOR)])
+        return "".join([piece async for piece in apply_flow.export(opened.registry, actor=CommandLine())])
 
 
 entity_app = typer.Typer(help="Entities: add, disable, enable.", no_args_is_help=True)
@@ -188,10 +188,12 @@ def enable_entity(entity_id: EntityId) -> None:
 
 async def _add_entity(entity_id: str, members: dict[str, object]) -> tuple[str, ...]:
     async with open_registry(settings.load()) as opened:
-        _, remarks = await entities.add_entity(opened.registry, opened.passwords, entity_id, members, actor=OPERATOR)
+        _, remarks = await entities.add_entity(
+            opened.registry, opened.passwords, entity_id, members, actor=CommandLine()
+        )
     return remarks
 
 
 async def _switch_entity(entity_id: str, *, enabled: bool) -> None:
     async with open_registry(settings.load()) as opened:
-        await entities.switch_entity(opened.registry, entity_id, enabled=enabled, actor=OPERATOR)
+        await entities.switch_entity(opened.registry, entity_id, enabled=enabled, actor=CommandLine())

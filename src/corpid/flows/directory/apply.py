@@ -15,7 +15,7 @@ from corpid.ports import COMMAND_LINE
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.current import Current, References, newcomers, references, user_ids
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.document import entry_text, parse, user_text
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from corpid.ports import Passwords, Registry
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.document import Document, Entry
     from corpid.rules.directory.records import Record

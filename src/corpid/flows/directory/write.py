@@ -10,7 +10,7 @@ from corpid.flows.directory.administrators import remaining
 from corpid.ports import AuditEvent, Delete, SignOut, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.oauth.records import Client
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Change as StoreChange
     from corpid.ports import Registry
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.plan import Change, Verb
     from corpid.rules.directory.sections import Kind
 
