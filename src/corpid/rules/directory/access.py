@@ -89,7 +89,9 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
     holds: Callable[[Actor, Object], bool]
     says: str
-    """completes "only …" in docs/administration.md, with its source"""
+    """completes "only …" in docs/administration.md"""
+    source: str
+    """the decision that asks for it"""
     reason: str
     """the sentence of a refusal"""
 
@@ -189,71 +191,88 @@ def _without_parameters(_actor: Actor, thing: Object) -> bool:
 def _scope(scope: Scope) -> Condition:
     return Condition(
         holds=lambda actor, _thing: isinstance(actor, ApiClient) and scope in actor.scopes,
-        says=f"with the scope `{scope}` (D59)",
+        says=f"with the scope `{scope}`",
+        source="D59",
         reason=f"the token lacks the scope {scope}",
     )
 
 
-OWN: Final = Condition(holds=_own, says="of the person's own account", reason="it belongs to somebody else")
-OWN_CHOICE: Final = Condition(holds=_own_choice, says="the language (D61)", reason="this is changed by an operator")
+OWN: Final = Condition(
+    holds=_own, says="of the person's own account", source="DESIGN", reason="it belongs to somebody else"
+)
+OWN_CHOICE: Final = Condition(
+    holds=_own_choice, says="the language", source="D61", reason="this is changed by an operator"
+)
 OWN_ENTITY: Final = Condition(
     holds=_own_entity,
-    says="of the one entity that is acted for (D54, D59, D60)",
+    says="of the one entity that is acted for",
+    source="D54, D59, D60",
     reason="it does not belong to the entity that you act for",
 )
 EITHER_SIDE: Final = Condition(
     holds=_either_side,
-    says="if the entity that is acted for is one of the two (D56)",
+    says="if the entity that is acted for is one of the two",
+    source="D56",
     reason=OWN_ENTITY.reason,
 )
 RECENT: Final = Condition(
     holds=_recent,
-    says="with a sign-in at most 15 minutes old (D54)",
+    says="with a sign-in at most 15 minutes old",
+    source="D54",
     reason="a change needs a sign-in of the last 15 minutes: sign in again",
 )
 SOMEBODY_ELSE: Final = Condition(
     holds=_somebody_else,
-    says="of somebody else; an owner who is the only administrator also their own roles and level (D54)",
+    says="of somebody else; an owner who is the only administrator also their own roles and level",
+    source="D54",
     reason="nobody changes their own membership, roles or level",
 )
 WITHIN_REACH: Final = Condition(
     holds=_within_reach,
-    says="of a person of no higher level; an administrator neither of an owner nor of another administrator (D53)",
+    says="of a person of no higher level; an administrator neither of an owner nor of another administrator",
+    source="D53",
     reason="this person's level is not one that you may change anything of",
 )
 APPOINTS: Final = Condition(
     holds=_appoints,
-    says="up to the level that one appoints: an owner every one, an administrator sub-administrators (D53)",
+    says="up to the level that one appoints: an owner every one, an administrator sub-administrators",
+    source="D53",
     reason="this level is not one that you may give",
 )
 NO_OWNER: Final = Condition(
     holds=_no_owner,
-    says="if neither before nor after it the person is an owner (D59)",
+    says="if neither before nor after it the person is an owner",
+    source="D59",
     reason="owners are appointed by people",
 )
 BELONGS: Final = Condition(
     holds=_belongs,
-    says="of a person who belongs to the entity already (D53, D61)",
+    says="of a person who belongs to the entity already",
+    source="D53, D61",
     reason="this is for people who belong to the entity already",
 )
 LISTED_SERVICE: Final = Condition(
     holds=_listed_service,
-    says="at a service of the sub-administrator's list (D53)",
+    says="at a service of the sub-administrator's list",
+    source="D53",
     reason="the service is not one that you administer",
 )
 OWNER_STAYS: Final = Condition(
     holds=_owner_stays,
-    says="if an owner who can act remains (D54)",
+    says="if an owner who can act remains",
+    source="D54",
     reason="the last owner stays: appoint another one first",
 )
 NO_OPERATOR: Final = Condition(
     holds=_no_operator,
-    says="of a person who does not operate the deployment (D53)",
+    says="of a person who does not operate the deployment",
+    source="D53",
     reason="operators are out of reach here",
 )
 WITHOUT_PARAMETERS: Final = Condition(
     holds=_without_parameters,
-    says="if the role needs no parameters (D60)",
+    says="if the role needs no parameters",
+    source="D60",
     reason="roles with parameters are not given by provisioning",
 )
 DIRECTORY_READ: Final = _scope("directory.read")

@@ -224,6 +224,7 @@ def flipped(condition: Condition, role: Role, action: Action, kind: ObjectKind) 
 
 
 def test_every_condition_is_used_and_turned_here() -> None:
+    assert all(condition.source and not condition.reason.endswith(".") for condition in CONDITIONS)
     used = {NAMES[id(condition)] for conditions in RULES.values() for condition in conditions}
     assert used == set(FLIPS) == set(NAMES.values())
 
