@@ -248,7 +248,7 @@ NO_OWNER: Final = Condition(
 BELONGS: Final = Condition(
     holds=_belongs,
     says="of a person who belongs to the entity already",
-    source="D53, D61",
+    source="D53, D60, D61",
     reason="this is for people who belong to the entity already",
 )
 LISTED_SERVICE: Final = Condition(
@@ -328,7 +328,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("support",), _WRITE, ("link", "password link"), (RECENT, NO_OPERATOR)),
     Rule(("support",), ("delete",), ("session", "lock"), (RECENT, NO_OPERATOR)),
     Rule(("auditor",), _READ, OBJECT_KINDS),
-    # Administrators of an entity (D53, D54, D56, D61)
+    # Administrators of an entity (D53, D54, D56, D61). Nobody is made a member who has not accepted it (D60).
     Rule(("owner", "administrator", "sub_administrator"), _READ, ("service",)),
     Rule(
         ("owner", "administrator", "sub_administrator"), _READ, ("entity", "membership", "administrator"), (OWN_ENTITY,)
@@ -342,7 +342,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
         ("owner", "administrator"),
         _CHANGE,
         ("membership",),
-        (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH, OWNER_STAYS),
+        (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH, BELONGS, OWNER_STAYS),
     ),
     Rule(
         ("owner", "administrator"),
@@ -389,7 +389,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(_BOUND, _READ, ("entity", "membership", "administrator", "assignment"), (DIRECTORY_READ, OWN_ENTITY)),
     Rule(_BOUND, _READ, ("user",), (DIRECTORY_READ, OWN_ENTITY, BELONGS)),
     Rule(_BOUND, _READ, ("grant", "third-party row"), (DIRECTORY_READ, EITHER_SIDE)),
-    Rule(_BOUND, _CHANGE, ("membership",), (DIRECTORY_WRITE, OWN_ENTITY, OWNER_STAYS)),
+    Rule(_BOUND, _CHANGE, ("membership",), (DIRECTORY_WRITE, OWN_ENTITY, BELONGS, OWNER_STAYS)),
     Rule(_BOUND, _CHANGE, ("assignment", "third-party row"), (DIRECTORY_WRITE, OWN_ENTITY)),
     Rule(_BOUND, _CHANGE, ("administrator",), (DIRECTORY_WRITE, OWN_ENTITY, NO_OWNER)),
     Rule(_BOUND, _WRITE, ("grant",), (DIRECTORY_WRITE, OWN_ENTITY)),
@@ -399,7 +399,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(_TOKEN, _READ, ("service",)),
     Rule(_TOKEN, _READ, ("entity", "membership"), (OWN_ENTITY,)),
     Rule(_TOKEN, _READ, ("user",), (OWN_ENTITY, BELONGS)),
-    Rule(_TOKEN, _CHANGE, ("membership",), (OWN_ENTITY, OWNER_STAYS)),
+    Rule(_TOKEN, _CHANGE, ("membership",), (OWN_ENTITY, BELONGS, OWNER_STAYS)),
     Rule(_TOKEN, _ALL, ("assignment",), (OWN_ENTITY, WITHOUT_PARAMETERS)),
 )
 

@@ -183,7 +183,7 @@ class RecordType:
     """records refer only to kinds of a lower rank"""
     one: Prepared
     locked: Prepared
-    """the same, until the transaction ends"""
+    """the same, until the transaction ends; new rows that refer to it need not wait"""
     first_page: Prepared
     next_page: Prepared
     upsert: Prepared
@@ -235,7 +235,7 @@ def _kind(database: Database, table: sa.Table, codec: Codec[Any], rank: int) -> 
         keys=keys,
         rank=rank,
         one=database.prepare(record.where(this)),
-        locked=database.prepare(record.where(this).with_for_update()),
+        locked=database.prepare(record.where(this).with_for_update(key_share=True)),
         first_page=database.prepare(page),
         next_page=database.prepare(page.where(key > after)),
         upsert=database.prepare(upsert(table, codec.written, _kept(table))),

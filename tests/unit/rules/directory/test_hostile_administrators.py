@@ -160,6 +160,14 @@ def test_an_entity_never_reads_factors_sessions_or_identity_numbers(role: str, k
     assert not allowed(ACTORS[role], "read", object_of(kind))  # type: ignore[index]
 
 
+@pytest.mark.parametrize("role", ["owner", "administrator", "API client of an entity", "provisioning token"])
+def test_nobody_is_made_a_member_by_a_guessed_identifier_and_then_read(role: str) -> None:
+    """D60, D61: whoever does not belong to the entity has to accept that first."""
+    stranger = replace(object_of("membership"), belongs=False)
+    for action in ("write", "delete"):
+        assert reason(ACTORS[role], action, stranger) == "this is for people who belong to the entity already"  # type: ignore[index]
+
+
 def test_a_person_who_does_not_belong_to_the_entity_is_not_read() -> None:
     """D61: the same answer for somebody who does not exist."""
     assert not allowed(OWNER, "read", replace(object_of("user"), belongs=False))
