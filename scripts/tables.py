@@ -1,4 +1,4 @@
-"""What follows in docs from declarations (`make tables`): settings, generations, client members, refusals, audit actions."""
+"""What follows in docs from declarations (`make tables`): settings, generations, client members, refusals, audit actions, access."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
 from corpid.rules.oauth import generation_differences
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
@@ -15,6 +16,8 @@ from corpid.settings import documentation
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from corpid.rules.directory.access import Action, ObjectKind
+    from corpid.rules.directory.actors import Role
     from corpid.rules.oauth.client_members import Declared
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -49,6 +52,27 @@ def audit_actions() -> str:
     return "| Action | When |\n|---|---|\n" + "".join(f"| `{each.value}` | {each.when} |\n" for each in AuditAction)
 
 
+def access() -> str:
+    """The matrix of roles, actions and objects, and the conditions that its numbers mean."""
+    rows = [
+        [f"{kind}: {action}", *(_allowed(role, action, kind) for role in ROLES)]
+        for kind in OBJECT_KINDS
+        for action in ACTIONS
+        if any((role, action, kind) in RULES for role in ROLES)
+    ]
+    head = ["Object and action", *(role.replace("_", "-") for role in ROLES)]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rows))
+    numbered = (f"{number}. only {condition.says}\n" for number, condition in enumerate(CONDITIONS, start=1))
+    return f"{table}\n{''.join(numbered)}"
+
+
+def _allowed(role: Role, action: Action, kind: ObjectKind) -> str:
+    conditions = RULES.get((role, action, kind))
+    if conditions is None:
+        return ""
+    return ", ".join(str(place + 1) for place in sorted(map(CONDITIONS.index, conditions))) or "yes"
+
+
 WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "settings.md": documentation,
     _DOCS / "generations.md": generation_differences.documentation,
@@ -58,6 +82,7 @@ PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "directory.md": client_members,
     _DOCS / "refusals.md": refusals,
     _DOCS / "audit.md": audit_actions,
+    _DOCS / "administration.md": access,
 }
 
 

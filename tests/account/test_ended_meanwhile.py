@@ -10,7 +10,7 @@ import pytest
 
 from corpid.flows.directory import people
 from corpid.ports import COMMAND_LINE
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine
 from tests.account.scene import at_account, go, hidden, send
 from tests.sign_in.factors import ALICE
 from tests.sign_in.world import PASSWORD, SECRET, run
@@ -30,7 +30,7 @@ async def sign_out_everywhere_else(made: World, owner: Browser) -> None:
 
 
 async def reset_by_the_operator(made: World, _owner: Browser) -> None:
-    await people.reset_factors(made.provider.registry, "alice", SECRET, actor=OPERATOR)
+    await people.reset_factors(made.provider.registry, "alice", SECRET, actor=CommandLine())
 
 
 @pytest.mark.parametrize("end", [sign_out_everywhere_else, reset_by_the_operator])

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from corpid.ports import AuditEvent, Delete, Upsert
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import (
+    Administrator,
     Assignment,
     Entity,
     Membership,
+    Operator,
     Parameter,
     ParameterDefinition,
     Service,
@@ -59,6 +61,8 @@ TRADE = Service(
 )
 LEVY = Service(service_id="s2", name="Levy")
 MEMBER = Membership(user_id="u1", entity_id="E1", enabled=False)
+ADMINISTERS = Administrator(user_id="u1", entity_id="E1", level="sub_administrator", services=("s1",))
+OPERATES = Operator(user_id="u2", level="operator")
 ASSIGNED = Assignment(
     user_id="u1",
     entity_id="E1",
@@ -84,7 +88,9 @@ FACTORS = Credentials(
     totp_last_step=5,
 )
 CLIENT = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), jwks="{}", services=("s1",))
-EVERYTHING: tuple[Record, ...] = (TAN, LIM, ACME, BOOKS, TRADE, LEVY, MEMBER, ASSIGNED, GRANTED, FOR_BOOKS, FACTORS)
+EVERYTHING: tuple[Record, ...] = (
+    TAN, LIM, ACME, BOOKS, TRADE, LEVY, MEMBER, ADMINISTERS, OPERATES, ASSIGNED, GRANTED, FOR_BOOKS, FACTORS,
+)  # fmt: skip
 CLIENT_EVENT = AuditEvent(actor="client:rp", action="code.replay", client_id="rp", entity_id="E1", outcome="refused")
 
 

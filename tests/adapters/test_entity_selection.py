@@ -238,7 +238,8 @@ def test_every_look_reads_the_persons_memberships_and_their_entities_by_key(tmp_
             assert [step for step in plan(tmp_path, statement.text) if "TEMP B-TREE" not in step] == [mine, theirs]
         assert plan(tmp_path, directory._count(0).text) == [mine]
         person = "SEARCH users USING PRIMARY KEY (user_id=?)"
-        assert plan(tmp_path, directory._usable.text) == [person, mine, theirs]
+        level = "SEARCH administrators USING PRIMARY KEY (user_id=? AND entity_id=?) LEFT-JOIN"
+        assert plan(tmp_path, directory._usable.text) == [person, mine, theirs, level]
 
     run(Place(tmp_path / "corpid.db"), scenario)
 

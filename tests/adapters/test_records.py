@@ -13,6 +13,7 @@ from corpid.rules.directory.records import Entity, User
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import (
     ACME,
+    ADMINISTERS,
     ASSIGNED,
     BOOKS,
     EVERYTHING,
@@ -22,6 +23,7 @@ from tests.adapters.stored_records import (
     LEVY,
     LIM,
     MEMBER,
+    OPERATES,
     TAN,
     TRADE,
     everything,
@@ -67,17 +69,21 @@ def test_writing_a_record_again_replaces_it_and_keeps_what_refers_to_it(place: P
 @pytest.mark.parametrize(
     ("removed", "left"),
     [
-        (TAN, [LIM, ACME, BOOKS, TRADE, LEVY, GRANTED]),
-        (ACME, [TAN, LIM, BOOKS, TRADE, LEVY, FACTORS]),
-        (BOOKS, [TAN, LIM, ACME, TRADE, LEVY, MEMBER, ASSIGNED, FACTORS]),
-        (TRADE, [TAN, LIM, ACME, BOOKS, LEVY, MEMBER, FACTORS]),
-        (MEMBER, [TAN, LIM, ACME, BOOKS, TRADE, LEVY, GRANTED, FACTORS]),
-        (GRANTED, [TAN, LIM, ACME, BOOKS, TRADE, LEVY, MEMBER, ASSIGNED, FOR_BOOKS, FACTORS]),
+        (TAN, [LIM, OPERATES, ACME, BOOKS, TRADE, LEVY, GRANTED]),
+        (LIM, [TAN, ACME, BOOKS, TRADE, LEVY, MEMBER, ADMINISTERS, ASSIGNED, GRANTED, FOR_BOOKS, FACTORS]),
+        (ACME, [TAN, LIM, OPERATES, BOOKS, TRADE, LEVY, FACTORS]),
+        (BOOKS, [TAN, LIM, OPERATES, ACME, TRADE, LEVY, MEMBER, ADMINISTERS, ASSIGNED, FACTORS]),
+        (TRADE, [TAN, LIM, OPERATES, ACME, BOOKS, LEVY, MEMBER, ADMINISTERS, FACTORS]),
+        (MEMBER, [TAN, LIM, OPERATES, ACME, BOOKS, TRADE, LEVY, GRANTED, FACTORS]),
+        (ADMINISTERS, [TAN, LIM, OPERATES, ACME, BOOKS, TRADE, LEVY, MEMBER, ASSIGNED, GRANTED, FOR_BOOKS, FACTORS]),
+        (GRANTED, [TAN, LIM, OPERATES, ACME, BOOKS, TRADE, LEVY, MEMBER, ADMINISTERS, ASSIGNED, FOR_BOOKS, FACTORS]),
     ],
-    ids=["user", "client entity's third party", "client entity", "service", "membership", "grant"],
-)
+    ids=[
+        "user", "operator", "client entity's third party", "client entity", "service", "membership", "level", "grant",
+    ],
+)  # fmt: skip
 def test_what_a_removed_record_carried_goes_with_it(place: Place, removed: Record, left: list[Record]) -> None:
-    """Roles must not come back to life when a membership is made again."""
+    """Roles and levels must not come back to life when a membership is made again (D53)."""
 
     async def scenario(stores: SqlStores) -> None:
         await write(stores, *EVERYTHING)

@@ -8,7 +8,8 @@ import pytest
 
 from corpid.flows.directory import apply, clients, entities, people
 from corpid.flows.operations import signing_keys
-from corpid.rules.directory.access import Forbidden, Person
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.actors import Person
 from tests.cli.conftest import at
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from corpid.cli.client import migration
 from corpid.flows.operations.migration_report import report
 from corpid.ports import AuditEvent, Upsert, UseCount
-from corpid.rules.directory.access import Forbidden, Person
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.actors import Person
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Client
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from corpid.flows.account import links
 from corpid.rules.authentication import totp
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine
 from tests.authenticator import Authenticator
 from tests.sign_in.world import entity
 
@@ -45,7 +45,7 @@ async def new_link(made: World, purpose: LinkPurpose = "invitation", user_id: st
         made.provider.registry,
         user,
         purpose,
-        actor=OPERATOR,
+        actor=CommandLine(),
         base_url=made.base,
         now=made.clock(),
         new_id=made.provider.new_id,

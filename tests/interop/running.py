@@ -17,7 +17,7 @@ import uvloop
 
 from corpid import app, settings
 from corpid.flows.directory.apply import apply
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.demo import next_free
@@ -85,7 +85,7 @@ async def _apply(composed: app.Application, chosen: settings.Settings, directory
         composed.provider.passwords,
         json.dumps(directory).encode(),
         file="tests",
-        actor=OPERATOR,
+        actor=CommandLine(),
         new_user_id=lambda: str(uuid.uuid4()),
         rules=client_rules(chosen),
         plain_passwords=True,

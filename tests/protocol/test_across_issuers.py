@@ -13,7 +13,7 @@ import pytest
 from corpid.flows.account import links
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.ports import FactorChange
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine
 from corpid.sandbox import people
 from corpid.sandbox.browser import parse
 from tests.authenticator import Authenticator
@@ -373,7 +373,7 @@ def test_a_link_opens_nothing_at_a_further_issuer(worlds: Worlds, there: str, pu
     world = made.world
     link = world.run(
         links.make(
-            world.provider.registry, directory.BOB, purpose, actor=OPERATOR, base_url=ISSUER, now=world.clock(),
+            world.provider.registry, directory.BOB, purpose, actor=CommandLine(), base_url=ISSUER, now=world.clock(),
             new_id=world.provider.new_id,
         )
     )  # fmt: skip

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from corpid.flows.operations import signing_keys
-from corpid.rules.directory.access import Operator
+from corpid.rules.directory.actors import CommandLine
 from corpid.sandbox import jwt
 from tests.protocol.deployment import ISSUER, LIVE
 from tests.protocol.expectations import EVERY
@@ -15,7 +15,7 @@ from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import resource_refusal
 
 pytestmark = pytest.mark.generations(*EVERY)
-OPERATOR = Operator()
+OPERATOR = CommandLine()
 PUBLISHED_BEFORE = 7200
 KEPT_AFTER = 600 + 3600
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from corpid.rules.directory.records import Entity, Membership, User
+from corpid.rules.directory.records import Administrator, AdministratorLevel, Entity, Membership, User
 from corpid.sandbox import claim_checks, jwt
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, TOKEN
@@ -78,6 +78,18 @@ def test_the_id_token_has_exactly_these_claims(world: World, scope: str, subject
         "userInfo": {"CPAccType": "User", "CPUID_FullName": "Alice Ä. Example", "ISSPHOLDER": "YES"},
         "entityInfo": {"CPEntID": "209900042K", "CPEnt_TYPE": "UEN", "CPEnt_Status": "Registered", **BLANK},
     }
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"), [("owner", "Admin"), ("administrator", "Admin"), ("sub_administrator", "Sub-Admin")]
+)
+def test_the_account_type_tells_the_level_at_this_entity(world: World, level: AdministratorLevel, shown: str) -> None:
+    """D53; one that ended is told no more."""
+    administrator = Administrator(user_id=directory.ALICE.user_id, entity_id=directory.HARBOUR.entity_id, level=level)
+    world.writes(administrator)
+    assert world.tokens().id_token["userInfo"]["CPAccType"] == shown
+    world.deletes(administrator)
+    assert world.tokens().id_token["userInfo"]["CPAccType"] == "User"
 
 
 def test_the_access_token_has_exactly_these_claims_and_no_key(world: World) -> None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.people import reset_password, unlock_user
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine
 from corpid.rules.limits import CODE_GUESSES
 from corpid.web.pages.translations import ENGLISH, lookup, translator
 from corpid.web.pages.translations import LANGUAGES as LANGUAGES_OF_PAGES
@@ -197,9 +197,9 @@ def test_an_operator_or_a_new_password_ends_the_pause() -> None:
     async def story(made: World) -> None:
         registry = made.provider.registry
         await use_up(made)
-        await unlock_user(registry, made.provider.transient, made.base, "alice", actor=OPERATOR, now=made.clock())
+        await unlock_user(registry, made.provider.transient, made.base, "alice", actor=CommandLine(), now=made.clock())
         await use_up(made)
-        await reset_password(registry, made.passwords, "alice", PASSWORD, actor=OPERATOR)
+        await reset_password(registry, made.passwords, "alice", PASSWORD, actor=CommandLine())
         made.clock.pass_(60)
         assert await shown(made, await at_code(made)) == CHOICE
 

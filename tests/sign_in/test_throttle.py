@@ -11,7 +11,7 @@ import pytest
 from corpid.flows.authentication import throttle
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.people import unlock_user
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine
 from tests import engines
 from tests.contexts import context
 from tests.sign_in.world import PASSWORD, form_of, post, run, walk_to
@@ -163,7 +163,7 @@ def test_an_operator_unlocks_a_known_browser_too() -> None:
         assert max(await keep_guessing(made, browser, 8)) > 0
         assert (await guess(made, browser, "alice", PASSWORD)).status_code == 429
         registry, transient = made.provider.registry, made.provider.transient
-        await unlock_user(registry, transient, made.base, "alice", actor=OPERATOR, now=made.clock())
+        await unlock_user(registry, transient, made.base, "alice", actor=CommandLine(), now=made.clock())
         assert (await guess(made, browser, "alice", PASSWORD)).status_code == 303
 
     run(story)

@@ -20,7 +20,7 @@ from corpid import __version__, app, settings
 from corpid.flows.operations import signing_keys
 from corpid.outbound.http_client import HttpClientError
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine
 from corpid.web.http import server
 from corpid.web.http.addresses import OwnHosts
 from corpid.web.http.requests import trace_id
@@ -119,7 +119,7 @@ def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Pa
             assert found["corpid_build_info", __version__] == 1
             assert found["corpid_signing_key_start_timestamp_seconds", "next"] == 0
             active = found["corpid_signing_key_start_timestamp_seconds", "active"]
-            key = await signing_keys.rotate(made.application.provider.registry, OPERATOR, now=time.time())
+            key = await signing_keys.rotate(made.application.provider.registry, CommandLine(), now=time.time())
             made.application.provider.signing_keys._looked_at = float("-inf")
             found = await made.scrape()
             assert found["corpid_signing_key_start_timestamp_seconds", "next"] == key.active_from

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from corpid import settings
 from corpid.flows.directory.apply import apply
-from corpid.rules.directory.access import Operator
+from corpid.rules.directory.actors import CommandLine
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.sandbox import example_directory, people
 from corpid.sandbox.example_directory import ExampleDirectory
@@ -102,7 +102,7 @@ class OpenedProvider(RunningProvider):
             provider.passwords,
             content,
             file="test.yaml",
-            actor=Operator(),
+            actor=CommandLine(),
             new_user_id=lambda: str(uuid.uuid4()),
             plain_passwords=True,
         )

@@ -17,7 +17,8 @@ from corpid.cli import output
 from corpid.cli.running import run
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import OPERATOR, Object, authorise
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import CommandLine
 from corpid.stores.data_loss import RestoreRefused
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME
 from corpid.stores.sql import backup as copies
@@ -164,8 +165,8 @@ def restore(file: File) -> None:
 
 
 async def _restore(chosen: Settings, path: Path, file: Path) -> Restored:
-    authorise(OPERATOR, "write", Object(kind="deployment"))
-    event = audit_event(OPERATOR, AuditAction.DEPLOYMENT_RESTORE, file.name)
+    authorise(CommandLine(), "write", Object(kind="deployment"))
+    event = audit_event(CommandLine(), AuditAction.DEPLOYMENT_RESTORE, file.name)
     try:
         return await copies.restore(path, file, engines.secret_cipher(chosen), time.time, event)
     except copies.BackupRefused as error:
@@ -186,8 +187,8 @@ def after_restore() -> None:
 
 
 async def _after_restore() -> None:
-    authorise(OPERATOR, "write", Object(kind="deployment"))
-    event = audit_event(OPERATOR, AuditAction.DEPLOYMENT_RESTORE, "pg_restore")
+    authorise(CommandLine(), "write", Object(kind="deployment"))
+    event = audit_event(CommandLine(), AuditAction.DEPLOYMENT_RESTORE, "pg_restore")
     async with engines.opened(settings.load(), time.time) as stores:
         try:
             await stores.after_restore(event, now=time.time())

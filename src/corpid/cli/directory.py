@@ -19,7 +19,7 @@ from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import apply as apply_flow
 from corpid.flows.directory import entities
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.nodes import located
 from corpid.settings.issuers import client_rules
 
@@ -38,6 +38,13 @@ def apply(
     prune: Annotated[
         bool, typer.Option("--prune", help="Also remove what the file does not name, in the sections it has.")
     ] = False,
+    prune_administrators: Annotated[
+        bool,
+        typer.Option(
+            "--prune-administrators",
+            help="Also remove administrators and operators that the file does not name, in the sections it has.",
+        ),
+    ] = False,
     development: Annotated[bool, typer.Option("--development", help="Accept plain passwords in the file.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
 ) -> None:
@@ -46,7 +53,16 @@ def apply(
     What the file does not name stays as it is.
     """
     content, name = _read(file)
-    applied = run(_apply(content, name, dry_run=dry_run, prune=prune, development=development))
+    applied = run(
+        _apply(
+            content,
+            name,
+            dry_run=dry_run,
+            prune=prune,
+            prune_administrators=prune_administrators,
+            development=development,
+        )
+    )
     for warning in applied.warnings:
         output.warn(located(name, warning))
     if json:
@@ -102,7 +118,9 @@ def _bounded(opened: BinaryIO, name: str) -> bytes:
     return bytes(content)
 
 
-async def _apply(content: bytes, name: str, *, dry_run: bool, prune: bool, development: bool) -> Applied:
+async def _apply(
+    content: bytes, name: str, *, dry_run: bool, prune: bool, prune_administrators: bool, development: bool
+) -> Applied:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         return await apply_flow.apply(
@@ -110,18 +128,19 @@ async def _apply(content: bytes, name: str, *, dry_run: bool, prune: bool, devel
             opened.passwords,
             content,
             file=name,
-            actor=OPERATOR,
+            actor=DirectoryFile(),
             new_user_id=new_user_id,
             rules=client_rules(chosen),
             plain_passwords=chosen.developer_mode or development,
             prune=prune,
+            prune_administrators=prune_administrators,
             dry_run=dry_run,
         )
 
 
 async def _export() -> str:
     async with open_registry(settings.load()) as opened:
-        return "".join([piece async for piece in apply_flow.export(opened.registry, actor=OPERATOR)])
+        return "".join([piece async for piece in apply_flow.export(opened.registry, actor=CommandLine())])
 
 
 entity_app = typer.Typer(no_args_is_help=True)
@@ -170,10 +189,12 @@ def enable_entity(entity_id: EntityId) -> None:
 
 async def _add_entity(entity_id: str, members: dict[str, object]) -> tuple[str, ...]:
     async with open_registry(settings.load()) as opened:
-        _, remarks = await entities.add_entity(opened.registry, opened.passwords, entity_id, members, actor=OPERATOR)
+        _, remarks = await entities.add_entity(
+            opened.registry, opened.passwords, entity_id, members, actor=CommandLine()
+        )
     return remarks
 
 
 async def _switch_entity(entity_id: str, *, enabled: bool) -> None:
     async with open_registry(settings.load()) as opened:
-        await entities.switch_entity(opened.registry, entity_id, enabled=enabled, actor=OPERATOR)
+        await entities.switch_entity(opened.registry, entity_id, enabled=enabled, actor=CommandLine())

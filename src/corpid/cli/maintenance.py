@@ -15,7 +15,8 @@ from corpid.engines import open_registry
 from corpid.flows.directory.write import audit_event
 from corpid.flows.operations.readiness import switch_maintenance
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import OPERATOR, Object, authorise
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import CommandLine
 
 if TYPE_CHECKING:
     from corpid.ports import AuditEntry
@@ -46,7 +47,7 @@ def status() -> None:
 
 async def _switch(*, on: bool) -> None:
     async with open_registry(settings.load()) as stores:
-        await switch_maintenance(stores.registry, on=on, actor=OPERATOR)
+        await switch_maintenance(stores.registry, on=on, actor=CommandLine())
 
 
 async def _status() -> bool:
@@ -77,14 +78,14 @@ def prune(
 
 async def _prune(audit_days: int | None, sign_in_days: int | None) -> int | None:
     """Remove old entries; None if all are kept."""
-    authorise(OPERATOR, "write", Object(kind="deployment"))
+    authorise(CommandLine(), "write", Object(kind="deployment"))
     chosen = settings.load()
     audit_days = chosen.audit_days if audit_days is None else audit_days
     sign_in_days = chosen.sign_in_days if sign_in_days is None else sign_in_days
     if not audit_days and not sign_in_days:
         return None
     kept = {"audit_days": str(audit_days), "sign_in_days": str(sign_in_days)}
-    event = audit_event(OPERATOR, AuditAction.AUDIT_PRUNE, "", **kept)
+    event = audit_event(CommandLine(), AuditAction.AUDIT_PRUNE, "", **kept)
     async with open_registry(chosen) as stores:
         return await stores.prune(event, now=stores.clock(), audit_days=audit_days, sign_in_days=sign_in_days)
 

@@ -16,9 +16,10 @@ from corpid.cli.running import run
 from corpid.engines import new_id, new_user_id, open_mail, open_registry
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import people
+from corpid.flows.directory.administrators import entities_without_owner
 from corpid.flows.directory.people import Office
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -36,7 +37,7 @@ async def held_factors(user_name: str) -> tuple[User, HeldFactors, ZoneInfo]:
     """A person, their factors, and the deployment's time zone."""
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        user, has = await people.factors(opened.registry, user_name, actor=OPERATOR)
+        user, has = await people.factors(opened.registry, user_name, actor=CommandLine())
         return user, has, chosen.timezone
 
 
@@ -86,7 +87,7 @@ async def _office() -> AsyncIterator[tuple[Settings, Stores, Office]]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         office = Office(
-            registry=opened.registry, base_url=chosen.base_url, new_id=new_id, now=opened.clock(), actor=OPERATOR
+            registry=opened.registry, base_url=chosen.base_url, new_id=new_id, now=opened.clock(), actor=CommandLine()
         )
         yield chosen, opened, office
 
@@ -245,6 +246,8 @@ def disable(user_name: UserName) -> None:
     """Disable a person: no sign-in, and tokens end within 5 seconds."""
     user = run(_switch(user_name, enabled=False))
     output.say(f"The user {user.user_name} is disabled.")
+    for entity_id in run(_without_owner(user)):
+        output.warn(f"the entity {entity_id} has no owner left who can act")
 
 
 @app.command()
@@ -286,25 +289,30 @@ async def _add(user_name: str, members: dict[str, object], password: str, secret
             password=password,
             totp_secret=secret,
             new_user_id=new_user_id,
-            actor=OPERATOR,
+            actor=CommandLine(),
         )
     return user, chosen.name
 
 
 async def _reset_password(user_name: str, password: str) -> User:
     async with open_registry(settings.load()) as opened:
-        return await people.reset_password(opened.registry, opened.passwords, user_name, password, actor=OPERATOR)
+        return await people.reset_password(opened.registry, opened.passwords, user_name, password, actor=CommandLine())
 
 
 async def _reset_factors(user_name: str, secret: str) -> tuple[User, str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        return await people.reset_factors(opened.registry, user_name, secret, actor=OPERATOR), chosen.name
+        return await people.reset_factors(opened.registry, user_name, secret, actor=CommandLine()), chosen.name
 
 
 async def _switch(user_name: str, *, enabled: bool) -> User:
     async with open_registry(settings.load()) as opened:
-        return await people.switch_user(opened.registry, user_name, enabled=enabled, actor=OPERATOR)
+        return await people.switch_user(opened.registry, user_name, enabled=enabled, actor=CommandLine())
+
+
+async def _without_owner(user: User) -> list[str]:
+    async with open_registry(settings.load()) as opened:
+        return await entities_without_owner(opened.registry, user.user_id)
 
 
 async def _unlock(user_name: str) -> User:
@@ -315,6 +323,6 @@ async def _unlock(user_name: str) -> User:
             opened.transient,
             chosen.base_url,
             user_name,
-            actor=OPERATOR,
+            actor=CommandLine(),
             now=opened.clock(),
         )

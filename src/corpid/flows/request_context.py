@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from corpid.flows.operations.signing_keys import ServerKeys
     from corpid.flows.provider import Provider
     from corpid.rules.audit_actions import AuditAction
-    from corpid.rules.directory.access import Actor
+    from corpid.rules.directory.actors import Actor
 
 
 @dataclass(frozen=True, kw_only=True)

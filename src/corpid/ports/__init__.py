@@ -18,12 +18,22 @@ from corpid.ports.outbound import (
     Passwords,
     PasswordsBusy,
 )
-from corpid.ports.registry import (
+from corpid.ports.records import (
     Account,
+    FetchedKeySet,
+    Link,
+    LinkPurpose,
+    SealedKey,
+    Session,
+    SessionPurpose,
+    UseCount,
+)
+from corpid.ports.registry import (
     Audit,
     AuditEntry,
     AuditEvent,
     Change,
+    ChangedMeanwhile,
     Clients,
     CodeGuessCounts,
     Conflict,
@@ -32,24 +42,20 @@ from corpid.ports.registry import (
     Directory,
     FactorChange,
     Factors,
-    FetchedKeySet,
     Keys,
-    Link,
-    LinkPurpose,
     MissingReference,
     NameRefused,
     NameTaken,
+    NobodyRemains,
     R,
     Registry,
-    SealedKey,
+    Remains,
     SecretUnreadable,
-    Session,
-    SessionPurpose,
+    Seen,
     Sessions,
     SignOut,
     Upsert,
     Usage,
-    UseCount,
 )
 from corpid.ports.transient import (
     EngineCondition,
@@ -65,10 +71,11 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock",
-    "CodeGuessCounts", "Conflict", "Delete", "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors",
-    "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose", "Mail",
-    "MissingReference", "NameRefused", "NameTaken", "Passwords", "PasswordsBusy", "R", "Registry", "SealedKey",
-    "SecretUnreadable", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "TransientEngine",
-    "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount",
+    "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "Change", "ChangedMeanwhile", "ClientKeys",
+    "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete", "Deployment", "Directory", "EngineCondition",
+    "FactorChange", "Factors", "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link",
+    "LinkPurpose", "Mail", "MissingReference", "NameRefused", "NameTaken", "NobodyRemains", "Passwords",
+    "PasswordsBusy", "R", "Registry", "Remains", "SealedKey", "SecretUnreadable", "Seen", "Session", "SessionPurpose",
+    "Sessions", "SignOut", "StoreUnavailable", "TransientEngine", "TransientStore", "TransientUnit", "Upsert", "Usage",
+    "UseCount",
 ]  # fmt: skip

@@ -1,29 +1,37 @@
-"""The registry's records and interface: clients, directory, keys, sessions, usage, audit.
+"""The registry's interface: clients, directory, keys, sessions, usage, audit.
 
-Records of clients and of the directory are those of the rules; here stand the others, and changes of records.
+With changes of records, and audit events.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import msgspec
 
-from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
-from corpid.rules.authentication.throttling import CodeGuesses
-from corpid.rules.directory.records import Record, User
+from corpid.rules.authentication.records import Credentials, Passkey
+from corpid.rules.directory.records import Record
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
+    from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, UseCount
+    from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.entity_choice import Form
-    from corpid.rules.directory.records import Acting, Assignment, Entity, Membership, Service, ThirdPartyRow
-
-SessionPurpose: TypeAlias = Literal["sign_in", "account"]
-"""single sign-on for clients (D30), or the person's own account pages"""
-LinkPurpose: TypeAlias = Literal["invitation", "password", "second_factor"]
-"""what a link lets a person do: set up their account, choose a new password, or a new second factor"""
+    from corpid.rules.directory.records import (
+        Acting,
+        Administrator,
+        Appointed,
+        Assignment,
+        Entity,
+        Membership,
+        Operator,
+        OperatorLevel,
+        Service,
+        ThirdPartyRow,
+        User,
+    )
 
 
 class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,85 +54,6 @@ class AuditEntry(AuditEvent, frozen=True, kw_only=True):
 
     number: int
     at: int
-
-
-class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of the provider, opened.
-
-    `use` is `sig` (an EC private JWK) or `mac` (32 bytes, base64url).
-    """
-
-    kid: str
-    use: Literal["sig", "mac"]
-    secret: str
-    created_at: int
-    active_from: int
-    retired_at: int | None = None
-    revoked_at: int | None = None
-    certificate_chain: str | None = None
-    """PEM, the key's own certificate first; None: one that the key signed itself"""
-
-
-class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """A person with all data for signing in, loaded in one query."""
-
-    user: User
-    held: HeldFactors
-    guesses: CodeGuesses
-    """at codes, in the browser or group of browsers that was asked for (D45)"""
-    signed_in_before: bool
-    """whether the audit has a completed sign-in of theirs (D47)"""
-
-
-class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """A signed-in browser (D30); `expires_at` is absolute."""
-
-    session_id: str
-    user_id: str
-    browser_id: str
-    auth_time: int
-    amr: tuple[str, ...]
-    level: int
-    expires_at: int
-    entity_id: str = ""
-    """the entity chosen last"""
-    purpose: SessionPurpose = "sign_in"
-    device: str = ""
-    """browser and system, as their names are known, e.g. `Firefox on Windows`"""
-    seen_at: int = 0
-    """when it was used last, at most some minutes late"""
-
-
-class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's link, stored under the hash of its secret part."""
-
-    link_hash: str
-    """SHA-256 of the secret part, in hexadecimal"""
-    purpose: LinkPurpose
-    user_id: str
-    created_at: int
-    expires_at: int
-    factors: str
-    """fingerprint of the person's factors when it was made (base64url): a later change makes it void"""
-
-
-class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
-    """The last good key set of a jwks_uri, stored for restarts (D27)."""
-
-    jwks_uri: str
-    jwks: str
-    fetched_at: int
-
-
-class UseCount(msgspec.Struct, frozen=True, kw_only=True):
-    """A count of a client's uses of a generation or deprecation."""
-
-    client_id: str
-    generation: str
-    habit: str
-    """an identifier of `deprecated_usage`; the empty one counts every sign-in"""
-    count: int
-    last_at: int
 
 
 class Upsert(msgspec.Struct, frozen=True):
@@ -152,7 +81,26 @@ class SignOut(msgspec.Struct, frozen=True):
     user_id: str
 
 
-Change = Upsert | Delete | SignOut
+class Seen(msgspec.Struct, frozen=True):
+    """A record that a decision was made on.
+
+    If it is no longer as it was read, nothing is written.
+    """
+
+    kind: type[Record]
+    key: tuple[str, ...]
+    record: Record | None
+    """None: there was none"""
+
+
+class Remains(msgspec.Struct, frozen=True):
+    """Somebody with every right who must still be there after the changes (D53, D54)."""
+
+    entity_id: str = ""
+    """an owner of this entity; empty: an operator of the deployment"""
+
+
+Change = Upsert | Delete | SignOut | Seen | Remains
 
 
 class FactorChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +148,14 @@ class NameRefused(Conflict):
 
 class MissingReference(Conflict):
     """The record names an entity, user, membership or service that is missing."""
+
+
+class ChangedMeanwhile(Conflict):
+    """A record that the decision was made on has changed since."""
+
+
+class NobodyRemains(Conflict):
+    """The last owner of an entity, or the last operator, would go (D53, D54)."""
 
 
 class SecretUnreadable(Exception):
@@ -259,6 +215,15 @@ class Directory(Protocol):
     async def third_party_rows(
         self, user_id: str, entity_id: str, service_ids: Sequence[str]
     ) -> list[ThirdPartyRow]: ...
+
+    async def administered(self, user_id: str) -> list[Administrator]:
+        """A person's levels, by entity (D53)."""
+
+    async def administrators(self, entity_id: str) -> list[Appointed[Administrator]]:
+        """An entity's administrators, by person (D53)."""
+
+    async def operators(self, level: OperatorLevel) -> list[Appointed[Operator]]:
+        """The deployment's operators of a level, by person (D53)."""
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """The records with these keys.

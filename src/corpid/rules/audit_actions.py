@@ -109,6 +109,13 @@ class AuditAction(StrEnum):
     MEMBERSHIP_ADD = "membership.add", "A person may act for an entity"
     MEMBERSHIP_UPDATE = "membership.update", "A membership was changed; `members` names what"
     MEMBERSHIP_REMOVE = "membership.remove", "A person may no longer act for an entity"
+    ADMINISTRATOR_ADD = "administrator.add", "A person may administer an entity"
+    ADMINISTRATOR_UPDATE = "administrator.update", (
+        "The level of an administrator, or the services of a sub-administrator, were changed; `members` names what")
+    ADMINISTRATOR_REMOVE = "administrator.remove", "A person may no longer administer an entity"
+    OPERATOR_ADD = "operator.add", "A person became an operator"
+    OPERATOR_UPDATE = "operator.update", "The level of an operator was changed"
+    OPERATOR_REMOVE = "operator.remove", "A person is no longer an operator"
     ASSIGNMENT_ADD = "assignment.add", "A person got a role"
     ASSIGNMENT_UPDATE = "assignment.update", "A role was changed; `members` names what"
     ASSIGNMENT_REMOVE = "assignment.remove", "A person lost a role"

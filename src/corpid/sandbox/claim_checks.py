@@ -81,6 +81,7 @@ MEMBERS: Final = ("s", "uuid", "u", "c")
 """identity number, the user's identifier, the account, the country of identity"""
 MEMBER: Final = re.compile(r"([a-z]+)=((?:[!-$&-+\--<>-~]|%[0-9A-F]{2})*)")
 """a name and a value without space, comma and equals sign; % begins an escape"""
+ACCOUNT_TYPES: Final = ("User", "Sub-Admin", "Admin")
 USER: Final = ("CPAccType", "CPUID_FullName", "ISSPHOLDER")
 ENTITY: Final = ("CPEntID", "CPEnt_TYPE", "CPEnt_Status", "CPNonUEN_Country", "CPNonUEN_RegNo", "CPNonUEN_Name")
 ENTITY_TYPES: Final = ("UEN", "NON-UEN", "GSTN")
@@ -115,7 +116,7 @@ def parties(checks: Checklist, what: str, claims: Mapping[str, Any]) -> None:
     user = _texts(checks, f"{what}: userInfo", claims.get("userInfo"), USER)
     entity = _texts(checks, f"{what}: entityInfo", claims.get("entityInfo"), ENTITY)
     _one_of(checks, f"{what}: ISSPHOLDER", user["ISSPHOLDER"], ("YES", "NO"))
-    checks.equal(f"{what}: CPAccType", user["CPAccType"], "User")
+    _one_of(checks, f"{what}: CPAccType", user["CPAccType"], ACCOUNT_TYPES)
     checks.that(f"{what}: CPEntID", bool(entity["CPEntID"]), "is blank", entity["CPEntID"])
     kind = entity["CPEnt_TYPE"]
     _one_of(checks, f"{what}: CPEnt_TYPE", kind, ENTITY_TYPES)

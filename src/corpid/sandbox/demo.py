@@ -22,7 +22,7 @@ from corpid.engines import new_user_id
 from corpid.flows.account import links
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.people import user_named
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.sandbox import example_directory
 from corpid.sandbox.demo_rp import CLIENT_ID, Beside, CaughtMail, DemoRP, Registration
@@ -212,7 +212,7 @@ async def _apply(
             provider.passwords,
             content,
             file=name,
-            actor=OPERATOR,
+            actor=CommandLine(),
             new_user_id=new_user_id,
             rules=rules,
             plain_passwords=True,
@@ -220,12 +220,12 @@ async def _apply(
 
 
 async def _invite(provider: Provider, user_name: str) -> str:
-    user = await user_named(provider.registry, user_name, actor=OPERATOR)
+    user = await user_named(provider.registry, user_name, actor=CommandLine())
     link = await links.make(
         provider.registry,
         user,
         "invitation",
-        actor=OPERATOR,
+        actor=CommandLine(),
         base_url=provider.policy.base_url,
         now=provider.clock(),
         new_id=provider.new_id,

@@ -100,10 +100,15 @@ class ExampleDirectory:
         user, entity = self.sections["users"][person.user_name], self.sections["entities"][entity_id]
         foreign, number = entity["type"] != "UEN", user.get("identity_number", "")
         status = {"Deregistered": "De-Registered"}.get(entity.get("status", ""), entity.get("status", ""))
+        held = [
+            "Sub-Admin" if row["level"] == "sub_administrator" else "Admin"
+            for row in self.sections.get("administrators", ())
+            if (row["user"], row["entity"]) == (person.user_name, entity_id)
+        ]
         return {
             "sub": {"s": number, "uuid": user["id"], "u": entity_id + number, "c": user.get("identity_country", "")},
             "userInfo": {
-                "CPAccType": "User",
+                "CPAccType": held[0] if held else "User",
                 "CPUID_FullName": user.get("name", ""),
                 "ISSPHOLDER": "YES" if user.get("account_type", "standard") == "standard" else "NO",
             },

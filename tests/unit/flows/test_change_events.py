@@ -8,7 +8,7 @@ import pytest
 from corpid.flows.directory.write import ACTIONS, action_of, change_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import OPERATOR
+from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Entity, Membership, User
 from corpid.rules.directory.sections import KINDS
@@ -33,7 +33,7 @@ def test_every_kind_of_record_has_an_action_for_each_verb(kind: str, verb: str, 
 def test_the_event_of_a_change_names_record_entity_and_the_members_that_differ() -> None:
     was = Membership(user_id="u2", entity_id="E1")
     event = change_event(
-        OPERATOR, changed(was, msgspec.structs.replace(was, enabled=False), kind="membership", key=was.key)
+        CommandLine(), changed(was, msgspec.structs.replace(was, enabled=False), kind="membership", key=was.key)
     )
     assert (event.actor, event.action, event.object, event.entity_id) == (
         "operator",
@@ -48,7 +48,7 @@ def test_no_value_of_a_secret_stands_in_an_event() -> None:
     """D57: secrets never."""
     was = Credentials(user_id="u2", password_hash="$argon2id$before", totp_secret="JBSWY3DP")
     becomes = msgspec.structs.replace(was, password_hash="$argon2id$after", totp_secret="KRSXG5BA")
-    event = change_event(OPERATOR, changed(was, becomes, kind="credentials", key=was.key))
+    event = change_event(CommandLine(), changed(was, becomes, kind="credentials", key=was.key))
     told = msgspec.json.encode(event).decode()
     assert event.detail == {"members": "password_hash totp_secret"}
     assert not [secret for secret in ("argon2id", "JBSWY3DP", "KRSXG5BA") if secret in told]

@@ -13,7 +13,8 @@ from corpid.flows.operations import signing_keys
 from corpid.flows.operations.signing_keys import RotationRefused, SigningKeys
 from corpid.jose import compact
 from corpid.jose.compact import BadSignature
-from corpid.rules.directory.access import Forbidden, Operator, Person
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.actors import CommandLine, Person
 from tests.unit.flows.opened import NOW, with_provider
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.provider import Provider
 
-OPERATOR = Operator()
+OPERATOR = CommandLine()
 TWO_HOURS = 7200
 KEPT = 600 + 3600
 

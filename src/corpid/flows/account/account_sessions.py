@@ -20,7 +20,7 @@ from corpid.flows.oauth import held_arrivals
 from corpid.flows.oauth.arrival import Entered
 from corpid.flows.oauth.held_arrivals import HeldArrival
 from corpid.rules.authentication.sign_in import Interaction, StaleStep, fresh_expiry
-from corpid.rules.directory.access import Person
+from corpid.rules.directory.actors import Person
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, ACCOUNT_PAGE_EXTENSIONS, ACCOUNT_PAGE_SECONDS
 from corpid.texts import phrase
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.account.account_sessions import event
 from corpid.flows.authentication import browsers, sessions
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Object, Person, authorise
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import Person
 from corpid.rules.directory.records import Entity
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ async def choose_language(context: RequestContext, visit: AccountVisit, *, langu
     Source: DESIGN, Pages
     """
     user_id = visit.user.user_id
-    authorise(Person(user_id=user_id), "write", Object(kind="user", user_id=user_id))
+    authorise(Person(user_id=user_id), "write", Object(kind="user", user_id=user_id, members=frozenset({"language"})))
     await context.provider.registry.directory.set_language(
         user_id, language, event(context, visit, AuditAction.USER_LANGUAGE)
     )

@@ -17,7 +17,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.authentication.sign_in import fingerprint
-from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.limits import INVITATION_SECONDS, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS
 from corpid.texts import phrase
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from corpid.ports import LinkPurpose, Registry
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.access import ObjectKind
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
 

@@ -28,7 +28,8 @@ from corpid.rules.authentication.password_rules import PasswordRefused
 from corpid.rules.authentication.records import Passkey
 from corpid.rules.authentication.sign_in import StaleStep, fingerprint
 from corpid.rules.authentication.totp import STEP_SECONDS
-from corpid.rules.directory.access import Object, Person, authorise
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import Person
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.texts import phrase
 

@@ -20,7 +20,7 @@ from corpid.rules.authentication.passkeys import PasskeyRefused
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
-from corpid.rules.directory.access import Person
+from corpid.rules.directory.actors import Person
 from corpid.texts import phrase
 
 if TYPE_CHECKING:

@@ -28,7 +28,8 @@ from corpid.rules.authentication.records import Passkey
 from corpid.rules.authentication.sign_in import StaleStep, Way
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
-from corpid.rules.directory.access import Object, Person, authorise
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import Person
 from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
 from corpid.texts import phrase
 

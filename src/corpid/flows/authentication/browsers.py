@@ -19,7 +19,7 @@ from corpid.jose.encoding import MalformedToken, base64url, from_base64url
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import single_sign_on
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.access import ANONYMOUS
+from corpid.rules.directory.actors import ANONYMOUS
 from corpid.rules.limits import ACCOUNT_IDLE_SECONDS, CLOCKS_APART_SECONDS, REPEAT_MISSES
 
 if TYPE_CHECKING:

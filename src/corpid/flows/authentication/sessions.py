@@ -8,7 +8,8 @@ import msgspec
 
 from corpid.flows.authentication import browsers
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Object, Person, authorise
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import Person
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -26,7 +26,7 @@ from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.authentication.sign_in import Event, Outcome, StaleStep, State
 from corpid.rules.directory import names
-from corpid.rules.directory.access import ANONYMOUS, Person
+from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.directory.entity_choice import Choice
 from corpid.rules.oauth.errors import AccessDenied
 from corpid.rules.oauth.refusals import Reason

@@ -15,22 +15,24 @@ from corpid.ports import COMMAND_LINE
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.current import Current, References, newcomers, references, user_ids
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.document import entry_text, parse, user_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
-from corpid.rules.directory.plan import RECORDS, Plan, plan, record_key
+from corpid.rules.directory.plan import ALL_BUT_LEVELS, RECORDS, Plan, plan, record_key
 from corpid.rules.directory.records import (
+    Administrator,
     Assignment,
     Entity,
     Membership,
+    Operator,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import KINDS
+from corpid.rules.directory.sections import KINDS, LEVELS
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from corpid.ports import Passwords, Registry
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.document import Document, Entry
     from corpid.rules.directory.records import Record
@@ -67,11 +70,11 @@ async def prepare(
     *,
     new_user_id: Callable[[], str],
     rules: Rules = PLAIN_RULES,
-    prune: bool = False,
+    prune: frozenset[Kind] = frozenset(),
 ) -> Prepared:
     """Plan a document against the directory; nothing is written.
 
-    `new_user_id` gives a UUID for each user that is new. Plain passwords are hashed, unless the stored
+    `new_user_id` gives a UUID for each user that is new, `prune` are kinds as in `plan`. Plain passwords are hashed, unless the stored
     hash is theirs already. A new client gets the defaults of `rules` for members that the document omits.
     Raises DirectoryError, StoreUnavailable, PasswordsBusy. D44, D51.
     """
@@ -127,9 +130,36 @@ async def _named(
         records[kind] = dict(await registry.directory.read(record, sorted(keys[kind])))  # type: ignore[type-var]
     if document.of("third-party row"):
         records["grant"] = {found.key: found async for found in registry.directory.scan(ThirdPartyGrant)}
+    await _add_levels(registry, document, records, ids)
     clients = [await registry.clients.get(client_id) for (client_id,) in document.of("client")]
     records["client"] = {(client.client_id,): client for client in clients if client is not None}
     return records
+
+
+async def _add_levels(
+    registry: Registry, document: Document, records: dict[Kind, dict[Key, msgspec.Struct]], ids: Mapping[str, str]
+) -> None:
+    """Add everybody with a level, if the file may take one.
+
+    With the state of person and membership, at the entities concerned.
+    """
+    people: set[Key] = set()
+    entities = {entity_id for _, entity_id in document.of("administrator")}
+    entities |= {key[1] for key, entry in document.of("membership").items() if entry.fields.get("enabled") is False}
+    for (name,), entry in document.of("user").items():
+        if entry.fields.get("enabled") is False and name in ids:
+            entities |= {held.entity_id for held in await registry.directory.administered(ids[name])}
+    for entity_id in sorted(entities):
+        for held in await registry.directory.administrators(entity_id):
+            records["administrator"][held.record.key] = held.record
+    if document.of("operator") or document.of("user"):
+        for found in await registry.directory.operators("operator"):
+            records["operator"][found.record.key] = found.record
+            people.add(found.record.key)
+    memberships = set(records["administrator"]) - set(records["membership"])
+    people |= {key[:1] for key in records["administrator"]}
+    records["membership"] |= await registry.directory.read(Membership, sorted(memberships))
+    records["user"] |= await registry.directory.read(User, sorted(people - set(records["user"])))
 
 
 def _user_known(entry: Entry, ids: Mapping[str, str]) -> bool:
@@ -238,20 +268,22 @@ async def apply(
     rules: Rules = PLAIN_RULES,
     plain_passwords: bool = False,
     prune: bool = False,
+    prune_administrators: bool = False,
     dry_run: bool = False,
 ) -> Applied:
     """Apply a directory file.
 
     `file` names it in errors, `new_user_id` gives a UUID.
 
-    Additive: what the file does not name is unchanged, unless `prune`. `rules` are those of
-    clients; `plain_passwords` are for development. A large file is written in several short transactions; since
+    Additive: what the file does not name is unchanged, unless `prune`, or, for administrators and operators,
+    `prune_administrators`. `rules` are those of clients; `plain_passwords` are for development. A large file is written in several short transactions; since
     applying is idempotent, an interrupted one is finished by applying again. Raises DirectoryError with
     every problem of the file, access.Forbidden, StoreUnavailable, PasswordsBusy; nothing was changed then.
     Source: docs/directory.md, D44, D51, R-14, R-21
     """
     document = parse(content, file, plain_passwords=plain_passwords)
-    prepared = await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules, prune=prune)
+    kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())
+    prepared = await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules, prune=kinds)
     changes = prepared.plan.changes
     if changes and not dry_run:
         counts = {verb: str(number) for verb, number in Counter(change.verb for change in changes).items()}
@@ -278,8 +310,8 @@ async def export(registry: Registry, *, actor: Actor) -> AsyncIterator[str]:
     Passwords, their hashes and TOTP secrets are never read. Sections without records are left out.
     Raises access.Forbidden, StoreUnavailable. Source: docs/directory.md
     """
-    for kind in KINDS:
-        authorise(actor, "read", Object(kind=kind))
+    for each in KINDS:
+        authorise(actor, "read", Object(kind=each))
     yield _EXPORT_HEADER
     async for piece in _exported_section(registry, "entities", Entity, {}):
         yield piece
@@ -288,8 +320,9 @@ async def export(registry: Registry, *, actor: Actor) -> AsyncIterator[str]:
     names = {user.user_id: user.user_name async for user in registry.directory.scan(User)}
     async for piece in _exported_users(registry):
         yield piece
-    async for piece in _exported_section(registry, "assignments", Assignment, names):
-        yield piece
+    for name, kind in (("administrators", Administrator), ("operators", Operator), ("assignments", Assignment)):
+        async for piece in _exported_section(registry, name, kind, names):
+            yield piece
     async for piece in _exported_third_party(registry, names):
         yield piece
     heading = "\nclients:\n"

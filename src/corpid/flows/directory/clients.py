@@ -10,7 +10,7 @@ from corpid.flows.directory.apply import Applied
 from corpid.flows.directory.entities import addition, prepared_entry
 from corpid.flows.directory.write import Refused, audit_event, switched, write
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.plan import Change
 from corpid.rules.oauth.client_registration import PLAIN_RULES
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.ports import Passwords, Registry
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
 
 

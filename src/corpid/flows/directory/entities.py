@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.apply import Prepared
     from corpid.ports import Passwords, Registry
-    from corpid.rules.directory.access import Actor
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.sections import Kind
     from corpid.rules.oauth.client_registration import Rules
 

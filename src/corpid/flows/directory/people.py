@@ -14,7 +14,7 @@ from corpid.ports import COMMAND_LINE, FactorChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import User
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from corpid.ports import LinkPurpose, Mail, Passwords, Registry, TransientStore
     from corpid.rules.authentication.link_codes import NewLink
     from corpid.rules.authentication.records import HeldFactors
+    from corpid.rules.directory.actors import Actor
 
 
 async def add_user(
@@ -122,7 +123,7 @@ async def unlock_user(
     Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D47
     """
     user = await user_named(registry, user_name, actor=actor)
-    authorise(actor, "write", Object(kind="credentials", user_id=user.user_id))
+    authorise(actor, "delete", Object(kind="lock", user_id=user.user_id))
     async with transient.unit(now) as unit:
         await throttle.unlock(unit, issuer, user.user_name)
         await registry.code_guesses.forget_all(user.user_id, audit_event(actor, AuditAction.USER_UNLOCK, user.user_id))

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from corpid.flows.directory.administrators import considered
 from corpid.ports import AuditEvent, Delete, SignOut, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.access import Object, authorise, on_self
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.oauth.records import Client
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Change as StoreChange
     from corpid.ports import Registry
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.plan import Change, Verb
     from corpid.rules.directory.sections import Kind
 
@@ -57,12 +59,22 @@ async def write(
 
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
     knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. Raises
-    access.Forbidden before anything is written, and StoreUnavailable. Source: DESIGN "Security", D57
+    access.Forbidden before anything is written, Conflict (NobodyRemains if the last operator or owner would go,
+    ChangedMeanwhile if what was decided on is no longer so), and StoreUnavailable. Source: DESIGN "Security", D53, D57
     """
-    for change in changes:
-        authorise(actor, "delete" if change.verb == "remove" else "write", _object(change))
-    recorded = [_recorded(change, change_event(actor, change, action)) for change in changes]
-    await registry.directory.write([*recorded, *_signed_out(changes)], summary)
+    objects, guards = await considered(registry, actor, changes, [_object(change) for change in changes])
+    for change, thing in zip(changes, objects, strict=True):
+        authorise(actor, "delete" if change.verb == "remove" else "write", thing)
+    recorded = [
+        _recorded(change, _marked(change_event(actor, change, action), own=on_self(actor, thing)))
+        for change, thing in zip(changes, objects, strict=True)
+    ]
+    await registry.directory.write([*recorded, *_signed_out(changes), *guards], summary)
+
+
+def _marked(event: AuditEvent, *, own: bool) -> AuditEvent:
+    """Mark an owner's change of their own (D54)."""
+    return msgspec.structs.replace(event, detail={**event.detail, "self": "true"}) if own else event
 
 
 def change_event(actor: Actor, change: Change, action: AuditAction | None = None) -> AuditEvent:
@@ -110,8 +122,16 @@ def audit_event(actor: Actor, action: AuditAction, subject: str, **detail: str) 
 
 def _object(change: Change) -> Object:
     record = change.becomes or change.was
-    entity_id = getattr(record, "client_entity_id" if change.kind == "grant" else "entity_id", "")
-    return Object(kind=change.kind, entity_id=entity_id, user_id=getattr(record, "user_id", ""))
+    sides = getattr(record, "entity_id", ""), getattr(record, "client_entity_id", "")
+    entity_id, other = reversed(sides) if change.kind == "grant" else sides
+    return Object(
+        kind=change.kind,
+        entity_id=entity_id,
+        other_entity_id=other,
+        service_id=getattr(record, "service_id", ""),
+        user_id=getattr(record, "user_id", ""),
+        members=frozenset(_differing(change)) if change.was and change.becomes else None,
+    )
 
 
 def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:

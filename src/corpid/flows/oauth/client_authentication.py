@@ -15,7 +15,7 @@ from corpid.flows.oauth import rate_limits
 from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import ANONYMOUS
+from corpid.rules.directory.actors import ANONYMOUS
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound

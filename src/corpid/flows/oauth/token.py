@@ -209,7 +209,7 @@ async def _parties(context: RequestContext, redemption: _Redemption, grant: Gran
     user, entity = acting.user, acting.entity
     packed = None
     if generation.packed_subject:
-        packed = Packed(sub=packed_subject(user, entity), attributes=packed_parties(user, entity))
+        packed = Packed(sub=packed_subject(user, entity), attributes=packed_parties(user, entity, acting.administrator))
     return Parties(
         user_id=grant.user_id,
         entity_id=grant.entity_id,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.oauth import deprecated_usage
 from corpid.rules.oauth.client_registration import PLAIN_RULES, pushed_for, used
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.ports import Registry, UseCount
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client

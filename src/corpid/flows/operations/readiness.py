@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.directory.write import audit_event
 from corpid.ports import StoreUnavailable
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.provider import Provider
     from corpid.ports import Registry
+    from corpid.rules.directory.actors import Actor
 
 ASKED_EVERY_SECONDS: Final = 1
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from corpid.jose.key_ring import KeyRing, SigningKey
     from corpid.ports import Registry
-    from corpid.rules.directory.access import Actor
+    from corpid.rules.directory.actors import Actor
 
 KEPT_SECONDS: Final = ACCESS_TOKEN_SECONDS + METADATA_CACHE_SECONDS
 """a retired key stays published until the last token's exp and an hour"""

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 Key = tuple[str, ...]
 
-NAMES_USERS: Final[tuple[Kind, ...]] = ("credentials", "membership", "assignment", "third-party row")
+NAMES_USERS: Final[tuple[Kind, ...]] = (
+    "credentials", "membership", "administrator", "operator", "assignment", "third-party row",
+)  # fmt: skip
 """kinds whose keys begin with a user"""
 
 
@@ -61,11 +63,12 @@ def references(document: Document) -> References:
             named = dict(zip(section.identity, key, strict=True))
             entities.update((named[member],) for member in ("entity_id", "client_entity_id") if member in named)
             services.update((named[member],) for member in ("service_id",) if member in named)
-            if "user_id" in named:
+            if "user_id" in named and "entity_id" in named:
                 memberships.add((named["user_id"], named["entity_id"]))
     entities.update((entity_id,) for _, entity_id in memberships)
-    for entry in document.of("client").values():
-        services.update((service_id,) for service_id in entry.fields.get("services", ()))  # type: ignore[attr-defined]
+    for entry in (*document.of("client").values(), *document.of("administrator").values()):
+        listed = entry.fields.get("services", ())
+        services.update((service_id,) for service_id in listed if isinstance(listed, tuple))  # type: ignore[attr-defined]
     user_ids = {str(entry.fields["user_id"]) for entry in document.of("user").values() if "user_id" in entry.fields}
     return References(
         user_names=frozenset(names),

@@ -97,6 +97,8 @@ _SUBJECTS: Final[Mapping[Kind, Callable[[Key], str]]] = {
     "user": lambda key: f"user {key[0]}",
     "credentials": lambda key: f"factors of {key[0]}",
     "membership": lambda key: f"membership: {key[0]} acts for {key[1]}",
+    "administrator": lambda key: f"administrator: {key[0]} at {key[1]}",
+    "operator": lambda key: f"operator: {key[0]}",
     "assignment": lambda key: f"assignment: {key[0]} for {key[1]} {_row(*key[2:])}",
     "grant": lambda key: f"grant: {key[0]} lets {key[1]} act {_row(*key[2:])}",
     "third-party row": lambda key: f"third-party row: {key[0]} of {key[1]} for {key[2]} {_row(*key[3:])}",

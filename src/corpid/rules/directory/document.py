@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quoted, read_nodes
-from corpid.rules.directory.records import Parameter, ParameterDefinition
+from corpid.rules.directory.records import Administrator, Parameter, ParameterDefinition
 from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, Kind, Section
 from corpid.rules.directory.values import Malformed, suggestion
 from corpid.rules.printable import printable, printable_lines
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _PARTS: Final = frozenset(name.removeprefix("third_party.") for name in SECTIONS if name.startswith("third_party."))
 _TOP: Final = frozenset(name.split(".")[0] for name in SECTIONS)
+_WITH_REF: Final = frozenset(section.kind for section in SECTIONS.values() if "ref" in section.identity)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,7 +193,7 @@ class _Reading:
         held = self.entries[entry.kind]
         if entry.key in held:
             first = held[entry.key].line
-            other = "" if entry.kind in {"user", "membership"} else "; a different ref tells two such rows apart"
+            other = "; a different ref tells two such rows apart" if entry.kind in _WITH_REF else ""
             self._report(entry.line, f"the same {entry.kind} stands in line {first} already{other}")
             return
         held[entry.key] = entry
@@ -250,7 +251,7 @@ def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[st
     members = {
         name: _value(key, getattr(record, key.member), user_names)
         for name, key in section.keys.items()
-        if key.member in record.__struct_fields__
+        if key.member in record.__struct_fields__ and not _moot(record, key.member)
     }
     if section.identifier is None:
         stated = {name: value for name, value in members.items() if value != ""}
@@ -271,6 +272,11 @@ def user_text(user: User, memberships: Sequence[Membership]) -> str:
     }
     members["memberships"] = [{"entity": held.entity_id, "enabled": held.enabled} for held in memberships]
     return indent(_yaml({user.user_name: members}, flow=None), "  ")
+
+
+def _moot(record: msgspec.Struct, member: str) -> bool:
+    """True for the services of an administrator who has every one."""
+    return isinstance(record, Administrator) and member == "services" and record.level != "sub_administrator"
 
 
 def _value(key: Key, value: object, user_names: Mapping[str, str]) -> object:

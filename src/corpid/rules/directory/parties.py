@@ -11,7 +11,7 @@ from corpid.texts import Phrase, phrase
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from corpid.rules.directory.records import Entity, User
+    from corpid.rules.directory.records import Administrator, AdministratorLevel, Entity, User
 
 _ENTITY_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -51,6 +51,10 @@ _TELLS: Final[Mapping[str, Phrase]] = MappingProxyType(
 )
 """in the order in which a person reads it"""
 
+_ACCOUNT_TYPES: Final[Mapping[AdministratorLevel, str]] = MappingProxyType(
+    {"owner": "Admin", "administrator": "Admin", "sub_administrator": "Sub-Admin"}
+)
+"""level at the entity → CPAccType; without a level it is `User` (D53)"""
 _PACKED_STATUS: Final[Mapping[str, str]] = MappingProxyType({"Deregistered": "De-Registered"})
 _UNPACKED: Final = "!#$&'()*+/:;?@[]"
 """characters not escaped in a packed subject, in addition to letters, digits and - . _ ~"""
@@ -95,15 +99,15 @@ def packed_subject(user: User, entity: Entity) -> str:
     return ",".join(f"{name}={quote(value, safe=_UNPACKED)}" for name, value in members.items())
 
 
-def packed_parties(user: User, entity: Entity) -> dict[str, dict[str, str]]:
+def packed_parties(user: User, entity: Entity, administrator: Administrator | None) -> dict[str, dict[str, str]]:
     """userInfo and entityInfo, with every member; blank if not applicable.
 
-    Source: R-12.2
+    `administrator` is the person's level at this entity. Source: R-12.2, D53
     """
     foreign = entity.type != "UEN"
     return {
         "userInfo": {
-            "CPAccType": "User",
+            "CPAccType": "User" if administrator is None else _ACCOUNT_TYPES[administrator.level],
             "CPUID_FullName": user.name,
             "ISSPHOLDER": "YES" if user.account_type == "standard" else "NO",
         },

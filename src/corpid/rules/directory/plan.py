@@ -1,7 +1,7 @@
 """The plan of a directory file: checks, changes and removals.
 
 Additive: a member that the file does not name keeps its value, a record that it does not name
-stays; only `prune` removes, and only within the sections that the file has.
+stays; only pruning removes, and only within the sections that the file has.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory import levels
 from corpid.rules.directory.current import NAMES_USERS, Current, Key
 from corpid.rules.directory.names import mixed_scripts
-from corpid.rules.directory.nodes import DirectoryError, Problem, quoted
+from corpid.rules.directory.nodes import SHOWN, DirectoryError, Problem, quoted
 from corpid.rules.directory.records import (
+    Administrator,
     Assignment,
     Entity,
     Membership,
+    Operator,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import KINDS, SECTIONS, Kind
+from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.values import suggestion, unfit_parameter
 
 if TYPE_CHECKING:
@@ -90,6 +93,8 @@ class _Checking:
                 self._named(entry, record.name)
             case Membership():
                 self._there(entry, "entity", (record.entity_id,), "entity_id")
+            case Administrator():
+                self._administrator(entry, record)
             case Assignment():
                 self._member(entry, record)
                 self._row(entry, record, blank_role=False)
@@ -130,7 +135,17 @@ class _Checking:
                 entry, "name", f"the name {quoted(name)} mixes scripts ({mixture}): is it what it looks like?"
             )
 
-    def _member(self, entry: Entry, row: Assignment | ThirdPartyAssignment) -> None:
+    def _administrator(self, entry: Entry, record: Administrator) -> None:
+        self._there(entry, "entity", (record.entity_id,), "entity_id")
+        self._member(entry, record)
+        named = entry.fields.get("services", ())
+        if record.level != "sub_administrator" and named:
+            reason = f"services: {record.level} has every service: only a sub_administrator has a list of them"
+            self.found.wrong(entry, "services", reason)
+        for service_id in named if isinstance(named, tuple) else ():
+            self._there(entry, "service", (service_id,), "services")
+
+    def _member(self, entry: Entry, row: Administrator | Assignment | ThirdPartyAssignment) -> None:
         if self._of("membership", (row.user_id, row.entity_id)) is None:
             reason = f"{entry.key[0]} does not act for {row.entity_id}: add it to the memberships of {entry.key[0]}"
             self.found.wrong(entry, "user_id", reason)
@@ -203,6 +218,8 @@ class _Checking:
 _DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {
     "membership": (("user", ("user_id",)), ("entity", ("entity_id",))),
     "credentials": (("user", ("user_id",)),),
+    "administrator": (("membership", ("user_id", "entity_id")),),
+    "operator": (("user", ("user_id",)),),
     "assignment": (("membership", ("user_id", "entity_id")), ("service", ("service_id",))),
     "grant": (
         ("entity", ("client_entity_id",)),
@@ -223,15 +240,17 @@ def removals(
     current: Current,
     user_ids: Mapping[str, str],
     wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]],
+    prune: frozenset[Kind],
 ) -> dict[Kind, frozenset[Key]]:
     """The keys to remove, by kind.
 
-    `current` holds the whole directory. Source: R-21, docs/directory.md
+    `current` holds the whole directory; of other kinds than `prune` goes only what depends on a removed record. Source:
+    R-21, D65, docs/directory.md
     """
     removed: dict[Kind, frozenset[Key]] = {}
-    for kind in document.complete:
+    for kind in document.complete & prune:
         removed[kind] = frozenset(current.of(kind).keys() - wanted[kind].keys())
-    listed = {user_ids[name] for name in document.listed_members}
+    listed = {user_ids[name] for name in document.listed_members} if "membership" in prune else set()
     unlisted = (key for key in current.of("membership") if key[0] in listed and key not in wanted["membership"])
     removed["membership"] = frozenset(unlisted)
     for kind, depends in _DEPENDS.items():
@@ -254,6 +273,8 @@ RECORDS: Final[Mapping[Kind, type[msgspec.Struct]]] = {
     "user": User,
     "credentials": Credentials,
     "membership": Membership,
+    "administrator": Administrator,
+    "operator": Operator,
     "assignment": Assignment,
     "grant": ThirdPartyGrant,
     "third-party row": ThirdPartyAssignment,
@@ -270,6 +291,9 @@ _IDENTITY: Final[Mapping[Kind, tuple[str, ...]]] = {
     "membership": ("user_id", "entity_id"),
 }
 
+
+ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
+"""the kinds that `--prune` removes; `--prune-administrators` removes the others (D65)"""
 
 Verb: TypeAlias = Literal["add", "change", "remove"]
 
@@ -301,13 +325,13 @@ def plan(
     *,
     client_record: type[msgspec.Struct],
     check_client: CheckClient,
-    prune: bool = False,
+    prune: frozenset[Kind] = frozenset(),
 ) -> Plan:
     """Compare a file with the directory.
 
-    `current` holds what the file names or refers to, and with `prune` everything; `user_ids` is user
-    name → identifier. Plain passwords were hashed or dropped before. Raises DirectoryError with every
-    problem found. D51, R-14, R-21.
+    `current` holds what the file names or refers to with those who may be the last of their level, and with `prune`
+    everything; `user_ids` is user name → identifier. `prune` are kinds of which what the file does not name goes.
+    Plain passwords were hashed or dropped before. Raises DirectoryError with every problem found. D51, D53, R-14, R-21.
     """
     problems: list[Problem] = []
     wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]] = {}
@@ -316,9 +340,9 @@ def plan(
         wanted[kind] = {}
         for entry in document.of(kind).values():
             if not _known_user(entry, user_ids):
-                problems.append(
-                    Problem(entry.line, f"there is no user {quoted(entry.key[0])}, here or in the directory")
-                )
+                hint = suggestion(entry.key[0], user_ids) if len(problems) < SHOWN else ""
+                reason = f"there is no user {quoted(entry.key[0])}, here or in the directory{hint}"
+                problems.append(Problem(entry.line, reason))
                 continue
             key = record_key(entry, user_ids)
             existing = current.of(kind).get(key)
@@ -327,12 +351,19 @@ def plan(
                 wanted[kind][key] = (entry, _record(entry, key, existing, types[kind]))
     if problems:
         raise DirectoryError(document.file, problems)
-    removed = removals(document, current, user_ids, wanted) if prune else {}
+    removed = removals(document, current, user_ids, wanted, prune) if prune else {}
+    gone = removed.get("service", frozenset())
+    for key, (entry, record) in wanted["administrator"].items():
+        wanted["administrator"][key] = (entry, levels.without_services(record, gone))
     found = check(wanted, current, removed, check_client)
+    directory = levels.Directory(wanted, current, removed)
+    found.problems += [] if prune & LEVELS else levels.unasked(directory, removed)
+    found.problems += levels.lost_operators(directory)
     if found.problems:
         raise DirectoryError(document.file, found.problems)
-    changes = [*_upserts(wanted, current), *_deletions(removed, current)]
-    return Plan(changes=tuple(changes), warnings=tuple(sorted(set(found.warnings))))
+    changes = [*_upserts(wanted, current), *_narrowed(wanted, current, removed), *_deletions(removed, current)]
+    warnings = {*found.warnings, *levels.entities_without_owner(directory)}
+    return Plan(changes=tuple(changes), warnings=tuple(sorted(warnings)))
 
 
 def record_key(entry: Entry, user_ids: Mapping[str, str]) -> Key:
@@ -367,7 +398,7 @@ def _record(entry: Entry, key: Key, existing: msgspec.Struct | None, record: typ
         known = existing if isinstance(existing, Credentials) else Credentials(user_id=key[0])
         return with_factors(known, fields)
     if existing is not None:
-        return msgspec.structs.replace(existing, **fields)
+        return levels.kept_to_level(msgspec.structs.replace(existing, **fields))
     if entry.kind == "entity":
         fields.setdefault("registration_number", key[0])
     return record(**{**fields, **dict(zip(_IDENTITY[entry.kind], key, strict=True))})
@@ -398,6 +429,20 @@ def _upserts(wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]], 
                 yield Change(verb="add", kind=kind, key=key, becomes=record)
             elif existing != record:
                 yield Change(verb="change", kind=kind, key=key, was=existing, becomes=record)
+
+
+def _narrowed(
+    wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]],
+    current: Current,
+    removed: Mapping[Kind, frozenset[Key]],
+) -> Iterable[Change]:
+    """Sub-administrators not in the file whose list loses a service."""
+    gone = removed.get("service", frozenset())
+    for key, record in current.of("administrator").items() if gone else ():
+        becomes = levels.without_services(record, gone)
+        named = key in wanted["administrator"] or key in removed.get("administrator", ())
+        if becomes != record and not named:
+            yield Change(verb="change", kind="administrator", key=key, was=record, becomes=becomes)
 
 
 def _deletions(removed: Mapping[Kind, frozenset[Key]], current: Current) -> Iterable[Change]:

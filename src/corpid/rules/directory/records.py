@@ -6,7 +6,7 @@ time zone (D23); `9999-12-31` means without end. Each record names its key in `k
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -19,6 +19,10 @@ EntityStatus = Literal["Registered", "Deregistered", "Withdrawn", ""]
 AccountType = Literal["standard", "foreign"]
 SubEntityRule = Literal["none", "optional", "mandatory"]
 ParameterKind = Literal["text", "alpha", "number", "date", "year"]
+AdministratorLevel: TypeAlias = Literal["owner", "administrator", "sub_administrator"]
+OperatorLevel: TypeAlias = Literal["operator", "support", "auditor"]
+AdministratorServices: TypeAlias = tuple[str, ...] | Literal["all"]
+"""the services at which a sub-administrator gives roles; no service by an empty list, every one by the word alone"""
 
 
 class Entity(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +208,50 @@ class ThirdPartyAssignment(msgspec.Struct, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-Record = Entity | User | Membership | Service | Assignment | ThirdPartyGrant | ThirdPartyAssignment | Credentials
+class Administrator(msgspec.Struct, frozen=True, kw_only=True):
+    """A member who administers an entity (D53).
+
+    Ends with the membership.
+    """
+
+    user_id: str
+    entity_id: str
+    level: AdministratorLevel
+    services: AdministratorServices = ()
+    """of a sub-administrator only: the others have every service"""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.user_id, self.entity_id)
+
+    def serves(self, service_id: str) -> bool:
+        """Return whether the roles of a service are among what is administered."""
+        return self.level != "sub_administrator" or self.services == "all" or service_id in self.services
+
+
+class Operator(msgspec.Struct, frozen=True, kw_only=True):
+    """A person who operates the deployment (D53)."""
+
+    user_id: str
+    level: OperatorLevel
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.user_id,)
+
+
+Record = (
+    Entity
+    | User
+    | Membership
+    | Administrator
+    | Operator
+    | Service
+    | Assignment
+    | ThirdPartyGrant
+    | ThirdPartyAssignment
+    | Credentials
+)
 
 
 class Acting(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,6 +263,8 @@ class Acting(msgspec.Struct, frozen=True, kw_only=True):
     user: User
     entity: Entity
     membership: Membership
+    administrator: Administrator | None = None
+    """the person's level there (D53)"""
 
     @property
     def allowed(self) -> bool:
@@ -229,3 +278,14 @@ class ThirdPartyRow(msgspec.Struct, frozen=True, kw_only=True):
     assignment: ThirdPartyAssignment
     client_entity: Entity
     grants: tuple[ThirdPartyGrant, ...]
+
+
+A = TypeVar("A", Administrator, Operator)
+
+
+class Appointed(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
+    """An administrator or operator, and whether they can act at present."""
+
+    record: A
+    enabled: bool
+    """the person is, and so is the membership of an administrator"""

@@ -6,11 +6,12 @@ The same table for people is in docs/directory.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from corpid.rules.directory import values
 from corpid.rules.directory.names import user_name
 from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quoted
+from corpid.rules.directory.records import AdministratorLevel, OperatorLevel
 from corpid.rules.directory.values import Malformed, text_of
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.client_members import Declared, Form
 
 Kind: TypeAlias = Literal[
-    "service", "entity", "user", "credentials", "membership", "assignment", "grant", "third-party row", "client"
-]
+    "service", "entity", "user", "credentials", "membership", "administrator", "operator",
+    "assignment", "grant", "third-party row", "client",
+]  # fmt: skip
 
 KINDS: Final[tuple[Kind, ...]] = (
-    "service", "entity", "user", "credentials", "membership", "assignment", "grant", "third-party row", "client",
+    "service", "entity", "user", "credentials", "membership", "administrator", "operator",
+    "assignment", "grant", "third-party row", "client",
 )  # fmt: skip
 """every kind of record, in the order of writing: what is referred to comes first"""
+LEVELS: Final[frozenset[Kind]] = frozenset({"administrator", "operator"})
+"""kinds that are pruned only if that is asked for on its own (D65)"""
 
 ENTITY_ID: Final = values.identifier(10)  # R-14.2
 SERVICE_ID: Final = values.identifier(25)  # R-14.1
@@ -37,6 +42,9 @@ SUB_ENTITY: Final = values.line_of_text(32)  # R-14.1
 ENTITY_TYPE: Final = values.one_of("UEN", "NON-UEN", "GSTN")
 ENTITY_STATUS: Final = values.one_of("Registered", "Deregistered", "Withdrawn", empty=True)
 URI: Final = values.identifier(2048, r"[!-~]", "printable ASCII")
+ADMINISTRATOR_LEVEL: Final = values.one_of(*get_args(AdministratorLevel))
+OPERATOR_LEVEL: Final = values.one_of(*get_args(OperatorLevel))
+ALL: Final = "all"
 NOTHING: Final = "none"
 OWN_FACTORS: Final = frozenset({"password", "password_hash", "totp_secret"})
 
@@ -73,6 +81,18 @@ def _membership(node: Node) -> tuple[str, dict[str, object]]:
         raise Malformed(node.line, "write a membership as the entity's identifier or as {entity: …, enabled: false}")
     fields: dict[str, object] = {"enabled": values.yes_or_no(nodes["enabled"])} if "enabled" in nodes else {}
     return str(ENTITY_ID(nodes["entity"])), fields
+
+
+def administered_services(node: Node) -> object:
+    """The services of a sub-administrator: a list, or the word `all`.
+
+    Raises Malformed. Source: D53
+    """
+    if isinstance(node, Items):
+        return values.texts(SERVICE_ID)(node)
+    if text_of(node) != ALL:
+        raise Malformed(node.line, f"write a list of services, such as [TAX-FILING], or the word {ALL} for every one")
+    return ALL
 
 
 def _country_or_empty(node: Node) -> object:
@@ -196,6 +216,21 @@ SECTIONS: Final[dict[str, Section]] = {
             "entity_statuses": Key(member="entity_statuses", read=values.texts(ENTITY_STATUS, least=1)),
             "enabled": Key(member="enabled", read=values.yes_or_no),
         },
+    ),
+    "administrators": Section(
+        kind="administrator",
+        identity=("user_id", "entity_id"),
+        keys={
+            "user": _USER,
+            "entity": Key(member="entity_id", read=ENTITY_ID, needed=True),
+            "level": Key(member="level", read=ADMINISTRATOR_LEVEL, needed=True),
+            "services": Key(member="services", read=administered_services),
+        },
+    ),
+    "operators": Section(
+        kind="operator",
+        identity=("user_id",),
+        keys={"user": _USER, "level": Key(member="level", read=OPERATOR_LEVEL, needed=True)},
     ),
     "assignments": Section(
         kind="assignment",

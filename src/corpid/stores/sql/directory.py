@@ -1,34 +1,37 @@
-"""The directory: records by key, and one statement for each question."""
+"""The directory: one statement for each question."""
 
 from __future__ import annotations
 
-import asyncio
-import time
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import sqlalchemy as sa
 
-from corpid.ports import Conflict, Delete, NameRefused, SignOut, Upsert
-from corpid.rules.authentication.records import Credentials
+from corpid.ports import NameRefused
 from corpid.rules.directory.entity_choice import FORMS
 from corpid.rules.directory.records import (
     Acting,
+    Administrator,
+    Appointed,
     Assignment,
     Entity,
     Membership,
+    Operator,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     ThirdPartyRow,
     User,
 )
-from corpid.stores.sql.mappers import ENTITIES, PAGE, USERS, columns, record_codec, user_name_key
+from corpid.stores.sql.mappers import ENTITIES, USERS, columns, record_codec, user_name_key
+from corpid.stores.sql.records import SqlRecords
 from corpid.stores.sql.tables import (
+    administrators,
     assignments,
     entities,
     memberships,
+    operators,
     services,
     third_party_assignments,
     third_party_grants,
@@ -36,125 +39,21 @@ from corpid.stores.sql.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from corpid.ports import AuditEvent, Change, R
+    from corpid.ports import AuditEvent
     from corpid.rules.directory.entity_choice import Form
+    from corpid.rules.directory.records import OperatorLevel
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import Database, Prepared, Row
 
-CHANGES_AT_ONCE: Final = 200
-"""changes of one transaction: a few milliseconds"""
-_READS_AT_ONCE: Final = 200
-
-
-class SqlRecords:
-    """The part of ports.Directory common to every kind of record."""
-
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
-        self._database: Final = database
-        self._audit: Final = audit
-        self._kinds: Final = kinds
-        self._sign_outs: Final = sign_outs
-
-    async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
-        """Lets others run now and then."""
-        known = self._kinds[kind]
-        found: dict[tuple[str, ...], R] = {}
-        for number, key in enumerate(keys, start=1):
-            row = await self._database.row(known.one, dict(zip(known.keys, key, strict=True)))
-            if row is not None:
-                found[key] = known.codec.decode(row)
-            if number % _READS_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        return found
-
-    async def scan(self, kind: type[R]) -> AsyncIterator[R]:
-        """Page by page; concurrent writes may or may not be seen."""
-        known = self._kinds[kind]
-        width = len(known.codec.columns)
-        rows = await self._database.rows(known.first_page, {"limit": PAGE})
-        while rows:
-            for row in rows:
-                yield known.codec.decode(row[:width])
-            after = dict(zip(known.keys, rows[-1][width:], strict=True))
-            rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
-
-    async def write(self, changes: Sequence[Change], event: AuditEvent | None = None) -> None:
-        """Write removals first, then records in the order of their references.
-
-        The order of `changes` does not matter. Anything that a removed record carried (an entity's memberships, a
-        membership's roles) is removed with it.
-
-        Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record. Up to 200 changes are then all
-        undone; of more, the changes of earlier transactions stay.
-        """
-        parts = self._parts(changes)
-        for part in parts[:-1]:
-            started = time.monotonic()
-            async with self._database.transaction():
-                await self._write(part)
-            # SQLite has no queue for writers: others need a gap between two writes.
-            await asyncio.sleep(time.monotonic() - started)
-        async with self._database.transaction():
-            await self._write(parts[-1])
-            if event is not None:
-                await self._audit.record(event)
-
-    def _parts(self, changes: Sequence[Change]) -> list[list[Change]]:
-        """Return the changes of each transaction, at least one transaction.
-
-        A sign-out goes with the last change of its person.
-        """
-        of_records = [change for change in changes if not isinstance(change, SignOut)]
-        of_records.sort(key=self._order)
-        starts = range(0, max(1, len(of_records)), CHANGES_AT_ONCE)
-        parts: list[list[Change]] = [[*of_records[start : start + CHANGES_AT_ONCE]] for start in starts]
-        last = {
-            change.record.user_id: number // CHANGES_AT_ONCE
-            for number, change in enumerate(of_records)
-            if isinstance(change.record, User | Credentials)
-        }
-        for change in changes:
-            if isinstance(change, SignOut):
-                parts[last.get(change.user_id, -1)].append(change)
-        return parts
-
-    def _order(self, change: Upsert | Delete) -> tuple[int, int]:
-        rank = self._kinds[type(change.record)].rank
-        return (0, -rank) if isinstance(change, Delete) else (1, rank)
-
-    async def _write(self, changes: Sequence[Change]) -> None:
-        for change in changes:
-            if isinstance(change, SignOut):
-                await self._sign_out(change.user_id)
-                continue
-            try:
-                await self._apply(change)
-            except Conflict as conflict:
-                key = self._kinds[type(change.record)].key(change.record)
-                raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
-            if change.event is not None:
-                await self._audit.record(change.event)
-
-    async def _sign_out(self, user_id: str) -> None:
-        await self._sign_outs.lock(user_id)
-        await self._sign_outs.end_sessions(user_id)
-        await self._sign_outs.end_links(user_id)
-
-    async def _apply(self, change: Upsert | Delete) -> None:
-        kind = self._kinds[type(change.record)]
-        if isinstance(change, Upsert):
-            await self._database.run(kind.upsert, kind.codec.encode(change.record))
-        else:
-            await self._database.run(kind.delete, kind.key(change.record))
-
-
 Parameters: TypeAlias = "list[sa.BindParameter[str]]"
 
 MEMBERSHIPS: Final = record_codec(Membership)
+ADMINISTRATORS: Final = record_codec(Administrator)
+OPERATORS: Final = record_codec(Operator)
 SERVICES: Final = record_codec(Service)
 ASSIGNMENTS: Final = record_codec(Assignment)
 GRANTS: Final = record_codec(ThirdPartyGrant)
@@ -178,21 +77,24 @@ def user_by_name() -> sa.Select[Any]:
 
 
 def acting() -> sa.Select[Any]:
-    """`user_id`, `entity_id` → user, entity, membership. D50."""
+    """`user_id`, `entity_id` → user, entity, membership, administrator.
+
+    Nulls for a person who does not administer. Source: D50, D53
+    """
     return _acting().where(_MINE, memberships.c.entity_id == _ENTITY_ID)
 
 
 def _acting() -> sa.Select[Any]:
     chain = memberships.join(users).join(entities, entities.c.entity_id == memberships.c.entity_id)
     selected = (*columns(users, USERS), *columns(entities, ENTITIES), *columns(memberships, MEMBERSHIPS))
-    return sa.select(*selected).select_from(chain)
+    level = columns(administrators, ADMINISTRATORS)
+    return sa.select(*selected, *level).select_from(chain.outerjoin(administrators))
 
 
 def usable() -> sa.Select[Any]:
     """Select at most two entities that a person can use.
 
-    The parameters are `user_id` and the forms; the columns are those of user, entity and membership. Source: D17, D30,
-    D50
+    The parameters are `user_id` and the forms; the columns are those of `acting`. Source: D17, D30, D50
     """
     return _acting().where(_MINE, _USABLE).limit(2)
 
@@ -263,6 +165,34 @@ def choice(user_id: str, row: Row) -> tuple[Entity, Membership]:
     return entity, Membership(user_id=user_id, entity_id=entity_id, enabled=member != 0)
 
 
+def administered() -> sa.Select[Any]:
+    """`user_id` → administrator. D53."""
+    held = sa.select(*columns(administrators, ADMINISTRATORS)).where(administrators.c.user_id == _USER_ID)
+    return held.order_by(administrators.c.entity_id)
+
+
+def administrators_of() -> sa.Select[Any]:
+    """`entity_id` → administrator, and whether person and membership are enabled."""
+    able = sa.and_(users.c.enabled, memberships.c.enabled)
+    chain = administrators.join(memberships).join(users, users.c.user_id == administrators.c.user_id)
+    return (
+        sa.select(*columns(administrators, ADMINISTRATORS), able)
+        .select_from(chain)
+        .where(administrators.c.entity_id == _ENTITY_ID)
+        .order_by(administrators.c.user_id)
+    )
+
+
+def operators_of() -> sa.Select[Any]:
+    """`level` → operator, and whether the person is enabled."""
+    return (
+        sa.select(*columns(operators, OPERATORS), users.c.enabled)
+        .select_from(operators.join(users))
+        .where(operators.c.level == sa.bindparam("level", type_=sa.Text))
+        .order_by(operators.c.user_id)
+    )
+
+
 def services_of(wanted: Parameters) -> sa.Select[Any]:
     """Services → service."""
     found = services.c.service_id.in_(wanted)
@@ -315,6 +245,7 @@ def by_count(database: Database, statement: Callable[[Parameters], sa.Select[Any
 _ENTITY_WIDTH: Final = len(ENTITIES.columns)
 _USER_END: Final = len(USERS.columns)
 _ACTING_ENTITY_END: Final = _USER_END + _ENTITY_WIDTH
+_MEMBERSHIP_END: Final = _ACTING_ENTITY_END + len(MEMBERSHIPS.columns)
 _THIRD_PARTY_END: Final = len(THIRD_PARTY_ASSIGNMENTS.columns)
 _CLIENT_ENTITY_END: Final = _THIRD_PARTY_END + _ENTITY_WIDTH
 
@@ -323,7 +254,8 @@ def _found(row: Row) -> Acting:
     return Acting(
         user=USERS.decode(row[:_USER_END]),
         entity=ENTITIES.decode(row[_USER_END:_ACTING_ENTITY_END]),
-        membership=MEMBERSHIPS.decode(row[_ACTING_ENTITY_END:]),
+        membership=MEMBERSHIPS.decode(row[_ACTING_ENTITY_END:_MEMBERSHIP_END]),
+        administrator=None if row[_MEMBERSHIP_END] is None else ADMINISTRATORS.decode(row[_MEMBERSHIP_END:]),
     )
 
 
@@ -338,6 +270,9 @@ class SqlDirectory(SqlRecords):
         self._usable: Final = database.prepare(usable())
         self._choices: Final = by_count(database, choices)
         self._count: Final = by_count(database, count_of_choices)
+        self._administered: Final = database.prepare(administered())
+        self._administrators: Final = database.prepare(administrators_of())
+        self._operators: Final = database.prepare(operators_of())
         self._services: Final = by_count(database, services_of)
         self._assignments: Final = by_count(database, assignments_of)
         self._third_party_rows: Final = by_count(database, third_party_rows_of)
@@ -388,6 +323,22 @@ class SqlDirectory(SqlRecords):
             return found, len(found)
         count = await self._database.row(self._count(len(patterns)), values)
         return found, count[0] if count else 0
+
+    async def administered(self, user_id: str) -> list[Administrator]:
+        """In the order of entities."""
+        return [
+            ADMINISTRATORS.decode(row) for row in await self._database.rows(self._administered, {"user_id": user_id})
+        ]
+
+    async def administrators(self, entity_id: str) -> list[Appointed[Administrator]]:
+        """In the order of people."""
+        rows = await self._database.rows(self._administrators, {"entity_id": entity_id})
+        return [Appointed(record=ADMINISTRATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
+
+    async def operators(self, level: OperatorLevel) -> list[Appointed[Operator]]:
+        """In the order of people."""
+        rows = await self._database.rows(self._operators, {"level": level})
+        return [Appointed(record=OPERATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
 
     async def services(self, service_ids: Sequence[str]) -> list[Service]:
         """In the order of identifiers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union, get_origin
 
 import msgspec
 import sqlalchemy as sa
@@ -14,9 +14,11 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.entity_choice import search_text
 from corpid.rules.directory.names import user_name
 from corpid.rules.directory.records import (
+    Administrator,
     Assignment,
     Entity,
     Membership,
+    Operator,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -51,7 +53,7 @@ def record_codec(record: type[T]) -> Codec[T]:
     """The codec of a struct of texts, integers, flags, tuples and dictionaries."""
     fields = msgspec.structs.fields(record)
     names = tuple(field.name for field in fields)
-    structured = {field.name for field in fields if get_origin(field.type) in (tuple, dict)}
+    structured = {field.name for field in fields if get_origin(field.type) in (tuple, dict, Union)}
     readers = [
         (field.name, bool if field.type is bool else msgspec.json.Decoder(field.type).decode)
         for field in fields
@@ -189,6 +191,14 @@ class RecordType:
         return self._prepare(self._records().where(self._this()))
 
     @cached_property
+    def locked(self) -> Prepared:
+        """As `one`, held until the transaction ends.
+
+        New rows that refer to it need not wait.
+        """
+        return self._prepare(self._records().where(self._this()).with_for_update(key_share=True))
+
+    @cached_property
     def first_page(self) -> Prepared:
         return self._prepare(self._page())
 
@@ -234,6 +244,8 @@ def record_types(database: Database, cipher: SecretCipher) -> Kinds:
         (Service, tables.services, record_codec(Service)),
         (Credentials, tables.credentials, secret),
         (Membership, tables.memberships, record_codec(Membership)),
+        (Administrator, tables.administrators, record_codec(Administrator)),
+        (Operator, tables.operators, record_codec(Operator)),
         (Assignment, tables.assignments, record_codec(Assignment)),
         (ThirdPartyGrant, tables.third_party_grants, record_codec(ThirdPartyGrant)),
         (ThirdPartyAssignment, tables.third_party_assignments, record_codec(ThirdPartyAssignment)),

@@ -138,6 +138,18 @@ memberships: Final = _table(
     sa.Index(None, "entity_id"),
 )
 
+administrators: Final = _table(
+    "administrators",
+    _key("user_id"),
+    _key("entity_id"),
+    _text("level"),
+    _text("services"),
+    _membership(),
+    sa.Index(None, "entity_id"),
+)
+
+operators: Final = _table("operators", _key("user_id", _to("users.user_id")), _text("level"), sa.Index(None, "level"))
+
 services: Final = _table(
     "services",
     _key("service_id"),

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from corpid.rules.directory.current import Current, user_ids
 from corpid.rules.directory.document import parse
-from corpid.rules.directory.plan import Plan, plan
+from corpid.rules.directory.plan import ALL_BUT_LEVELS, Plan, plan
 from corpid.rules.directory.records import User
+from corpid.rules.directory.sections import LEVELS
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ third_party:
 State = dict["Kind", dict[tuple[str, ...], "msgspec.Struct"]]
 
 
-def planned(text: str, state: State | None = None, *, prune: bool = False) -> Plan:
+def planned(text: str, state: State | None = None, *, prune: bool = False, levels: bool = False) -> Plan:
     """The plan of a file against a directory; a new user's identifier is `id-` and the name."""
+    kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if levels else frozenset())
     document = parse(text.encode(), "f.yaml")
     held = state or {}
     users = [user for user in held.get("user", {}).values() if isinstance(user, User)]
@@ -59,13 +61,13 @@ def planned(text: str, state: State | None = None, *, prune: bool = False) -> Pl
     by_id = {user.user_id: user for user in users}
     fresh = {name: f"id-{name}" for (name,) in document.of("user") if name not in by_name}
     ids = user_ids(document, by_name, by_id, fresh)
-    return plan(document, Current(records=held), ids, client_record=Client, check_client=lambda _: [], prune=prune)
+    return plan(document, Current(records=held), ids, client_record=Client, check_client=lambda _: [], prune=kinds)
 
 
-def after(text: str, state: State | None = None, *, prune: bool = False) -> State:
+def after(text: str, state: State | None = None, *, prune: bool = False, levels: bool = False) -> State:
     """The directory once a file was applied."""
     result: State = {kind: dict(records) for kind, records in (state or {}).items()}
-    for change in planned(text, state, prune=prune).changes:
+    for change in planned(text, state, prune=prune, levels=levels).changes:
         records = result.setdefault(change.kind, {})
         if change.becomes is None:
             del records[change.key]

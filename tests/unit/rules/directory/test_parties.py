@@ -15,7 +15,7 @@ from corpid.rules.directory.parties import (
     packed_subject,
     user_attributes,
 )
-from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.records import Administrator, AdministratorLevel, Entity, User
 from corpid.rules.oauth import scopes
 
 R = TypeVar("R", bound=msgspec.Struct)
@@ -136,7 +136,7 @@ def test_every_member_of_entity_info_is_there_and_blank_where_it_does_not_apply(
     change: dict[str, str], shown: dict[str, str]
 ) -> None:
     """R-12.2: blank rather than absent."""
-    told = packed_parties(USER, msgspec.structs.replace(ENTITY, **change))
+    told = packed_parties(USER, msgspec.structs.replace(ENTITY, **change), None)
     assert told["entityInfo"] == {**OF_A_UEN, **shown}
 
 
@@ -144,8 +144,17 @@ def test_every_member_of_entity_info_is_there_and_blank_where_it_does_not_apply(
 def test_user_info_tells_the_name_and_whether_the_account_is_a_national_one(account_type: str, holder: str) -> None:
     """R-12.2."""
     user = msgspec.structs.replace(USER, account_type=account_type)
-    assert packed_parties(user, ENTITY)["userInfo"] == {
+    assert packed_parties(user, ENTITY, None)["userInfo"] == {
         "CPAccType": "User",
         "CPUID_FullName": "Rina",
         "ISSPHOLDER": holder,
     }
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"), [("owner", "Admin"), ("administrator", "Admin"), ("sub_administrator", "Sub-Admin")]
+)
+def test_user_info_tells_whether_the_person_administers_the_entity(level: AdministratorLevel, shown: str) -> None:
+    """D53."""
+    administrator = Administrator(user_id=USER.user_id, entity_id=ENTITY.entity_id, level=level)
+    assert packed_parties(USER, ENTITY, administrator)["userInfo"]["CPAccType"] == shown

@@ -1,0 +1,158 @@
+"""Acting administrators, facts for access rules, and guards of changes.
+
+What was decided on is looked at again in the transaction of the change, so that a right which ends meanwhile gives
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from corpid.ports import Remains, Seen
+from corpid.rules.directory.access import Forbidden, Object
+from corpid.rules.directory.actors import Administering, ApiClient, Operating, Person, ProvisioningToken
+from corpid.rules.directory.records import Administrator, Entity, Membership, Operator, Service, User
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from corpid.ports import Change as StoreChange
+    from corpid.ports import Registry
+    from corpid.rules.directory.access import Level
+    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.plan import Change
+
+ENDED = "you no longer administer this entity"
+SHARED = "somebody else administers this entity by now: open the page again"
+
+
+async def acting_administrator(
+    registry: Registry, user_id: str, entity_id: str, *, auth_time: float, now: float
+) -> Administering:
+    """Return a person as the administrator of the entity chosen at sign-in.
+
+    Raises access.Forbidden if the person has no level there, or person, entity or membership is gone or disabled, and
+    StoreUnavailable. Source: D50, D54
+    """
+    acting = await registry.directory.acting(user_id, entity_id)
+    if acting is None or acting.administrator is None or not acting.allowed:
+        raise Forbidden(Person(user_id), "read", "administrator", ENDED)
+    held = acting.administrator
+    administrators = await registry.directory.administrators(entity_id)
+    return Administering(
+        user_id=user_id,
+        entity_id=entity_id,
+        level=held.level,
+        services=held.services,
+        alone=len(administrators) == 1,
+        auth_time=auth_time,
+        now=now,
+    )
+
+
+async def considered(
+    registry: Registry, actor: Actor, changes: Sequence[Change], objects: Sequence[Object]
+) -> tuple[list[Object], list[StoreChange]]:
+    """Return the objects with their facts, and guards of the write.
+
+    An operator's command or file needs no facts. Raises access.Forbidden if an administrator is none any more, and
+    StoreUnavailable. Source: D53, D54, D60
+    """
+    guards: list[StoreChange] = [*remaining(changes)]
+    if isinstance(actor, Administering):
+        guards += await _still_administering(registry, actor)
+    if not isinstance(actor, Administering | Operating | ApiClient | ProvisioningToken):
+        return list(objects), guards
+    found = []
+    for change, thing in zip(changes, objects, strict=True):
+        fact, seen = await _with_facts(registry, change, thing)
+        found.append(fact)
+        guards += seen
+    owners = {thing.entity_id for thing in found if thing.level == "owner" and thing.kind != "assignment"}
+    guards += [] if isinstance(actor, Operating) else [Remains(entity_id) for entity_id in sorted(owners)]
+    return found, list(dict.fromkeys(guards))
+
+
+def remaining(changes: Iterable[Change]) -> list[Remains]:
+    """Return who must remain after the changes, whoever makes them.
+
+    An operator of the deployment, if the changes take one. Source: D53
+    """
+    return [Remains()] if any(_takes_operator(change) for change in changes) else []
+
+
+async def entities_without_owner(registry: Registry, user_id: str) -> list[str]:
+    """Return the entities whose only owner who can act is this person.
+
+    Raises StoreUnavailable. Source: D54
+    """
+    return [
+        held.entity_id
+        for held in await registry.directory.administered(user_id)
+        if held.level == "owner" and not await _other_owners(registry, held.key)
+    ]
+
+
+async def _still_administering(registry: Registry, actor: Administering) -> list[Seen]:
+    """Return the records that the actor's right rests on, as they are."""
+    acting = await registry.directory.acting(actor.user_id, actor.entity_id)
+    held = acting.administrator if acting is not None and acting.allowed else None
+    if acting is None or held is None or (held.level, held.services) != (actor.level, actor.services):
+        raise Forbidden(actor, "write", "administrator", ENDED)
+    if actor.alone and len(await registry.directory.administrators(actor.entity_id)) > 1:
+        raise Forbidden(actor, "write", "administrator", SHARED)
+    return [
+        Seen(User, acting.user.key, acting.user),
+        Seen(Entity, acting.entity.key, acting.entity),
+        Seen(Membership, acting.membership.key, acting.membership),
+        Seen(Administrator, held.key, held),
+    ]
+
+
+async def _with_facts(registry: Registry, change: Change, thing: Object) -> tuple[Object, list[Seen]]:
+    """Return an object with its facts, and the level seen."""
+    if not thing.user_id:
+        return thing, []
+    key = (thing.user_id, thing.entity_id)
+    held = (await registry.directory.read(Administrator, [key])).get(key)
+    level: Level = held.level if held is not None else ""
+    operates = await registry.directory.read(Operator, [(thing.user_id,)])
+    belongs = await registry.directory.read(Membership, [key])
+    with_facts = replace(
+        thing,
+        level=level,
+        becomes=change.becomes.level if isinstance(change.becomes, Administrator) else "",
+        belongs=bool(belongs),
+        operates=bool(operates),
+        parameters=await _has_parameters(registry, change, thing),
+        takes_last_owner=level == "owner" and _takes_owner(change) and not await _other_owners(registry, key),
+    )
+    return with_facts, [Seen(Administrator, key, held)]
+
+
+async def _has_parameters(registry: Registry, change: Change, thing: Object) -> bool:
+    """Return whether a row has parameters, or its service defines some."""
+    if getattr(change.becomes or change.was, "parameters", ()):
+        return True
+    found = await registry.directory.read(Service, [(thing.service_id,)]) if thing.service_id else {}
+    return any(service.parameters for service in found.values())
+
+
+async def _other_owners(registry: Registry, key: tuple[str, ...]) -> bool:
+    administrators = await registry.directory.administrators(key[1])
+    return any(each.enabled and each.record.level == "owner" and each.record.key != key for each in administrators)
+
+
+def _takes_owner(change: Change) -> bool:
+    if change.kind == "administrator":
+        return not isinstance(change.becomes, Administrator) or change.becomes.level != "owner"
+    return change.kind == "membership" and not getattr(change.becomes, "enabled", False)
+
+
+def _takes_operator(change: Change) -> bool:
+    was, becomes = change.was, change.becomes
+    if isinstance(was, Operator):
+        return was.level == "operator" and getattr(becomes, "level", "") != "operator"
+    return isinstance(was, User) and was.enabled and not getattr(becomes, "enabled", False)

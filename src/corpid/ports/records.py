@@ -1,0 +1,98 @@
+"""Records of the registry: keys, accounts, sessions, links, fetched keys, counts.
+
+Records of clients and of the directory are those of the rules.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from corpid.rules.authentication.records import HeldFactors
+from corpid.rules.authentication.throttling import CodeGuesses
+from corpid.rules.directory.records import User
+
+SessionPurpose: TypeAlias = Literal["sign_in", "account"]
+"""single sign-on for clients (D30), or the person's own account pages"""
+LinkPurpose: TypeAlias = Literal["invitation", "password", "second_factor"]
+"""what a link lets a person do: set up their account, choose a new password, or a new second factor"""
+
+
+class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of the provider, opened.
+
+    `use` is `sig` (an EC private JWK) or `mac` (32 bytes, base64url).
+    """
+
+    kid: str
+    use: Literal["sig", "mac"]
+    secret: str
+    created_at: int
+    active_from: int
+    retired_at: int | None = None
+    revoked_at: int | None = None
+    certificate_chain: str | None = None
+    """PEM, the key's own certificate first; None: one that the key signed itself"""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """A person with all data for signing in, loaded in one query."""
+
+    user: User
+    held: HeldFactors
+    guesses: CodeGuesses
+    """at codes, in the browser or group of browsers that was asked for (D45)"""
+    signed_in_before: bool
+    """whether the audit has a completed sign-in of theirs (D47)"""
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A signed-in browser (D30); `expires_at` is absolute."""
+
+    session_id: str
+    user_id: str
+    browser_id: str
+    auth_time: int
+    amr: tuple[str, ...]
+    level: int
+    expires_at: int
+    entity_id: str = ""
+    """the entity chosen last"""
+    purpose: SessionPurpose = "sign_in"
+    device: str = ""
+    """browser and system, as their names are known, e.g. `Firefox on Windows`"""
+    seen_at: int = 0
+    """when it was used last, at most some minutes late"""
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's link, stored under the hash of its secret part."""
+
+    link_hash: str
+    """SHA-256 of the secret part, in hexadecimal"""
+    purpose: LinkPurpose
+    user_id: str
+    created_at: int
+    expires_at: int
+    factors: str
+    """fingerprint of the person's factors when it was made (base64url): a later change makes it void"""
+
+
+class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
+    """The last good key set of a jwks_uri, stored for restarts (D27)."""
+
+    jwks_uri: str
+    jwks: str
+    fetched_at: int
+
+
+class UseCount(msgspec.Struct, frozen=True, kw_only=True):
+    """A count of a client's uses of a generation or deprecation."""
+
+    client_id: str
+    generation: str
+    habit: str
+    """an identifier of `deprecated_usage`; the empty one counts every sign-in"""
+    count: int
+    last_at: int

@@ -1,0 +1,145 @@
+"""Actors: everybody who reads or changes something below HTTP."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, Literal, TypeAlias
+
+import msgspec
+
+from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, OperatorLevel
+
+Role: TypeAlias = Literal[
+    "command line", "file", "operator", "support", "auditor", "owner", "administrator", "sub_administrator", "person",
+    "API client", "API client of an entity", "provisioning token", "anonymous",
+]  # fmt: skip
+"""kind or level of an actor: what the rules of access are written for"""
+Scope: TypeAlias = Literal[
+    "directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"
+]  # fmt: skip
+"""of a token of the admin API (D59)"""
+
+
+class CommandLine(msgspec.Struct, frozen=True):
+    """A command of the operator, who has an account of the machine."""
+
+    role: ClassVar[Role] = "command line"
+
+    @property
+    def name(self) -> str:
+        """The actor as the audit table writes it."""
+        return "operator"
+
+
+class DirectoryFile(msgspec.Struct, frozen=True):
+    """A directory file that the operator applies."""
+
+    role: ClassVar[Role] = "file"
+
+    @property
+    def name(self) -> str:
+        """The actor as the audit table writes it."""
+        return "operator"
+
+
+class Person(msgspec.Struct, frozen=True):
+    """A signed-in person, acting on their own account."""
+
+    user_id: str
+    role: ClassVar[Role] = "person"
+
+    @property
+    def name(self) -> str:
+        """The actor as the audit table writes it."""
+        return f"user:{self.user_id}"
+
+
+class Administering(msgspec.Struct, frozen=True, kw_only=True):
+    """A person who administers the one entity chosen at sign-in (D54)."""
+
+    user_id: str
+    entity_id: str
+    level: AdministratorLevel
+    services: AdministratorServices
+    alone: bool
+    """whether nobody else has a level there"""
+    auth_time: float
+    now: float
+
+    @property
+    def role(self) -> Role:
+        """The level, for which rules are written."""
+        return self.level
+
+    @property
+    def name(self) -> str:
+        """The actor as the audit table writes it."""
+        return f"user:{self.user_id}"
+
+
+class Operating(msgspec.Struct, frozen=True, kw_only=True):
+    """A person who operates the deployment, in the browser (D53)."""
+
+    user_id: str
+    level: OperatorLevel
+    auth_time: float
+    now: float
+
+    @property
+    def role(self) -> Role:
+        """The level, for which rules are written."""
+        return self.level
+
+    @property
+    def name(self) -> str:
+        """The actor as the audit table writes it."""
+        return f"user:{self.user_id}"
+
+
+class ApiClient(msgspec.Struct, frozen=True, kw_only=True):
+    """A client of the admin API, with the scopes of its token (D59)."""
+
+    client_id: str
+    scopes: frozenset[Scope]
+    entity_id: str = ""
+    """the entity that it is bound to"""
+
+    @property
+    def role(self) -> Role:
+        """One of two roles: bound to an entity or not."""
+        return "API client of an entity" if self.entity_id else "API client"
+
+    @property
+    def name(self) -> str:
+        """The actor as the audit table writes it."""
+        return f"client:{self.client_id}"
+
+
+class ProvisioningToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A bearer token of SCIM, which chooses one entity (D60)."""
+
+    token_id: str
+    entity_id: str
+    role: ClassVar[Role] = "provisioning token"
+
+    @property
+    def name(self) -> str:
+        """The actor as the audit table writes it."""
+        return f"token:{self.token_id}"
+
+
+class Anonymous(msgspec.Struct, frozen=True):
+    """A caller that is not authenticated."""
+
+    role: ClassVar[Role] = "anonymous"
+
+    @property
+    def name(self) -> str:
+        """The actor as the audit table writes it."""
+        return "anonymous"
+
+
+Actor: TypeAlias = (
+    CommandLine | DirectoryFile | Person | Administering | Operating | ApiClient | ProvisioningToken | Anonymous
+)
+
+ANONYMOUS: Final = Anonymous()

@@ -1,0 +1,155 @@
+"""Levels in the plan of a directory file, and their protection.
+
+A file is the operator's own: it may take an entity's last owner, with a warning, and never the last operator.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from corpid.rules.directory.nodes import Problem
+from corpid.rules.directory.records import Administrator, Membership, Operator, User
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from corpid.rules.directory.current import Current, Key
+    from corpid.rules.directory.document import Entry
+    from corpid.rules.directory.sections import Kind
+
+    Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]]
+    Removed: TypeAlias = Mapping[Kind, frozenset[Key]]
+
+FLAG: Final = "--prune-administrators"
+
+
+class Directory:
+    """The directory before and after the file."""
+
+    def __init__(self, wanted: Wanted, current: Current, removed: Removed) -> None:
+        self._wanted = wanted
+        self._current = current
+        self._removed = removed
+
+    def before(self, kind: Kind, key: Key) -> msgspec.Struct | None:
+        """A record as it is."""
+        return self._current.of(kind).get(key)
+
+    def after(self, kind: Kind, key: Key) -> msgspec.Struct | None:
+        """A record as it will be; None if there will be none."""
+        if key in self._wanted[kind]:
+            return self._wanted[kind][key][1]
+        return None if key in self._removed.get(kind, ()) else self._current.of(kind).get(key)
+
+    def removes(self, kind: Kind, key: Key) -> bool:
+        """Return whether the file's plan removes a record."""
+        return key in self._removed.get(kind, ())
+
+    def owners(self) -> tuple[dict[str, set[Key]], dict[str, set[Key]]]:
+        """Owners who can act, by entity, before and after."""
+        was: defaultdict[str, set[Key]] = defaultdict(set)
+        becomes: defaultdict[str, set[Key]] = defaultdict(set)
+        for key in self._keys("administrator"):
+            for found, state in ((was, self.before), (becomes, self.after)):
+                if _is_owner(state("administrator", key)) and _able(state("user", key[:1]), state("membership", key)):
+                    found[key[1]].add(key)
+        return dict(was), dict(becomes)
+
+    def operators(self) -> tuple[set[Key], set[Key]]:
+        """Operators who can act, with every right, before and after."""
+        was, becomes = (
+            {key for key in self._keys("operator") if _is_full(state("operator", key)) and _able(state("user", key))}
+            for state in (self.before, self.after)
+        )
+        return was, becomes
+
+    def line(self, key: Key) -> int:
+        """The line about a person's level; 0 if there is none."""
+        named: tuple[tuple[Kind, Key], ...] = (
+            ("administrator", key), ("operator", key), ("membership", key), ("user", key[:1]),
+        )  # fmt: skip
+        return next((self._wanted[kind][each][0].line for kind, each in named if each in self._wanted[kind]), 0)
+
+    def _keys(self, kind: Kind) -> Iterable[Key]:
+        return {*self._wanted[kind], *self._current.of(kind)}
+
+
+def _able(*records: msgspec.Struct | None) -> bool:
+    return all(isinstance(record, User | Membership) and record.enabled for record in records)
+
+
+def _is_owner(record: msgspec.Struct | None) -> bool:
+    return isinstance(record, Administrator) and record.level == "owner"
+
+
+def _is_full(record: msgspec.Struct | None) -> bool:
+    return isinstance(record, Operator) and record.level == "operator"
+
+
+def entities_without_owner(directory: Directory) -> list[Problem]:
+    """Warnings about entities that lose their last owner.
+
+    Source: D54
+    """
+    was, becomes = directory.owners()
+    lost = sorted(entity for entity in was.keys() - becomes.keys() if not directory.removes("entity", (entity,)))
+    reason = "will have no owner left who can act: appoint another one in administrators"
+    return [Problem(max(map(directory.line, was[entity])), f"the entity {entity} {reason}") for entity in lost]
+
+
+def lost_operators(directory: Directory) -> list[Problem]:
+    """The problem of a file after which no operator could act.
+
+    Source: D53
+    """
+    was, becomes = directory.operators()
+    if not was or becomes:
+        return []
+    reason = "no operator would be left who can act: appoint another one in operators, with the level operator"
+    return [Problem(max(map(directory.line, was)), reason)]
+
+
+def unasked(directory: Directory, removed: Removed) -> list[Problem]:
+    """Problems of levels that pruning would take though nobody asked.
+
+    Source: D65
+    """
+    administrators = [
+        f"--prune would end what {name} administers at {key[1]}: keep {name} and the membership, or add {FLAG}"
+        for key in sorted(removed.get("administrator", ()))
+        for name in [_name(directory, key)]
+    ]
+    operators = [
+        f"--prune would remove {name}, who is an operator: keep {name} in users, or add {FLAG}"
+        for key in sorted(removed.get("operator", ()))
+        for name in [_name(directory, key)]
+    ]
+    return [Problem(0, reason) for reason in (*administrators, *operators)]
+
+
+def _name(directory: Directory, key: Key) -> str:
+    return str(getattr(directory.before("user", key[:1]), "user_name", key[0]))
+
+
+def kept_to_level(record: msgspec.Struct) -> msgspec.Struct:
+    """A record without what its level gives no meaning to.
+
+    So a later lower level begins without any service. Source: D53
+    """
+    if isinstance(record, Administrator) and record.level != "sub_administrator" and record.services:
+        return msgspec.structs.replace(record, services=())
+    return record
+
+
+def without_services(record: msgspec.Struct, gone: frozenset[Key]) -> msgspec.Struct:
+    """A sub-administrator without the services that are removed.
+
+    A service of the same identifier that is made later is another one. Source: D53
+    """
+    if not isinstance(record, Administrator) or not isinstance(record.services, tuple):
+        return record
+    left = tuple(service_id for service_id in record.services if (service_id,) not in gone)
+    return record if left == record.services else msgspec.structs.replace(record, services=left)

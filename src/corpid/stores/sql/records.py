@@ -1,0 +1,203 @@
+"""Records of any kind: read by key, scanned, and written in transactions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from corpid.ports import ChangedMeanwhile, Conflict, Delete, NobodyRemains, Remains, Seen, SignOut, Upsert
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.records import Administrator, Operator, User
+from corpid.stores.sql.mappers import PAGE
+from corpid.stores.sql.tables import administrators, memberships, operators, users
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+
+    from corpid.ports import AuditEvent, Change, R
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.mappers import Kinds
+    from corpid.stores.sql.sessions import SignOuts
+    from corpid.stores.sql.statements import Database
+
+CHANGES_AT_ONCE: Final = 200
+"""changes of one transaction: a few milliseconds"""
+_READS_AT_ONCE: Final = 200
+
+
+_FULL_OPERATORS: Final = operators.c.level == "operator"
+_OWNERS: Final = sa.and_(
+    administrators.c.level == "owner", administrators.c.entity_id == sa.bindparam("entity_id", type_=sa.Text)
+)
+
+
+def _locked_operators() -> sa.Select[Any]:
+    found = sa.select(operators.c.user_id).where(_FULL_OPERATORS)
+    return found.order_by(operators.c.user_id).with_for_update()
+
+
+def _able_operator() -> sa.Select[Any]:
+    return sa.select(operators.c.user_id).join(users).where(_FULL_OPERATORS, users.c.enabled).limit(1)
+
+
+def _locked_owners() -> sa.Select[Any]:
+    found = sa.select(administrators.c.user_id).where(_OWNERS)
+    return found.order_by(administrators.c.user_id).with_for_update()
+
+
+def _able_owner() -> sa.Select[Any]:
+    chain = administrators.join(memberships).join(users, users.c.user_id == administrators.c.user_id)
+    able = sa.and_(memberships.c.enabled, users.c.enabled)
+    return sa.select(administrators.c.user_id).select_from(chain).where(_OWNERS, able).limit(1)
+
+
+class SqlRecords:
+    """The part of ports.Directory common to every kind of record."""
+
+    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+        self._database: Final = database
+        self._audit: Final = audit
+        self._kinds: Final = kinds
+        self._sign_outs: Final = sign_outs
+        self._locked_operators: Final = database.prepare(_locked_operators())
+        self._able_operator: Final = database.prepare(_able_operator())
+        self._locked_owners: Final = database.prepare(_locked_owners())
+        self._able_owner: Final = database.prepare(_able_owner())
+
+    async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
+        """Lets others run now and then."""
+        known = self._kinds[kind]
+        found: dict[tuple[str, ...], R] = {}
+        for number, key in enumerate(keys, start=1):
+            row = await self._database.row(known.one, dict(zip(known.keys, key, strict=True)))
+            if row is not None:
+                found[key] = known.codec.decode(row)
+            if number % _READS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return found
+
+    async def scan(self, kind: type[R]) -> AsyncIterator[R]:
+        """Page by page; concurrent writes may or may not be seen."""
+        known = self._kinds[kind]
+        width = len(known.codec.columns)
+        rows = await self._database.rows(known.first_page, {"limit": PAGE})
+        while rows:
+            for row in rows:
+                yield known.codec.decode(row[:width])
+            after = dict(zip(known.keys, rows[-1][width:], strict=True))
+            rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
+
+    async def write(self, changes: Sequence[Change], event: AuditEvent | None = None) -> None:
+        """Write removals first, then records in the order of their references.
+
+        Administrators and operators are removed last, so that others can take their place. The order of `changes` does
+        not matter. Anything that a removed record carried (an entity's memberships, a membership's roles) is removed
+        with it.
+
+        Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record, ChangedMeanwhile and
+        NobodyRemains. Up to 200 changes are then all undone; of more, the changes of earlier transactions stay.
+        """
+        parts = self._parts(changes)
+        for part in parts[:-1]:
+            started = time.monotonic()
+            async with self._database.transaction():
+                await self._write(part)
+            # SQLite has no queue for writers: others need a gap between two writes.
+            await asyncio.sleep(time.monotonic() - started)
+        async with self._database.transaction():
+            await self._write(parts[-1])
+            if event is not None:
+                await self._audit.record(event)
+
+    def _parts(self, changes: Sequence[Change]) -> list[list[Change]]:
+        """Return the changes of each transaction, at least one transaction.
+
+        A sign-out goes with the last change of its person. What was seen is looked at in the first transaction, and
+        somebody has to remain after each.
+        """
+        of_records = [change for change in changes if isinstance(change, Upsert | Delete)]
+        of_records.sort(key=self._order)
+        starts = range(0, max(1, len(of_records)), CHANGES_AT_ONCE)
+        parts: list[list[Change]] = [[*of_records[start : start + CHANGES_AT_ONCE]] for start in starts]
+        last = {
+            change.record.user_id: number // CHANGES_AT_ONCE
+            for number, change in enumerate(of_records)
+            if isinstance(change.record, User | Credentials)
+        }
+        for change in changes:
+            if isinstance(change, SignOut):
+                parts[last.get(change.user_id, -1)].append(change)
+            elif isinstance(change, Remains):
+                for part in parts:
+                    part.append(change)
+            elif isinstance(change, Seen):
+                parts[0].append(change)
+        return parts
+
+    def _order(self, change: Upsert | Delete) -> tuple[int, int]:
+        rank = self._kinds[type(change.record)].rank
+        if isinstance(change, Delete):
+            return (2, -rank) if isinstance(change.record, Administrator | Operator) else (0, -rank)
+        return (1, rank)
+
+    async def _write(self, changes: Sequence[Change]) -> None:
+        await self._check_seen([change for change in changes if isinstance(change, Seen)])
+        guarded = [change for change in changes if isinstance(change, Remains) and await self._is_held(change)]
+        await self._apply_all(changes)
+        for remains in guarded:
+            if not await self._somebody(remains):
+                raise NobodyRemains(
+                    f"the entity {remains.entity_id} would have no owner left who can act: appoint another one first"
+                    if remains.entity_id
+                    else "no operator would be left who can act: appoint another one first"
+                )
+
+    async def _check_seen(self, seen: list[Seen]) -> None:
+        """Lock what was seen, in one order, and compare."""
+        for each in sorted(seen, key=lambda each: (self._kinds[each.kind].rank, each.key)):
+            known = self._kinds[each.kind]
+            row = await self._database.row(known.locked, dict(zip(known.keys, each.key, strict=True)))
+            if (None if row is None else known.codec.decode(row)) != each.record:
+                raise ChangedMeanwhile("something that this rests on was changed at the same moment: try again")
+
+    async def _is_held(self, remains: Remains) -> bool:
+        """Lock those with every right; True if one of them can act.
+
+        The second statement sees what others wrote before the lock was given.
+        """
+        locked = self._locked_owners if remains.entity_id else self._locked_operators
+        await self._database.rows(locked, {"entity_id": remains.entity_id})
+        return await self._somebody(remains)
+
+    async def _somebody(self, remains: Remains) -> bool:
+        able = self._able_owner if remains.entity_id else self._able_operator
+        return await self._database.row(able, {"entity_id": remains.entity_id}) is not None
+
+    async def _apply_all(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            if isinstance(change, SignOut):
+                await self._sign_out(change.user_id)
+            if not isinstance(change, Upsert | Delete):
+                continue
+            try:
+                await self._apply(change)
+            except Conflict as conflict:
+                key = self._kinds[type(change.record)].key(change.record)
+                raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
+            if change.event is not None:
+                await self._audit.record(change.event)
+
+    async def _sign_out(self, user_id: str) -> None:
+        await self._sign_outs.lock(user_id)
+        await self._sign_outs.end_sessions(user_id)
+        await self._sign_outs.end_links(user_id)
+
+    async def _apply(self, change: Upsert | Delete) -> None:
+        kind = self._kinds[type(change.record)]
+        if isinstance(change, Upsert):
+            await self._database.run(kind.upsert, kind.codec.encode(change.record))
+        else:
+            await self._database.run(kind.delete, kind.key(change.record))

@@ -1,0 +1,228 @@
+"""Levels of people: who administers an entity, who operates the deployment, and who must remain (D53, D54)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from corpid.ports import ChangedMeanwhile, Delete, NobodyRemains, Remains, Seen, SignOut, Upsert
+from corpid.rules.directory.records import Acting, Administrator, Appointed, Membership, Operator, User
+from corpid.stores.sql.records import CHANGES_AT_ONCE
+from tests.adapters.opened import EVENT
+from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, everything, write
+
+if TYPE_CHECKING:
+    from corpid.ports import Change
+    from corpid.rules.directory.records import Record
+    from corpid.stores.sql.open import SqlStores
+    from tests.adapters.databases import Place
+
+RINA = User(user_id="u3", user_name="rina", name="Rina")
+MEMBERS = tuple(
+    Membership(user_id=user_id, entity_id=entity_id) for user_id in ("u2", "u3") for entity_id in ("E1", "E2")
+)
+LIM_OWNS = Administrator(user_id="u2", entity_id="E1", level="owner")
+RINA_OWNS = Administrator(user_id="u3", entity_id="E1", level="owner")
+RINA_HELPS = Administrator(user_id="u3", entity_id="E2", level="sub_administrator", services="all")
+LIM_OPERATES = Operator(user_id="u2", level="operator")
+RINA_OPERATES = Operator(user_id="u3", level="operator")
+PEOPLE: tuple[Record, ...] = (TAN, LIM, RINA, ACME, BOOKS, *MEMBERS)
+OPERATORS_REMAIN = Remains()
+OWNERS_REMAIN = Remains("E1")
+
+
+async def changed(stores: SqlStores, *changes: Change) -> bool:
+    """Whether changes were written; those that would leave nobody, or rest on what has changed, are not."""
+    try:
+        await stores.registry.directory.write(changes)
+    except (NobodyRemains, ChangedMeanwhile):
+        return False
+    return True
+
+
+def test_levels_are_found_by_person_and_by_entity(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE, LIM_OWNS, RINA_OWNS, RINA_HELPS)
+        directory = stores.registry.directory
+        assert await directory.administered("u3") == [RINA_OWNS, RINA_HELPS]
+        assert await directory.administered("u1") == []
+        await write(stores, msgspec.structs.replace(LIM, enabled=False))
+        assert await directory.administrators("E1") == [
+            Appointed(record=LIM_OWNS, enabled=False),
+            Appointed(record=RINA_OWNS, enabled=True),
+        ]
+        await write(stores, Membership(user_id="u3", entity_id="E2", enabled=False))
+        assert await directory.administrators("E2") == [Appointed(record=RINA_HELPS, enabled=False)]
+        assert await directory.administrators("nothing") == []
+
+    place.run(scenario)
+
+
+def test_whoever_acts_for_an_entity_is_found_with_the_level_there(place: Place) -> None:
+    """D53: of that entity, and of no other."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE, RINA_OWNS, RINA_HELPS)
+        found = [await stores.registry.directory.acting("u3", entity_id) for entity_id in ("E1", "E2")]
+        assert [each and each.administrator for each in found] == [RINA_OWNS, RINA_HELPS]
+        member = Membership(user_id="u2", entity_id="E1")
+        acting = Acting(user=LIM, entity=ACME, membership=member, administrator=None)
+        assert await stores.registry.directory.acting("u2", "E1") == acting
+
+    place.run(scenario)
+
+
+def test_operators_are_found_by_level(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE, LIM_OPERATES, Operator(user_id="u1", level="operator"))
+        await write(stores, Operator(user_id="u3", level="support"))
+        assert await stores.registry.directory.operators("operator") == [
+            Appointed(record=Operator(user_id="u1", level="operator"), enabled=False),
+            Appointed(record=LIM_OPERATES, enabled=True),
+        ]
+        assert await stores.registry.directory.operators("auditor") == []
+
+    place.run(scenario)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Delete(LIM_OPERATES),
+        Upsert(Operator(user_id="u2", level="support")),
+        Upsert(msgspec.structs.replace(LIM, enabled=False)),
+        Delete(LIM),
+    ],
+    ids=["removed", "demoted", "disabled", "person removed"],
+)
+def test_the_last_operator_stays(place: Place, change: Change) -> None:
+    """D53: also when another one is there who cannot sign in."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE, LIM_OPERATES, Operator(user_id="u1", level="operator"))
+        before = await everything(stores)
+        assert not await changed(stores, change, SignOut("u2"), OPERATORS_REMAIN)
+        assert await everything(stores) == before
+        assert await changed(stores, change, Upsert(RINA_OPERATES), OPERATORS_REMAIN)
+
+    place.run(scenario)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Delete(LIM_OWNS),
+        Upsert(Administrator(user_id="u2", entity_id="E1", level="administrator")),
+        Upsert(Membership(user_id="u2", entity_id="E1", enabled=False)),
+        Delete(Membership(user_id="u2", entity_id="E1")),
+    ],
+    ids=["removed", "demoted", "suspended", "membership ended"],
+)
+def test_the_last_owner_stays(place: Place, change: Change) -> None:
+    """D54."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE, LIM_OWNS, RINA_HELPS)
+        before = await everything(stores)
+        assert not await changed(stores, change, OWNERS_REMAIN)
+        assert await everything(stores) == before
+        assert await changed(stores, change, Upsert(RINA_OWNS), OWNERS_REMAIN)
+
+    place.run(scenario)
+
+
+def test_where_nobody_was_before_nobody_need_remain(place: Place) -> None:
+    """A deployment begins without operators, and an entity without owners."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE)
+        assert await changed(stores, Delete(LIM), OPERATORS_REMAIN, OWNERS_REMAIN)
+
+    place.run(scenario)
+
+
+def test_the_last_operator_stays_in_a_change_of_several_transactions(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE, LIM_OPERATES)
+        firms = [Upsert(msgspec.structs.replace(BOOKS, entity_id=f"F{n}")) for n in range(CHANGES_AT_ONCE + 1)]
+        assert not await changed(stores, *firms, Delete(LIM_OPERATES), OPERATORS_REMAIN)
+        assert await changed(stores, *firms, Delete(LIM_OPERATES), Upsert(RINA_OPERATES), OPERATORS_REMAIN)
+        assert [each.record for each in await stores.registry.directory.operators("operator")] == [RINA_OPERATES]
+
+    place.run(scenario)
+
+
+@pytest.mark.parametrize("disable", [False, True], ids=["removed", "disabled"])
+def test_of_two_who_take_each_others_level_at_once_one_stays(place: Place, disable: bool) -> None:
+    """D53, D54: each sees the other one, and only one of them is still there."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE, LIM_OPERATES, RINA_OPERATES, LIM_OWNS, RINA_OWNS)
+        away: list[Change] = [Delete(LIM_OPERATES), Delete(RINA_OPERATES)]
+        if disable:
+            away = [Upsert(msgspec.structs.replace(each, enabled=False)) for each in (LIM, RINA)]
+        written = await asyncio.gather(*(changed(stores, each, OPERATORS_REMAIN) for each in away))
+        assert sorted(written) == [False, True]
+        assert sum(each.enabled for each in await stores.registry.directory.operators("operator")) == 1
+        if disable:
+            return
+        written = await asyncio.gather(
+            *(changed(stores, Delete(each), OWNERS_REMAIN) for each in (LIM_OWNS, RINA_OWNS))
+        )
+        assert sorted(written) == [False, True]
+        assert len(await stores.registry.directory.administrators("E1")) == 1
+
+    place.run(scenario)
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        Delete(LIM_OWNS),
+        Delete(Membership(user_id="u2", entity_id="E1")),
+        Upsert(Administrator(user_id="u2", entity_id="E1", level="administrator")),
+    ],
+    ids=["level removed", "membership ended", "demoted"],
+)
+def test_nothing_is_written_if_the_right_to_it_has_ended_since(place: Place, since: Change) -> None:
+    """D53, D54: level and membership are looked at again in the transaction of the change."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE, LIM_OWNS)
+        seen = Seen(Administrator, LIM_OWNS.key, LIM_OWNS)
+        assert await changed(stores, Upsert(RINA_HELPS), seen)
+        assert await changed(stores, since)
+        assert not await changed(stores, Upsert(RINA_OWNS), seen)
+        assert await stores.registry.directory.read(Administrator, [RINA_OWNS.key]) == {}
+        assert len(await stores.registry.audit.entries()) == 1
+
+    place.run(scenario)
+
+
+def test_nothing_is_written_about_somebody_who_got_a_level_since(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE)
+        none = Seen(Administrator, RINA_OWNS.key, None)
+        assert await changed(stores, Upsert(LIM_OWNS), none)
+        await write(stores, RINA_OWNS)
+        assert not await changed(stores, Delete(LIM_OWNS), none)
+
+    place.run(scenario)
+
+
+def test_a_level_needs_a_membership(place: Place) -> None:
+    """D53: a new membership starts without the level of an earlier one."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE, LIM_OWNS)
+        membership = Membership(user_id="u2", entity_id="E1")
+        await stores.registry.directory.write([Delete(membership)], EVENT)
+        await stores.registry.directory.write([Upsert(membership)], EVENT)
+        acting = await stores.registry.directory.acting("u2", "E1")
+        assert acting is not None
+        assert acting.administrator is None
+
+    place.run(scenario)
