@@ -12,7 +12,7 @@ from corpid.flows.directory.administrators import acting_administrator, consider
 from corpid.flows.directory.write import write as write_as
 from corpid.ports import ChangedMeanwhile, Delete, NobodyRemains, Upsert
 from corpid.rules.directory.access import Forbidden, Object
-from corpid.rules.directory.actors import CommandLine, Operating, ProvisioningToken
+from corpid.rules.directory.actors import ApiClient, CommandLine, Operating, ProvisioningToken
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
@@ -27,6 +27,7 @@ from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA, RINA_HELP
 
 if TYPE_CHECKING:
     from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -233,6 +234,29 @@ def test_the_last_owner_goes_by_an_operator_only(place: Place) -> None:
         await write(stores, LIM_OWNS)
         await write_as(stores.registry, CommandLine(), [taken(LIM_OWNS)])
         assert await stores.registry.directory.administrators("E1") == []
+
+    place.run(scenario)
+
+
+@pytest.mark.parametrize("removed", [False, True], ids=["disabled", "removed"])
+def test_an_api_client_disables_no_last_owner_of_any_entity(place: Place, removed: bool) -> None:
+    """D54, D59: a person's record has no entity; what they own is read."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY, replace(LIM_OWNS, entity_id="E2"), LIM_OWNS, RINA_OWNS)
+        client = ApiClient(client_id="c", scopes=frozenset({"directory.write"}))
+        becomes = None if removed else replace(LIM, enabled=False)
+        verb: Verb = "remove" if removed else "change"
+        change = Change(verb=verb, kind="user", key=LIM.key, was=LIM, becomes=becomes)
+        with pytest.raises(Forbidden) as refused:
+            await write_as(stores.registry, client, [change])
+        assert refused.value.reason == "the last owner stays: appoint another one first"
+        await write(stores, replace(RINA_OWNS, entity_id="E2"))
+        await write_as(stores.registry, client, [change])
+        assert [each.enabled for each in await stores.registry.directory.administrators("E2")] in (
+            [True],
+            [False, True],
+        )
 
     place.run(scenario)
 

@@ -67,11 +67,11 @@ async def considered(
         return list(objects), guards
     found = []
     for change, thing in zip(changes, objects, strict=True):
-        fact, seen = await _with_facts(registry, change, thing)
+        fact, further = await _with_facts(registry, change, thing)
         found.append(fact)
-        guards += seen
-    owners = {thing.entity_id for thing in found if thing.level == "owner" and thing.kind != "assignment"}
-    guards += [] if isinstance(actor, Operating) else [Remains(entity_id) for entity_id in sorted(owners)]
+        guards += further
+    if isinstance(actor, Operating):
+        guards = [guard for guard in guards if not isinstance(guard, Remains) or not guard.entity_id]
     return found, list(dict.fromkeys(guards))
 
 
@@ -111,11 +111,12 @@ async def _still_administering(registry: Registry, actor: Administering) -> list
     ]
 
 
-async def _with_facts(registry: Registry, change: Change, thing: Object) -> tuple[Object, list[Seen]]:
-    """Return an object with its facts, and the level seen."""
+async def _with_facts(registry: Registry, change: Change, thing: Object) -> tuple[Object, list[StoreChange]]:
+    """Return an object with its facts, and guards of them."""
     if not thing.user_id:
         return thing, []
     key = (thing.user_id, thing.entity_id)
+    owned = await _ownership_taken(registry, change, key)
     held = (await registry.directory.read(Administrator, [key])).get(key)
     level: Level = held.level if held is not None else ""
     operates = await registry.directory.read(Operator, [(thing.user_id,)])
@@ -127,9 +128,19 @@ async def _with_facts(registry: Registry, change: Change, thing: Object) -> tupl
         belongs=bool(belongs),
         operates=bool(operates),
         parameters=await _has_parameters(registry, change, thing),
-        takes_last_owner=level == "owner" and _takes_owner(change) and not await _other_owners(registry, key),
+        takes_last_owner=not all([await _other_owners(registry, each) for each in owned]),
     )
-    return with_facts, [Seen(Administrator, key, held)]
+    return with_facts, [Seen(Administrator, key, held), *(Remains(entity_id) for _, entity_id in owned)]
+
+
+async def _ownership_taken(registry: Registry, change: Change, key: tuple[str, str]) -> list[tuple[str, str]]:
+    """Return person and entity of each ownership that would rest."""
+    user_id, entity_id = key
+    held = await registry.directory.administered(user_id)
+    owned = [(user_id, each.entity_id) for each in held if each.level == "owner"]
+    if _disables(change):
+        return owned
+    return [each for each in owned if each[1] == entity_id] if _takes_owner(change) else []
 
 
 async def _has_parameters(registry: Registry, change: Change, thing: Object) -> bool:
@@ -155,4 +166,10 @@ def _takes_operator(change: Change) -> bool:
     was, becomes = change.was, change.becomes
     if isinstance(was, Operator):
         return was.level == "operator" and getattr(becomes, "level", "") != "operator"
-    return isinstance(was, User) and was.enabled and not getattr(becomes, "enabled", False)
+    return _disables(change)
+
+
+def _disables(change: Change) -> bool:
+    """Return whether a person is disabled or removed."""
+    was = change.was
+    return isinstance(was, User) and was.enabled and not getattr(change.becomes, "enabled", False)

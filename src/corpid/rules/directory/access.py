@@ -376,7 +376,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("API client",), _READ, ("identity number",), (DIRECTORY_READ,)),
     Rule(("API client",), _CHANGE, ("service", "entity", "grant"), (DIRECTORY_WRITE,)),
     Rule(("API client",), _CHANGE, ("assignment", "third-party row"), (DIRECTORY_WRITE,)),
-    Rule(("API client",), _CHANGE, ("user",), (DIRECTORY_WRITE, NO_OPERATOR)),
+    Rule(("API client",), _CHANGE, ("user",), (DIRECTORY_WRITE, NO_OPERATOR, OWNER_STAYS)),
     Rule(("API client",), _CHANGE, ("membership",), (DIRECTORY_WRITE, OWNER_STAYS)),
     Rule(("API client",), _CHANGE, ("administrator",), (DIRECTORY_WRITE, NO_OWNER)),
     Rule(("API client",), _READ, ("client",), (CLIENTS_READ,)),

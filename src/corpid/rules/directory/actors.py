@@ -92,7 +92,7 @@ class Operating(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The actor as the audit table writes it."""
-        return f"user:{self.user_id}"
+        return f"operator:{self.user_id}"
 
 
 class ApiClient(msgspec.Struct, frozen=True, kw_only=True):

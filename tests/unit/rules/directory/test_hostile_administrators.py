@@ -206,6 +206,7 @@ def test_an_api_client_appoints_no_owner_or_operator_makes_no_client_of_its_kind
         for action in ("write", "delete"):
             assert not allowed(client, action, object_of(kind))
     assert not allowed(client, "write", replace(object_of("user"), operates=True))
+    assert not allowed(client, "delete", replace(object_of("user"), takes_last_owner=True))
 
 
 @pytest.mark.parametrize("kind", ["client", "entity", "service", "user", "key", "deployment"])
