@@ -52,6 +52,7 @@ class Address:
             "socket_connect_timeout": ANSWER_SECONDS,
             "socket_timeout": None,
             "protocol": 2,
+            "decode_responses": False,
         }
         self.host: Final[str] = options.get("host", "localhost")
         self.place: Final[str] = options.get("path", f"{self.host}:{options.get('port', 6379)}")
