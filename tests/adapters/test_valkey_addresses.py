@@ -74,6 +74,10 @@ def test_the_documented_user_cannot_empty_redis_nor_reach_what_belongs_to_others
         assert server.command("ACL", "DRYRUN", "corpid", *words) != "+OK", words
 
 
+def test_an_option_of_the_driver_changes_no_answers(server: RedisServer) -> None:
+    works(f"{server.url}?decode_responses=true&protocol=3&health_check_interval=1")
+
+
 @pytest.mark.parametrize("policy", ["volatile-lru", "allkeys-lru", "volatile-ttl"])
 def test_an_engine_that_may_evict_what_was_spent_is_refused(server: RedisServer, policy: str) -> None:
     """D7, D18: an evicted record of what was spent would let it be spent again."""

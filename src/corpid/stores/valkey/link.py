@@ -52,6 +52,7 @@ class Address:
             "socket_connect_timeout": ANSWER_SECONDS,
             "socket_timeout": None,
             "protocol": 2,
+            "decode_responses": False,
         }
         self.host: Final[str] = options.get("host", "localhost")
         self.place: Final[str] = options.get("path", f"{self.host}:{options.get('port', 6379)}")
@@ -143,30 +144,34 @@ _READ_ONLY: Final = "READONLY"
 """how a replica's refusal of a write begins"""
 
 
+_UNASKED: Final = "it has answered what was not asked"
+_CLOSED: Final = "the connection was closed"
+_UNFINISHED: Final = object()
+"""what the reader has until an answer is complete; its own word for it, False, is an answer of later protocols"""
+
+
 class _Answers(asyncio.Protocol):
-    """A reader of answers on a transport that a driver opened.
+    """The receiver of what comes over a transport that a driver opened.
 
     The driver still learns of its end.
     """
 
     def __init__(
-        self, driver: asyncio.Protocol, answered: Callable[[Answer], None], ended: Callable[[str], None]
+        self, driver: asyncio.Protocol, received: Callable[[bytes], None], ended: Callable[[str], None]
     ) -> None:
         self._driver: Final = driver
-        self._answered: Final = answered
+        self._received: Final = received
         self._ended: Final = ended
-        self._reader: Final = hiredis.Reader()
 
     def data_received(self, data: bytes) -> None:
-        try:
-            self._reader.feed(data)
-            while (answer := self._reader.gets()) is not False:
-                self._answered(answer)
-        except hiredis.ProtocolError as error:
-            self._ended(str(error))
+        self._received(data)
+
+    def eof_received(self) -> None:
+        # the transport closes itself now, but may wait until the rest is sent before it says that it is lost
+        self._ended(_CLOSED)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._ended(str(error) if error else "the connection was closed")
+        self._ended(str(error) if error else _CLOSED)
         self._driver.connection_lost(error)
 
 
@@ -185,7 +190,8 @@ class Link:
         # The driver has no public name for the transport of a connection that is open.
         self._transport: Final = cast("StreamWriter", connection._writer).transport  # noqa: SLF001
         driver = cast("asyncio.Protocol", self._transport.get_protocol())
-        self._transport.set_protocol(_Answers(driver, self._take, self.end))
+        self._reader: Final = hiredis.Reader(notEnoughData=_UNFINISHED)
+        self._transport.set_protocol(_Answers(driver, self._read, self.end))
 
     async def ask(self, *commands: Command) -> list[Answer]:
         """Send commands together and wait for all answers.
@@ -193,9 +199,11 @@ class Link:
         What the engine refuses raises StoreUnavailable.
         """
         self._check()
+        # before anything waits: what cannot be packed has no answer, and would take that of another
+        packed = b"".join(hiredis.pack_command(command) for command in commands)  # type: ignore[arg-type]
         answers: list[asyncio.Future[Answer]] = [self._loop.create_future() for _ in commands]
         self._waiting.extend(answers)
-        self._transport.write(b"".join(hiredis.pack_command(command) for command in commands))  # type: ignore[arg-type]
+        self._transport.write(packed)
         return [await answer for answer in answers]
 
     async def ask_each(self, commands: Iterable[Command]) -> list[Answer | StoreUnavailable]:
@@ -221,21 +229,42 @@ class Link:
         self._waiting.clear()
 
     async def close(self) -> None:
-        """Let go of the connection, in order if it still works."""
-        works = not self.ended.done()
+        """Let go of the connection.
+
+        In order, if it still works and every command has its answer.
+        """
+        works = not self.ended.done() and not self._waiting
         self.end("closed")
-        with suppress(RedisError):
-            await self._connection.disconnect(nowait=not works)
+        try:
+            with suppress(RedisError):
+                await self._connection.disconnect(nowait=not works)
+        finally:
+            # else an engine that hangs keeps it open until it takes what is still to be sent
+            self._transport.abort()
 
     def _check(self) -> None:
+        if self._transport.is_closing():
+            self.end(_CLOSED)
         if self.ended.done():
             raise StoreUnavailable(f"{self._name}: {self._reason}")
         if len(self._waiting) > _WAITING_MOST:
             raise StoreUnavailable(f"{self._name}: {len(self._waiting)} commands wait for their answers already")
 
+    def _read(self, data: bytes) -> None:
+        if not self._waiting:
+            self.end(_UNASKED)
+            return
+        try:
+            self._reader.feed(data)
+            while (answer := self._reader.gets()) is not _UNFINISHED:
+                self._take(answer)
+        except hiredis.ProtocolError as error:
+            self.end(str(error))
+
     def _take(self, answer: Answer) -> None:
         if not self._waiting:
-            return  # it has ended
+            self.end(_UNASKED)
+            return
         self._settle(self._waiting.popleft(), answer)
         if isinstance(answer, Exception) and str(answer).startswith(_READ_ONLY):
             self.end("it has become a replica of another")
@@ -277,10 +306,13 @@ async def _greet(connection: AbstractConnection) -> Engine:
     try:
         await connection.connect()  # type: ignore[no-untyped-call]
         await connection.send_command("INFO", check_health=False)
-        return usable(await connection.read_response())
+        engine = usable(await connection.read_response())
+        if await connection.can_read():
+            raise StoreUnavailable("has closed the connection, or answered more than it was asked")
     except BaseException:
         await connection.disconnect(nowait=True)
         raise
+    return engine
 
 
 _SENTENCES: Final[Sequence[tuple[type[BaseException], str]]] = (
