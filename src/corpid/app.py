@@ -6,7 +6,10 @@ Only here and in `engines` are adapters chosen. While the application runs, expi
 from __future__ import annotations
 
 import asyncio
+import os
+import pwd
 import secrets
+import socket
 import time
 import uuid
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from corpid.ports import AuditEvent, Mail, Passwords, Registry, TransientStore
     from corpid.rules.oauth.generations import Generation
     from corpid.settings import Settings
+    from corpid.stores.sql.audit_retention import Pruned
     from corpid.web.pages.theme import Theme
     from corpid.web.telemetry.metrics import Metrics, Watched
     from corpid.web.telemetry.spans import Spans
@@ -74,8 +78,10 @@ class Stores:
     clock: Callable[[], float]
     rewrap: Callable[[AuditEvent], Awaitable[int]]
     """encrypts every secret with the current key-encryption key; returns how many (D43)"""
-    prune: Callable[..., Awaitable[int]]
-    """removes old audit entries (docs/decisions/0008); how many that were"""
+    prune: Callable[..., Awaitable[Pruned]]
+    """removes old audit entries and details (docs/decisions/0008); how many that were"""
+    erase: Callable[..., Awaitable[int]]
+    """erases details of audit entries (docs/decisions/0015); how many that were"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +104,24 @@ def new_user_id() -> str:
     return str(uuid.uuid4())
 
 
+def at_command_line() -> str:
+    """The system's user who runs this process, and the host: user@host. Source: D54"""
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # an identifier without a name
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
 @asynccontextmanager
 async def open_registry(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Stores]:
-    """The stores for a command. Raises StartError."""
+    """The stores for a command.
+
+    Its changes are those of whoever runs it. Raises StartError. Source: D54
+    """
     passwords = Argon2Passwords(threads=1)
     try:
-        async with engines.opened(settings, clock) as stores:
+        async with engines.opened(settings, clock, by=at_command_line()) as stores:
             yield Stores(
                 registry=stores.registry,
                 transient=stores.transient,
@@ -111,6 +129,7 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
                 clock=clock,
                 rewrap=stores.rewrap,
                 prune=stores.prune,
+                erase=stores.erase,
             )
     finally:
         passwords.close()

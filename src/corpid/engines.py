@@ -19,7 +19,7 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
-from corpid.stores.sql import audit, migration_plan, schema
+from corpid.stores.sql import audit_retention, migration_plan, schema
 from corpid.stores.sql.backup import BackupRefused, in_use
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import AuditEvent, Clock, Mail, Registry, TransientStore
     from corpid.settings import Settings
+    from corpid.stores.sql.audit_retention import Pruned
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.schema import Plan
     from corpid.texts import Phrase
@@ -56,8 +57,10 @@ class Engines:
     """connections to the database that are busy; 0 if it has none"""
     rewrap: Callable[[AuditEvent], Awaitable[int]]
     """seals every secret at rest with the current key-encryption key; how many that were (D43)"""
-    prune: Callable[..., Awaitable[int]]
-    """`stores.sql.audit.prune` on this database"""
+    prune: Callable[..., Awaitable[Pruned]]
+    """`stores.sql.audit_retention.prune` on this database"""
+    erase: Callable[..., Awaitable[int]]
+    """`stores.sql.audit_retention.erase` on this database"""
     after_restore: Callable[..., Awaitable[None]]
     """`stores.data_loss.after_restore` on this database"""
 
@@ -104,17 +107,17 @@ async def planned(settings: Settings) -> Plan:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
+async def opened(settings: Settings, clock: Clock, *, by: str = "") -> AsyncIterator[Engines]:
     """The stores of a deployment, with its first keys in them.
 
-    Raises StartError.
+    `by` is who is at the command line, for the audit. Raises StartError.
     """
     async with AsyncExitStack() as stack:
         try:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             if settings.sqlite_path is not None:
                 stack.enter_context(in_use(settings.sqlite_path))
-            stores = await _database(settings, clock)
+            stores = await _database(settings, clock, by)
             stack.push_async_callback(stores.close)
             if not await stores.registry.keys.all():
                 await data_loss.no_store_yet(stores.database)
@@ -129,21 +132,23 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             transient=transient,
             connections_in_use=lambda: stores.database.connections_in_use,
             rewrap=stores.rewrap,
-            prune=partial(audit.prune, stores.database, stores.registry.audit),
+            prune=partial(audit_retention.prune, stores.database, stores.registry.audit),
+            erase=partial(audit_retention.erase, stores.database, stores.registry.audit),
             after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
         )
 
 
-async def _database(settings: Settings, clock: Clock) -> SqlStores:
+async def _database(settings: Settings, clock: Clock, by: str) -> SqlStores:
     sealing_with = secret_cipher(settings)
     if settings.sqlite_path is not None:
-        return await open_sqlite(settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded)
+        return await open_sqlite(settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded, by=by)
     return await open_postgresql(
         settings.database_url,
         sealing_with,
         clock,
         migrate=settings.migrate_on_start,
         pool_size=settings.database_connections,
+        by=by,
     )
 
 

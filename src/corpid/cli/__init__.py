@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from corpid import __version__
-from corpid.cli import client, directory, key, maintenance, output, user
+from corpid.cli import audit, client, directory, key, maintenance, output, user
 from corpid.cli.database import after_restore, backup, migrate, restore
 from corpid.cli.demo import demo
 from corpid.cli.directory import apply, export
@@ -62,7 +62,7 @@ _SUBJECTS: Final = {
     "entity": directory.entity_app,
     "key": key.app,
     "maintenance": maintenance.app,
-    "audit": maintenance.audit_app,
+    "audit": audit.app,
 }
 for name, commands in _SUBJECTS.items():
     app.add_typer(commands, name=name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from corpid.ports.audit import ACTOR_KINDS, Audit, AuditEntry, AuditEvent, AuditQuery
 from corpid.ports.outbound import (
     COMMAND_LINE,
     ClientKeys,
@@ -20,9 +21,6 @@ from corpid.ports.outbound import (
 )
 from corpid.ports.registry import (
     Account,
-    Audit,
-    AuditEntry,
-    AuditEvent,
     Change,
     Clients,
     CodeGuessCounts,
@@ -65,7 +63,7 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "Change", "ClientKeys", "Clients", "Clock",
+    "ACTOR_KINDS", "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "AuditQuery", "Change", "ClientKeys", "Clients", "Clock",
     "CodeGuessCounts", "Conflict", "Delete", "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors",
     "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose", "Mail",
     "MissingReference", "NameRefused", "NameTaken", "Passwords", "PasswordsBusy", "R", "Registry", "SealedKey",

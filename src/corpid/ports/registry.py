@@ -1,4 +1,4 @@
-"""The registry's records and interface: clients, directory, keys, sessions, usage, audit.
+"""The registry's records and interface: clients, directory, keys, sessions, usage.
 
 Records of clients and of the directory are those of the rules; here stand the others, and changes of records.
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from corpid.ports.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.records import Record, User
@@ -17,6 +18,7 @@ from corpid.rules.oauth.records import Client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
+    from corpid.ports.audit import Audit
     from corpid.rules.directory.entity_choice import Form
     from corpid.rules.directory.records import Acting, Assignment, Entity, Membership, Service, ThirdPartyRow
 
@@ -24,28 +26,6 @@ SessionPurpose: TypeAlias = Literal["sign_in", "account"]
 """single sign-on for clients (D30), or the person's own account pages"""
 LinkPurpose: TypeAlias = Literal["invitation", "password", "second_factor"]
 """what a link lets a person do: set up their account, choose a new password, or a new second factor"""
-
-
-class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A security event, written in the transaction of its change."""
-
-    actor: str
-    """`operator`, `user:{user_id}`, `client:{client_id}`, `system`, or `anonymous` before anybody is known"""
-    action: str
-    """noun.verb, e.g. `client.disable`, `sign_in.complete`, `key.rotate`"""
-    object: str = ""
-    client_id: str = ""
-    entity_id: str = ""
-    outcome: Literal["ok", "refused"] = "ok"
-    request_id: str = ""
-    detail: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class AuditEntry(AuditEvent, frozen=True, kw_only=True):
-    """An event as it was written."""
-
-    number: int
-    at: int
 
 
 class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -432,15 +412,6 @@ class Usage(Protocol):
         """
 
     async def all(self) -> list[UseCount]: ...
-
-
-class Audit(Protocol):
-    """The append-only audit table."""
-
-    async def write(self, event: AuditEvent, *, now: float) -> None: ...
-    async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]: ...
-    async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
-        """The last completed sign-ins of a person, the latest first."""
 
 
 class Deployment(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -51,33 +52,49 @@ async def write(
     changes: Sequence[Change],
     *,
     action: AuditAction | None = None,
+    file: AppliedFile | None = None,
     summary: AuditEvent | None = None,
 ) -> None:
     """Authorise all changes and write them, each with an audit event.
 
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
-    knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. Raises
-    access.Forbidden before anything is written, and StoreUnavailable. Source: DESIGN "Security", D57
+    knows a more exact one than `action_of`. `file` is the directory file that says so. `summary` is an event about all
+    changes, written with the last one. Raises access.Forbidden before anything is written, and StoreUnavailable.
+    Source: DESIGN "Security", D57
     """
     for change in changes:
         authorise(actor, "delete" if change.verb == "remove" else "write", _object(change))
-    recorded = [_recorded(change, change_event(actor, change, action)) for change in changes]
+    recorded = [_recorded(change, change_event(actor, change, action, file)) for change in changes]
     await registry.directory.write([*recorded, *_signed_out(changes)], summary)
 
 
-def change_event(actor: Actor, change: Change, action: AuditAction | None = None) -> AuditEvent:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedFile:
+    """A directory file: the actor of all that it changes (D57)."""
+
+    name: str
+    sha256: str
+
+    @property
+    def actor(self) -> str:
+        """The actor as the audit table writes it."""
+        return f"file:{self.name}"
+
+
+def change_event(
+    actor: Actor, change: Change, action: AuditAction | None = None, file: AppliedFile | None = None
+) -> AuditEvent:
     """Return the audit event of one change.
 
-    Its object is the record's key, and it lists the names of the members that differ. Source: D57
+    Its object is the record's key. The store adds the members that differ from what it replaces. Source: D57
     """
-    differing = " ".join(_differing(change))
     return AuditEvent(
-        actor=actor.name,
+        actor=file.actor if file is not None else actor.name,
         action=action or action_of(change),
         object="/".join(change.key),
         client_id=change.key[0] if change.kind == "client" else "",
         entity_id=_object(change).entity_id,
-        detail={"members": differing} if differing else {},
+        detail={"sha256": file.sha256} if file is not None else {},
     )
 
 

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
 import sqlalchemy as sa
 
 from corpid.ports import Conflict, Delete, NameRefused, SignOut, Upsert
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
     from corpid.ports import AuditEvent, Change, R
     from corpid.rules.directory.entity_choice import Form
+    from corpid.rules.directory.records import Record
+    from corpid.rules.oauth.records import Client
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
@@ -131,13 +134,25 @@ class SqlRecords:
             if isinstance(change, SignOut):
                 await self._sign_out(change.user_id)
                 continue
+            was = await self._stored(change) if change.event is not None else None
             try:
                 await self._apply(change)
             except Conflict as conflict:
                 key = self._kinds[type(change.record)].key(change.record)
                 raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
             if change.event is not None:
-                await self._audit.record(change.event)
+                becomes = change.record if isinstance(change, Upsert) else None
+                await self._audit.record_change(change.event, was, becomes)
+
+    async def _stored(self, change: Upsert | Delete) -> Record | Client | None:
+        """The record that a change replaces, locked.
+
+        What a plan has read may be older.
+        """
+        kind = self._kinds[type(change.record)]
+        row = await self._database.row(kind.locked, kind.key(change.record))
+        found: Record | Client | None = None if row is None else kind.codec.decode(row)
+        return found
 
     async def _sign_out(self, user_id: str) -> None:
         await self._sign_outs.lock(user_id)
@@ -333,6 +348,7 @@ class SqlDirectory(SqlRecords):
     def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
         super().__init__(database, audit, kinds, sign_outs)
         self._one_user: Final = kinds[User].one
+        self._lock_user: Final = kinds[User].locked
         self._user_by_name: Final = database.prepare(user_by_name())
         self._acting: Final = database.prepare(acting())
         self._usable: Final = database.prepare(usable())
@@ -364,8 +380,12 @@ class SqlDirectory(SqlRecords):
 
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
         async with self._database.transaction():
+            row = await self._database.row(self._lock_user, {"user_id": user_id})
+            if row is None:
+                return
+            was = USERS.decode(row)
             await self._database.run(self._set_language, {"user": user_id, "new": language})
-            await self._audit.record(event)
+            await self._audit.record_change(event, was, msgspec.structs.replace(was, language=language))
 
     async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[Acting]:
         """The search stops at the second one."""

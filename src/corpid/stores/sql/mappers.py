@@ -180,6 +180,8 @@ class RecordType:
     rank: int
     """records refer only to kinds of a lower rank"""
     one: Prepared
+    locked: Prepared
+    """the same, kept from other writers until the transaction ends"""
     first_page: Prepared
     next_page: Prepared
     upsert: Prepared
@@ -229,6 +231,7 @@ def _kind(database: Database, table: sa.Table, codec: Codec[Any], rank: int) -> 
         keys=keys,
         rank=rank,
         one=database.prepare(record.where(this)),
+        locked=database.prepare(record.where(this).with_for_update()),
         first_page=database.prepare(page),
         next_page=database.prepare(page.where(key > after)),
         upsert=database.prepare(upsert(table, codec.written, _kept(table))),
