@@ -13,6 +13,7 @@ import socket
 import time
 import uuid
 from contextlib import asynccontextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -32,7 +33,7 @@ from corpid.jose.encoding import base64url
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import StoreUnavailable
+from corpid.ports import CommandUser, StoreUnavailable
 from corpid.rules.authentication.passkeys import works_at
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
@@ -104,13 +105,20 @@ def new_user_id() -> str:
     return str(uuid.uuid4())
 
 
-def at_command_line() -> str:
-    """The system's user who runs this process, and the host: user@host. Source: D54"""
+reason: Final[ContextVar[str]] = ContextVar("reason", default="")
+"""why whoever runs a command does it, as they say: `corpid --reason TEXT …`"""
+
+
+def at_command_line() -> CommandUser:
+    """The system's user who runs this process, and the host.
+
+    Source: D54
+    """
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # an identifier without a name
         user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"
+    return CommandUser(by=f"{user}@{socket.gethostname()}", reason=reason.get())
 
 
 @asynccontextmanager
@@ -121,7 +129,7 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
     """
     passwords = Argon2Passwords(threads=1)
     try:
-        async with engines.opened(settings, clock, by=at_command_line()) as stores:
+        async with engines.opened(settings, clock, command=at_command_line()) as stores:
             yield Stores(
                 registry=stores.registry,
                 transient=stores.transient,

@@ -29,7 +29,7 @@ from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from corpid.ports import AuditEvent, Clock, Mail, Registry, TransientStore
+    from corpid.ports import AuditEvent, Clock, CommandUser, Mail, Registry, TransientStore
     from corpid.settings import Settings
     from corpid.stores.sql.audit_retention import Pruned
     from corpid.stores.sql.open import SqlStores
@@ -107,17 +107,17 @@ async def planned(settings: Settings) -> Plan:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, clock: Clock, *, by: str = "") -> AsyncIterator[Engines]:
+async def opened(settings: Settings, clock: Clock, *, command: CommandUser | None = None) -> AsyncIterator[Engines]:
     """The stores of a deployment, with its first keys in them.
 
-    `by` is who is at the command line, for the audit. Raises StartError.
+    `command` says who is at the command line. Raises StartError.
     """
     async with AsyncExitStack() as stack:
         try:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             if settings.sqlite_path is not None:
                 stack.enter_context(in_use(settings.sqlite_path))
-            stores = await _database(settings, clock, by)
+            stores = await _database(settings, clock, command)
             stack.push_async_callback(stores.close)
             if not await stores.registry.keys.all():
                 await data_loss.no_store_yet(stores.database)
@@ -138,17 +138,19 @@ async def opened(settings: Settings, clock: Clock, *, by: str = "") -> AsyncIter
         )
 
 
-async def _database(settings: Settings, clock: Clock, by: str) -> SqlStores:
+async def _database(settings: Settings, clock: Clock, command: CommandUser | None) -> SqlStores:
     sealing_with = secret_cipher(settings)
     if settings.sqlite_path is not None:
-        return await open_sqlite(settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded, by=by)
+        return await open_sqlite(
+            settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded, command=command
+        )
     return await open_postgresql(
         settings.database_url,
         sealing_with,
         clock,
         migrate=settings.migrate_on_start,
         pool_size=settings.database_connections,
-        by=by,
+        command=command,
     )
 
 

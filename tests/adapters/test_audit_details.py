@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from corpid.ports import (
     AuditEvent,
     AuditQuery,
+    CommandUser,
     Delete,
     FactorChange,
     FetchedKeySet,
@@ -284,7 +285,7 @@ def test_who_is_at_the_command_line_is_the_actor(place: Place) -> None:
     """D54: also beside a file, which is the actor itself."""
 
     async def scenario(stores: SqlStores) -> None:
-        stores.registry.audit._by = "lee@node1"  # type: ignore[misc]
+        stores.registry.audit._command = CommandUser(by="lee@node1")  # type: ignore[misc]
         await stores.registry.audit.write(replace(EVENT, detail={}), now=NOW)
         await stores.registry.audit.write(replace(EVENT, actor="file:a.yaml", detail={}), now=NOW)
         await stores.registry.audit.write(replace(EVENT, actor="user:u1", detail={}), now=NOW)

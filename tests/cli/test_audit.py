@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from corpid.ports import AuditEntry
     from tests.cli.conftest import Terminal
 
-BY = f"command:{at_command_line()}"
+BY = at_command_line().actor
 ENTITY = "entities: {E1: {type: UEN, registration_number: E1, country: SG, name: %s}}"
 FILE = """
 entities: {E1: {type: UEN, registration_number: E1, country: SG, name: Acme}}
@@ -69,7 +69,7 @@ def test_what_a_file_changes_tells_file_digest_and_who_applied_it(terminal: Term
     )
     assert (change["before"], change["after"]) == ({"name": "Acme"}, {"name": "Acme Ltd"})
     assert change["actor"] == summary["actor"] == f"file:{file}"
-    assert change["detail"]["by"] == at_command_line()
+    assert change["detail"]["by"] == at_command_line().by
     assert change["detail"]["sha256"] == summary["detail"]["sha256"]
     assert change["detail"]["members"] == "name"
 
@@ -108,6 +108,18 @@ def test_a_command_tells_members_before_and_after(
     assert (entry["action"], entry["actor"], entry["before"], entry["after"]) == (action, BY, before, after)
 
 
+def test_a_reason_stands_with_what_the_command_changes(terminal: Terminal) -> None:
+    """D57: also with what a file changes; it is free text, and so goes with the details."""
+    terminal.done("--reason", "Ticket 4711", "apply", terminal.file(ENTITY % "Acme"))
+    assert {entry["detail"]["reason"] for entry in told(terminal)} == {"Ticket 4711"}
+    terminal.done("entity", "disable", "E1")
+    assert "reason" not in last(terminal)["detail"]
+    with closing(sqlite3.connect(terminal.folder / "data" / "corpid.sqlite")) as opened:
+        assert "4711" not in str(opened.execute("SELECT * FROM audit").fetchall())
+    for reason in ("x" * 501, "two\nlines"):
+        assert "one line of at most 500" in terminal.refused("--reason", reason, "entity", "enable", "E1")
+
+
 def test_keys_and_links_tell_their_moments_and_no_secret(terminal: Terminal) -> None:
     terminal.done("key", "rotate")
     retired, made = told(terminal)
@@ -140,8 +152,8 @@ def test_the_latest_comes_first_with_names_and_one_line_for_each(terminal: Termi
     assert first == "The latest first; times in UTC."
     assert len(lines) == 7
     assert all(LINE.fullmatch(line) for line in lines)
-    assert lines[0].endswith(f"  {at_command_line()}  A person was disabled: lim (enabled)".lstrip()) or (
-        at_command_line() in lines[0] and lines[0].endswith("A person was disabled: lim (enabled)")
+    assert lines[0].endswith(f"  {at_command_line().by}  A person was disabled: lim (enabled)".lstrip()) or (
+        at_command_line().by in lines[0] and lines[0].endswith("A person was disabled: lim (enabled)")
     )
     assert listed(terminal, "--last", "3")[1:] == [
         f"A file was applied: {' '.join(part for part in str(terminal.folder / 'directory.yaml').split('/') if part)}",

@@ -6,12 +6,13 @@ import sys
 import traceback
 from contextlib import contextmanager
 from inspect import getdoc
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from corpid import __version__
+from corpid import app as application
 from corpid.cli import audit, client, directory, key, maintenance, output, user
 from corpid.cli.database import after_restore, backup, migrate, restore
 from corpid.cli.demo import demo
@@ -56,6 +57,7 @@ app = typer.Typer(
 
 for command in (demo, serve, migrate, apply, export, backup, restore, doctor):
     app.command()(command)
+_REASON_CHARACTERS: Final = 500
 _SUBJECTS: Final = {
     "client": client.app,
     "user": user.app,
@@ -67,6 +69,19 @@ _SUBJECTS: Final = {
 for name, commands in _SUBJECTS.items():
     app.add_typer(commands, name=name)
 maintenance.app.command()(after_restore)
+
+
+@app.callback()
+def options(
+    *,
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why: kept in the audit with what the command changes.")
+    ] = "",
+) -> None:
+    """Take what goes before a command."""
+    if len(reason) > _REASON_CHARACTERS or not reason.isprintable():
+        output.fail(f"--reason takes one line of at most {_REASON_CHARACTERS} characters")
+    application.reason.set(reason)
 
 
 @app.command()

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import msgspec
 import typer
 
 from corpid import engines, settings
@@ -167,9 +166,10 @@ def restore(file: File) -> None:
 async def _restore(chosen: Settings, path: Path, file: Path) -> Restored:
     authorise(OPERATOR, "write", Object(kind="deployment"))
     event = audit_event(OPERATOR, AuditAction.DEPLOYMENT_RESTORE, file.name)
-    event = msgspec.structs.replace(event, actor=f"command:{at_command_line()}")
     try:
-        return await copies.restore(path, file, engines.secret_cipher(chosen), time.time, event)
+        return await copies.restore(
+            path, file, engines.secret_cipher(chosen), time.time, event, command=at_command_line()
+        )
     except copies.BackupRefused as error:
         output.fail(str(error))
 
@@ -190,7 +190,7 @@ def after_restore() -> None:
 async def _after_restore() -> None:
     authorise(OPERATOR, "write", Object(kind="deployment"))
     event = audit_event(OPERATOR, AuditAction.DEPLOYMENT_RESTORE, "pg_restore")
-    async with engines.opened(settings.load(), time.time, by=at_command_line()) as stores:
+    async with engines.opened(settings.load(), time.time, command=at_command_line()) as stores:
         try:
             await stores.after_restore(event, now=time.time())
         except RestoreRefused as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from corpid.ports.audit import ACTOR_KINDS, Audit, AuditEntry, AuditEvent, AuditQuery
+from corpid.ports.audit import ACTOR_KINDS, Audit, AuditEntry, AuditEvent, AuditQuery, CommandUser
 from corpid.ports.outbound import (
     COMMAND_LINE,
     ClientKeys,
@@ -64,7 +64,7 @@ Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
     "ACTOR_KINDS", "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "AuditQuery", "Change", "ClientKeys", "Clients", "Clock",
-    "CodeGuessCounts", "Conflict", "Delete", "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors",
+    "CodeGuessCounts", "CommandUser", "Conflict", "Delete", "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors",
     "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose", "Mail",
     "MissingReference", "NameRefused", "NameTaken", "Passwords", "PasswordsBusy", "R", "Registry", "SealedKey",
     "SecretUnreadable", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "TransientEngine",

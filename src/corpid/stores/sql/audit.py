@@ -21,7 +21,7 @@ from corpid.stores.sql.tables import OF_NO_SIGN_IN, audit, audit_details
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from corpid.ports import AuditQuery, Clock
+    from corpid.ports import AuditQuery, Clock, CommandUser
     from corpid.stores.sql.statements import Database, Row
 
 WRITING_LOCK: Final = 0x436F72704945
@@ -63,13 +63,13 @@ def digest_of(salt: str, detail: str) -> str:
 class SqlAudit:
     """The audit log. `write` joins the transaction of the recorded change.
 
-    `by` is the person at the command line of this process, as user@host; empty for a server. Source: D54, D57
+    `command` says who is at the command line of this process; None for a server. Source: D54, D57
     """
 
-    def __init__(self, database: Database, clock: Clock, by: str = "") -> None:
+    def __init__(self, database: Database, clock: Clock, command: CommandUser | None = None) -> None:
         self._database: Final = database
         self._clock: Final = clock
-        self._by: Final = by
+        self._command: Final = command
         row = insert(audit).values(parameters(_WRITTEN))
         entry = row.returning(audit.c.number).cte("entry")
         salted = sa.select(entry.c.number, sa.bindparam("salt", type_=sa.Text), sa.bindparam("private", type_=sa.Text))
@@ -137,17 +137,17 @@ class SqlAudit:
         for name in PERSONAL_DETAILS:
             if name in facts:
                 private[name] = facts.pop(name)
-        told = personal = ""
+        actor, told, personal = event.actor, "", ""
+        if self._command is not None:
+            actor = self._at_command_line(self._command, actor, facts, private)
         if members is not UNCHANGED:
             facts |= {"members": " ".join(members.names)} if members.names else {}
             told = _text(_part(members, {}, personal=False))
             personal = _text(_part(members, private, personal=True))
         elif private:
             personal = _JSON(_Told(facts=private)).decode()
-        if self._by and event.actor.startswith(_FILE):
-            facts["by"] = self._by
         row = {
-            "actor": f"command:{self._by}" if self._by and event.actor == _OPERATOR else event.actor,
+            "actor": actor,
             "action": str(event.action),
             "object": event.object,
             "client_id": event.client_id,
@@ -159,6 +159,15 @@ class SqlAudit:
             "digest": "",
         }
         return row, personal
+
+    def _at_command_line(self, command: CommandUser, actor: str, facts: dict[str, str], private: dict[str, str]) -> str:
+        """The actor, with what is known of who runs the command."""
+        by_file = actor.startswith(_FILE)
+        if by_file:
+            facts["by"] = command.by
+        if command.reason and (by_file or actor == _OPERATOR):
+            private["reason"] = command.reason
+        return command.actor if actor == _OPERATOR else actor
 
     async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]:
         """Entries after a number, without gaps.
