@@ -178,6 +178,18 @@ def test_every_record_of_a_file_has_its_own_event_in_the_audit_table(terminal: T
     assert terminal.look(told) == entries
 
 
+def test_a_file_of_any_name_is_applied_and_told(terminal: Terminal) -> None:
+    """D57: a name may have octets that are no text."""
+    path = Path(terminal.file(SMALL)).rename(terminal.folder / "a\udcff\n.yaml")
+    terminal.done("apply", str(path))
+
+    async def actors(stores: Stores) -> set[str]:
+        return {each.actor for each in await stores.registry.audit.entries()}
+
+    [actor] = terminal.look(actors)
+    assert actor.endswith("/a\\udcff\\n.yaml")
+
+
 def test_a_file_that_cannot_be_read_is_one_sentence(terminal: Terminal) -> None:
     assert "missing.yaml cannot be read" in terminal.refused("apply", "missing.yaml")
 

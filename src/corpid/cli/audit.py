@@ -31,6 +31,8 @@ _LAST: Final = 50
 _AT_MOST: Final = 10_000
 _FILTERS: Final = ("last", "since", "user", "entity", "client", "action", "object")
 _ACTIONS: Final = {action.value: action for action in AuditAction}
+_UPDATE: Final = ".update"
+"""how actions end that do not say what was changed"""
 _IDENTIFIER: Final = 8
 """characters of an identifier that stand for somebody whose name is gone"""
 
@@ -175,7 +177,7 @@ def _line(entry: AuditEntry, shown: _Shown) -> tuple[str, str, str]:
     refused = " (refused)" if entry.outcome == "refused" else ""
     about = _about(entry, action, shown.names)
     time = datetime.fromtimestamp(entry.at, shown.zone)
-    members = ", ".join(entry.detail.get("members", "").split())
+    members = ", ".join(entry.detail.get("members", "").split()) if entry.action.endswith(_UPDATE) else ""
     told = f"{what}{refused}{': ' if about else ''}{about}{f' ({members})' if members else ''}"
     return f"{time:%Y-%m-%d %H:%M}", _who(entry.actor, shown.names), told
 

@@ -24,6 +24,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
     object: str = ""
     client_id: str = ""
     entity_id: str = ""
+    other_entity_id: str = ""
+    """the other side of what concerns two entities: an authorisation of a third party, and roles under it (D56)"""
     outcome: Literal["ok", "refused"] = "ok"
     request_id: str = ""
     detail: dict[str, str] = msgspec.field(default_factory=dict)

@@ -9,7 +9,7 @@ from corpid.flows.directory.write import ACTIONS, AppliedFile, action_of, change
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import OPERATOR
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Entity, Membership, User
+from corpid.rules.directory.records import Entity, Membership, ThirdPartyAssignment, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
 
 LIM = User(user_id="u2", user_name="lim", name="Lim")
@@ -39,6 +39,16 @@ def test_the_event_of_a_change_names_record_and_entity() -> None:
         "u2/E1",
         "E1",
     )
+
+
+def test_an_authorisation_of_a_third_party_is_in_the_history_of_both_sides() -> None:
+    """D56."""
+    grant = ThirdPartyGrant(client_entity_id="E1", entity_id="E2", service_id="s")
+    row = ThirdPartyAssignment(user_id="u2", entity_id="E2", client_entity_id="E1", service_id="s")
+    granted = change_event(OPERATOR, Change(verb="add", kind="grant", key=grant.key, becomes=grant))
+    given = change_event(OPERATOR, Change(verb="remove", kind="third-party row", key=row.key, was=row))
+    assert (granted.entity_id, granted.other_entity_id) == ("E1", "E2")
+    assert (given.entity_id, given.other_entity_id) == ("E2", "E1")
 
 
 def test_the_actor_of_what_a_file_changes_is_the_file() -> None:

@@ -40,6 +40,7 @@ from corpid.rules.oauth.client_registration import (
     register,
 )
 from corpid.rules.oauth.records import Client
+from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -257,11 +258,11 @@ async def apply(
         counts: dict[str, str] = {
             verb: str(number) for verb, number in Counter(change.verb for change in changes).items()
         }
-        applied = AppliedFile(name=file, sha256=hashlib.sha256(content).hexdigest())
+        applied = AppliedFile(name=printable(file), sha256=hashlib.sha256(content).hexdigest())
         summary = AuditEvent(
             actor=applied.actor,
             action=AuditAction.DIRECTORY_APPLY,
-            object=file,
+            object=applied.name,
             detail={"sha256": applied.sha256, **counts},
         )
         await write(registry, actor, changes, file=applied, summary=summary)

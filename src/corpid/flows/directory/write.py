@@ -94,6 +94,7 @@ def change_event(
         object="/".join(change.key),
         client_id=change.key[0] if change.kind == "client" else "",
         entity_id=_object(change).entity_id,
+        other_entity_id=_other_side(change),
         detail={"sha256": file.sha256} if file is not None else {},
     )
 
@@ -129,6 +130,13 @@ def _object(change: Change) -> Object:
     record = change.becomes or change.was
     entity_id = getattr(record, "client_entity_id" if change.kind == "grant" else "entity_id", "")
     return Object(kind=change.kind, entity_id=entity_id, user_id=getattr(record, "user_id", ""))
+
+
+def _other_side(change: Change) -> str:
+    """The other entity of a change between two (D56)."""
+    record = change.becomes or change.was
+    name = "entity_id" if change.kind == "grant" else "client_entity_id"
+    return getattr(record, name, "") if change.kind in {"grant", "third-party row"} else ""
 
 
 def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:

@@ -152,6 +152,7 @@ class SqlAudit:
             "object": event.object,
             "client_id": event.client_id,
             "entity_id": event.entity_id,
+            "other_entity_id": event.other_entity_id,
             "outcome": event.outcome,
             "request_id": event.request_id,
             "detail": _JSON(facts).decode(),
@@ -212,6 +213,8 @@ _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _AFTER_EVERY_NUMBER: Final = (1 << 63) - 1
 _NO_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(OF_NO_SIGN_IN))
 _COLUMNS: Final = ("number", "at", *_EVENTS.columns, "members", "digest")
+_ENTITIES: Final = ("entity_id", "other_entity_id")
+"""columns of entities: whoever asks for one asks for both"""
 _PARTS_END: Final = chr(ord("/") + 1)
 """sorts after every text that goes on with a slash"""
 
@@ -255,8 +258,10 @@ def ways(query: AuditQuery) -> Iterator[Way]:
         rest.append((audit.c.action + sa.literal_column("''")).in_(among))
     if query.user_id:
         yield from _of_person(query.user_id, rest, values)
+    elif leading == "entity_id":
+        yield from (Way(conditions=[*_starts(column, leading), *rest], values=values) for column in _ENTITIES)
     elif leading:
-        yield Way(conditions=[_is(leading, leading), *_index_condition(leading), *rest], values=values)
+        yield Way(conditions=[*_starts(leading, leading), *rest], values=values)
     elif actions:
         for name, action in actions.items():
             yield Way(conditions=[_is("action", name)], values={name: action})
@@ -280,16 +285,19 @@ def _is(column: str, name: str) -> sa.ColumnElement[bool]:
     return audit.c[column] == sa.bindparam(name, type_=sa.Text)
 
 
-def _beside(column: str) -> sa.ColumnElement[bool]:
+def _beside(name: str) -> sa.ColumnElement[bool]:
     """The same, without leading either engine to the column's index."""
-    return audit.c[column] + sa.literal_column("''") == sa.bindparam(column, type_=sa.Text)
+    columns = _ENTITIES if name == "entity_id" else (name,)
+    given = sa.bindparam(name, type_=sa.Text)
+    return sa.or_(*(audit.c[column] + sa.literal_column("''") == given for column in columns))
 
 
-def _index_condition(column: str) -> list[sa.ColumnElement[bool]]:
-    """The condition of a partial index."""
+def _starts(column: str, name: str) -> list[sa.ColumnElement[bool]]:
+    """Conditions on the start of a column's index."""
     if column == "object":
-        return [_NO_SIGN_IN]
-    return [audit.c[column] != sa.literal_column("''")] if column in {"entity_id", "client_id"} else []
+        return [_is(column, name), _NO_SIGN_IN]
+    partial = [audit.c[column] != sa.literal_column("''")] if column in {*_ENTITIES, "client_id"} else []
+    return [_is(column, name), *partial]
 
 
 def _part(members: Members, facts: dict[str, str], *, personal: bool) -> _Told:

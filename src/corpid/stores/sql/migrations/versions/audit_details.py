@@ -28,11 +28,11 @@ _APPEND_ONLY = {"sqlite": [_SQLITE.format(verb=verb) for verb in ("UPDATE", "DEL
 
 
 def upgrade() -> None:
-    """Add two columns and a table.
+    """Add three columns and a table.
 
-    The previous version's servers write neither; what they write has its address in the row itself.
+    The previous version's servers write none of them; what they write has its address in the row itself.
     """
-    for name in ("members", "digest"):
+    for name in ("other_entity_id", "members", "digest"):
         op.add_column("audit", sa.Column(name, _TEXT, nullable=False, server_default=""))
     op.create_table(
         "audit_details",

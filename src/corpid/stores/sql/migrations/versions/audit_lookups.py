@@ -18,6 +18,7 @@ _INDEXES = {
     "actor": None,
     "action": None,
     "entity_id": "entity_id <> ''",
+    "other_entity_id": "other_entity_id <> ''",
     "client_id": "client_id <> ''",
     "object": "substr(action, 1, 8) <> 'sign_in.'",
 }
