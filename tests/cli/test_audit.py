@@ -41,7 +41,7 @@ def listed(terminal: Terminal, *arguments: str) -> list[str]:
     """What the lines say was done, without time and actor."""
     first, *lines = terminal.done("audit", "list", *arguments).splitlines()
     if not lines:
-        assert first == "No entry fits."
+        assert first.startswith("No entry fits.")
     found = [LINE.fullmatch(line) for line in lines]
     return [match[1] if match else "no line of the audit" for match in found]
 
@@ -214,6 +214,15 @@ def test_a_question_that_means_nothing_is_told_what_would(
     terminal: Terminal, arguments: tuple[str, ...], said: str
 ) -> None:
     assert said in terminal.refused("audit", "list", *arguments)
+
+
+def test_a_question_about_what_is_not_there_is_told_so(terminal: Terminal) -> None:
+    """A wrong identifier looks like an empty history otherwise."""
+    terminal.done(*CLIENT)
+    asked = ("audit", "list", "--entity", "E9", "--client", "rpp")
+    assert terminal.done(*asked).strip() == (
+        "No entry fits. There is no entity 'E9' in the directory. There is no client 'rpp'; did you mean 'rp'?"
+    )
 
 
 def test_programs_follow_by_number_without_gaps(terminal: Terminal) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -44,6 +44,8 @@ class _Shown:
     entries: list[AuditEntry]
     names: dict[str, str]
     zone: ZoneInfo
+    unknown: tuple[str, ...] = ()
+    """sentences about what was asked for and is not in the directory"""
 
 
 @app.command("list")
@@ -89,7 +91,7 @@ def list_entries(
         output.json_lines(_for_programs(shown))
         return
     if not shown.entries:
-        output.say("No entry fits." if after is None else "There is no later entry.")
+        output.say(" ".join(("No entry fits.", *shown.unknown)) if after is None else "There is no later entry.")
         return
     order = "The latest first" if after is None else "The oldest first"
     output.say(f"{order}; times in {shown.zone.key}.")
@@ -124,7 +126,8 @@ async def _latest(asked: Mapping[str, str | int | None]) -> _Shown:
             output.fail(str(error))
         last = asked["last"]
         entries = await stores.registry.audit.latest(query, limit=last if isinstance(last, int) else _LAST)
-        return await _with_names(stores, entries, chosen.timezone)
+        shown = await _with_names(stores, entries, chosen.timezone)
+        return shown if entries else replace(shown, unknown=await audit.unknown(stores.registry, query))
 
 
 async def _query(stores: Stores, asked: Mapping[str, str], zone: ZoneInfo) -> AuditQuery:

@@ -10,7 +10,8 @@ from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.names import user_name as mapped
-from corpid.rules.directory.records import User
+from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.values import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -62,6 +63,21 @@ async def person(registry: Registry, named: str) -> str:
     if len(found) > 1:
         raise Refused(f"{len(found)} removed people had the name {named!r}: name one by identifier: {', '.join(found)}")
     return found[0]
+
+
+async def unknown(registry: Registry, query: AuditQuery) -> tuple[str, ...]:
+    """Sentences about entity and client of a question that do not exist.
+
+    They may have existed once. Source: D57
+    """
+    told = []
+    key = (query.entity_id,)
+    if query.entity_id and not await registry.directory.read(Entity, [key]):
+        told.append(f"There is no entity {query.entity_id!r} in the directory.")
+    if query.client_id and await registry.clients.get(query.client_id) is None:
+        known = [client.client_id for client in await registry.clients.all()]
+        told.append(f"There is no client {query.client_id!r}{suggestion(query.client_id, known) or '.'}")
+    return tuple(told)
 
 
 async def erase_person(

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.nodes import quoted
 from corpid.rules.directory.values import suggestion
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 _UNITS: Final[Mapping[str, str]] = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_AGO: Final = re.compile(r"(\d{1,5})([mhdw])")
+_AGO: Final = re.compile(r"([0-9]{1,5})([mhdw])")
 
 
 class NotUnderstood(ValueError):
@@ -34,7 +35,7 @@ def actions(text: str) -> tuple[str, ...]:
         nouns = {f"{action.partition('.')[0]}." for action in known}
         close = suggestion(text, nouns if text.endswith(".") or "." not in text else known)
         raise NotUnderstood(
-            f"{text!r} is no action{close or ';'} docs/audit.md lists them, and `user.` means every one of a user"
+            f"{quoted(text)} is no action{close or ';'} docs/audit.md lists them, and `user.` means every one of a user"
         )
     return found
 
@@ -52,7 +53,7 @@ def moment(text: str, *, now: float, zone: ZoneInfo) -> int:
         return int((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError):
         raise NotUnderstood(
-            f"{text!r} is no moment: write how long ago (30m, 2h, 3d, 1w), a day ({_example(now, zone):%Y-%m-%d}) or a "
+            f"{quoted(text)} is no moment: write how long ago (30m, 2h, 3d, 1w), a day ({_example(now, zone):%Y-%m-%d}) or a "
             f"time ({_example(now, zone):%Y-%m-%dT%H:%M})"
         ) from None
 
