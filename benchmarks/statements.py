@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
     from tests.engines import PostgresServer
 
-GROWING = frozenset({"users", "credentials", "entities", "memberships", "assignments", "clients", "sessions", "audit"})
+GROWING = frozenset(
+    {"users", "credentials", "entities", "memberships", "assignments", "clients", "sessions", "audit", "audit_details"}
+)
 """tables whose rows are as many as people, entities, clients or sign-ins are"""
 _COUNTED = """
 SELECT query, sum(calls)::bigint AS calls, sum(total_exec_time) AS milliseconds

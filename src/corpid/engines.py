@@ -7,11 +7,15 @@ Only here and in `app` are adapters chosen. A command for one engine (backup, do
 from __future__ import annotations
 
 import asyncio
+import os
+import pwd
 import secrets
+import socket
 import threading
 import time
 import uuid
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -20,12 +24,12 @@ from corpid.flows.operations.signing_keys import ensure_first_keys
 from corpid.jose.encoding import base64url
 from corpid.outbound.mail import NoMail, mail_server
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import StoreUnavailable
+from corpid.ports import CommandUser, StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
-from corpid.stores.sql import audit, migration_plan, schema
+from corpid.stores.sql import audit_retention, migration_plan, schema
 from corpid.stores.sql.backup import BackupRefused, in_use
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import AuditEvent, Clock, Mail, Passwords, Registry, TransientStore
     from corpid.settings import Settings
+    from corpid.stores.sql.audit_retention import Pruned
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.schema import Plan
     from corpid.texts import Phrase
@@ -62,8 +67,10 @@ class Engines:
     """connections to the database that are busy; 0 if it has none"""
     rewrap: Callable[[AuditEvent], Awaitable[int]]
     """seals every secret at rest with the current key-encryption key; how many that were (D43)"""
-    prune: Callable[..., Awaitable[int]]
-    """`stores.sql.audit.prune` on this database"""
+    prune: Callable[..., Awaitable[Pruned]]
+    """`stores.sql.audit_retention.prune` on this database"""
+    erase: Callable[..., Awaitable[int]]
+    """`stores.sql.audit_retention.erase` on this database"""
     after_restore: Callable[..., Awaitable[None]]
     """`stores.data_loss.after_restore` on this database"""
 
@@ -78,8 +85,10 @@ class Stores:
     clock: Callable[[], float]
     rewrap: Callable[[AuditEvent], Awaitable[int]]
     """encrypts every secret with the current key-encryption key; returns how many (D43)"""
-    prune: Callable[..., Awaitable[int]]
-    """removes old audit entries (docs/decisions/0008); how many that were"""
+    prune: Callable[..., Awaitable[Pruned]]
+    """removes old audit entries and details (docs/decisions/0008); how many that were"""
+    erase: Callable[..., Awaitable[int]]
+    """erases details of audit entries (docs/decisions/0015); how many that were"""
 
 
 async def migrate(settings: Settings, *, contract: bool, report: Callable[[str], None]) -> str:
@@ -124,17 +133,17 @@ async def planned(settings: Settings) -> Plan:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
+async def opened(settings: Settings, clock: Clock, *, command: CommandUser | None = None) -> AsyncIterator[Engines]:
     """The stores of a deployment, with its first keys in them.
 
-    Raises StartError.
+    `command` says who is at the command line. Raises StartError.
     """
     async with AsyncExitStack() as stack:
         try:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             if settings.sqlite_path is not None:
                 stack.enter_context(in_use(settings.sqlite_path))
-            stores = await _database(settings, clock)
+            stores = await _database(settings, clock, command)
             stack.push_async_callback(stores.close)
             if not await stores.registry.keys.all():
                 await data_loss.no_store_yet(stores.database)
@@ -149,17 +158,37 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             transient=transient,
             connections_in_use=lambda: stores.database.connections_in_use,
             rewrap=stores.rewrap,
-            prune=partial(audit.prune, stores.database, stores.registry.audit),
+            prune=partial(audit_retention.prune, stores.database, stores.registry.audit),
+            erase=partial(audit_retention.erase, stores.database, stores.registry.audit),
             after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
         )
 
 
+reason: Final[ContextVar[str]] = ContextVar("reason", default="")
+"""why whoever runs a command does it, as they say: `corpid --reason TEXT …`"""
+
+
+def at_command_line() -> CommandUser:
+    """The system's user who runs this process, and the host.
+
+    Source: D54
+    """
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # an identifier without a name
+        user = str(os.getuid())
+    return CommandUser(by=f"{user}@{socket.gethostname()}", reason=reason.get())
+
+
 @asynccontextmanager
 async def open_registry(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Stores]:
-    """The stores for a command. Raises StartError."""
+    """The stores for a command.
+
+    Its changes are those of whoever runs it. Raises StartError. Source: D54
+    """
     passwords = Argon2Passwords(threads=1)
     try:
-        async with opened(settings, clock) as stores:
+        async with opened(settings, clock, command=at_command_line()) as stores:
             yield Stores(
                 registry=stores.registry,
                 transient=stores.transient,
@@ -167,21 +196,25 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
                 clock=clock,
                 rewrap=stores.rewrap,
                 prune=stores.prune,
+                erase=stores.erase,
             )
     finally:
         passwords.close()
 
 
-async def _database(settings: Settings, clock: Clock) -> SqlStores:
+async def _database(settings: Settings, clock: Clock, command: CommandUser | None) -> SqlStores:
     sealing_with = secret_cipher(settings)
     if settings.sqlite_path is not None:
-        return await open_sqlite(settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded)
+        return await open_sqlite(
+            settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded, command=command
+        )
     return await open_postgresql(
         settings.database_url,
         sealing_with,
         clock,
         migrate=settings.migrate_on_start,
         pool_size=settings.database_connections,
+        command=command,
     )
 
 

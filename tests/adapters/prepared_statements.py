@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from corpid.ports import AuditQuery
+from corpid.stores.sql.audit import ways
 from corpid.stores.sql.statements import Prepared
 
 if TYPE_CHECKING:
@@ -17,6 +19,17 @@ if TYPE_CHECKING:
 
     from corpid.stores.sql.open import SqlStores
 
+QUESTIONS = (
+    AuditQuery(),
+    AuditQuery(actor="operator"),
+    AuditQuery(user_id="u1"),
+    AuditQuery(user_id="u1", entity_id="E1", actions=("user.add", "user.remove")),
+    AuditQuery(entity_id="E1", client_id="rp"),
+    AuditQuery(client_id="rp", actions=("client.add",)),
+    AuditQuery(actions=("client.add", "client.update")),
+    AuditQuery(object="rp", entity_id="E1", client_id="rp"),
+)
+"""to the audit, each of which leads to other statements"""
 _NUMBERS = (1, 3)
 """of services or words, for which a statement is made when it is first needed"""
 
@@ -38,6 +51,9 @@ def noted() -> Iterator[list[Prepared]]:
 
 def make_the_rest(stores: SqlStores) -> None:
     """Prepare also what depends on how many are asked for."""
+    for query in QUESTIONS:
+        for way in ways(query):
+            stores.database.prepare(way.page())
     directory = stores.registry.directory
     directory._choices(0)
     directory._count(0)

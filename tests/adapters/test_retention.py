@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from corpid.ports import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
-from corpid.stores.sql.audit import prune
+from corpid.stores.sql.audit_retention import Kept, prune
 from corpid.stores.sql.open import open_postgresql
 from tests import engines
 from tests.adapters.opened import EVENT, KEY, NOW, sqlite
@@ -53,9 +53,9 @@ async def left(stores: SqlStores) -> list[str]:
     return [entry.action for entry in await stores.registry.audit.entries(limit=10_000)]
 
 
-async def pruned(stores: SqlStores, *, audit_days: int = 0, sign_in_days: int = 0) -> int:
-    kept = {"audit_days": audit_days, "sign_in_days": sign_in_days}
-    return await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, **kept)
+async def pruned(stores: SqlStores, **kept: int) -> int:
+    """How many entries went."""
+    return (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=Kept(**kept))).removed
 
 
 async def pruned_and_lost(stores: SqlStores) -> None:
@@ -73,7 +73,7 @@ def test_only_what_is_older_goes_and_the_table_says_so(tmp_path: Path, engine: s
             assert await pruned(stores, audit_days=365, sign_in_days=90) == 3
             assert await left(stores) == ["key.revoke", "sign_in.refuse", "audit.prune"]
             (*_, event) = await stores.registry.audit.entries()
-            assert event.detail == {"removed": "3"}
+            assert event.detail == {"removed": "3", "erased": "0"}
             assert await pruned(stores, audit_days=365, sign_in_days=90) == 0
             assert len(await left(stores)) == 3, "a prune that removes nothing is no event"
 

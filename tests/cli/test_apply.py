@@ -153,7 +153,7 @@ def test_what_was_applied_is_in_the_audit_table_with_the_digest_of_the_file(term
 
     async def last(stores: Stores) -> dict[str, str]:
         [entry] = [each for each in await stores.registry.audit.entries() if each.action == "directory.apply"]
-        assert entry.actor == "operator"
+        assert entry.actor == f"file:{terminal.folder / 'directory.yaml'}"
         return entry.detail
 
     detail = terminal.look(last)
@@ -170,11 +170,24 @@ def test_every_record_of_a_file_has_its_own_event_in_the_audit_table(terminal: T
 
     entries = terminal.look(told)
     assert len(entries) == 7 + 1
-    assert {actor for actor, _ in entries} == {"operator"}
+    [file] = {actor for actor, _ in entries}
+    assert file.startswith("file:")
     assert all(action.endswith(".add") for _, action in entries[:-1])
-    assert entries[-1] == ("operator", "directory.apply")
+    assert entries[-1] == (file, "directory.apply")
     terminal.done("apply", terminal.file(SMALL))
     assert terminal.look(told) == entries
+
+
+def test_a_file_of_any_name_is_applied_and_told(terminal: Terminal) -> None:
+    """D57: a name may have octets that are no text."""
+    path = Path(terminal.file(SMALL)).rename(terminal.folder / "a\udcff\n.yaml")
+    terminal.done("apply", str(path))
+
+    async def actors(stores: Stores) -> set[str]:
+        return {each.actor for each in await stores.registry.audit.entries()}
+
+    [actor] = terminal.look(actors)
+    assert actor.endswith("/a\\udcff\\n.yaml")
 
 
 def test_a_file_that_cannot_be_read_is_one_sentence(terminal: Terminal) -> None:

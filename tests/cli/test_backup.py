@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from corpid.engines import at_command_line
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from tests.cli.conftest import at
 from tests.faults.serving import chosen, deployment, outside
@@ -180,7 +181,11 @@ def test_a_restore_keeps_the_old_database_and_tells_the_audit_table(backed_up: T
     assert sqlite(backed_up.folder / "data" / found[1], "SELECT count(*) FROM users") == [(2,)]
     assert sqlite(database(backed_up), "SELECT user_name FROM users") == [("first.person",)]
     event = backed_up.look(events)[-1]
-    assert (event.action, event.object, event.actor) == ("deployment.restore", "copy.corpid", "operator")
+    assert (event.action, event.object, event.actor) == (
+        "deployment.restore",
+        "copy.corpid",
+        at_command_line().actor,
+    )
     assert event.number > last.number, "whoever reads on from a number would miss it"
     assert stat.S_IMODE(database(backed_up).stat().st_mode) == 0o600
 

@@ -134,9 +134,9 @@ def test_an_update_is_audited_with_the_client_and_the_members_that_changed(termi
     terminal.done(*ADD)
     terminal.done(*UPDATE, "--name", "Other", "--sector", "government", "--pkce", "required")
     terminal.done(*UPDATE, "--name", "Other")
-    entries = json.loads(terminal.done("audit", "list", "--json"))
-    assert [each["action"] for each in entries] == ["client.add", "client.update"]
-    last = entries[-1]
+    entries = [json.loads(line) for line in terminal.done("audit", "list", "--json").splitlines()]
+    assert [each["action"] for each in entries] == ["client.update", "client.add"]
+    last = entries[0]
     assert (last["object"], last["client_id"], last["detail"]) == ("rp", "rp", {"members": "name sector"})
 
 

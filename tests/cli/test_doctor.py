@@ -40,7 +40,7 @@ def test_a_server_on_this_machine_has_no_problem_and_nothing_is_left_behind(
         audit = terminal.done("audit", "list", "--json")
         failed = [line for line in running.lines() if line.get("status", 0) >= 500]
     assert {about for about, each in findings(result.stdout).items() if each["verdict"] != "ok"} == set()
-    assert (result.exit_code, failed, json.loads(audit)) == (0, [], [])
+    assert (result.exit_code, failed, audit) == (0, [], "")
 
 
 def test_a_server_below_a_path_is_looked_at_there(terminal: Terminal) -> None:

@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.cli.running import run
+from corpid.engines import at_command_line
 from corpid.jose.certificates import pem
 from corpid.ports import AuditEvent, FetchedKeySet, NameTaken, SealedKey, Session
 from tests.certificates import Authority
@@ -79,7 +80,7 @@ def test_a_key_is_certified_by_an_authority_and_goes_back_to_its_own_certificate
     (key,) = json.loads(terminal.done("key", "list", "--json"))
     assert key["certificate"].startswith("issued by CN=Root of the nation")
     event = terminal.look(events)[-1]
-    assert (event.action, event.object, event.actor) == ("key.certify", kid, "operator")
+    assert (event.action, event.object, event.actor) == ("key.certify", kid, at_command_line().actor)
     assert "self-signed" in terminal.done("key", "certify", kid, "--remove")
     assert "no certificate is stored" in terminal.refused("key", "certify", kid, "--remove")
 

@@ -80,6 +80,7 @@ KNOWN: Final = {
     ("user", "add"): ("ravi", "--name", hostile("name")),
     ("entity", "add"): ("A1", "--name", hostile("name")),
     ("apply",): ("directory.yaml",),
+    ("audit", "erase"): (hostile("user"),),
     ("backup",): (f"copy{TRICKS}",),
     ("restore",): (f"copy{TRICKS}",),
     ("key", "revoke"): (hostile("kid"),),
@@ -206,9 +207,10 @@ def test_every_field_of_a_client_is_shown_escaped(terminal: Terminal) -> None:
 
 
 def test_every_field_of_an_audit_entry_comes_back_from_json_as_it_was(terminal: Terminal) -> None:
-    printed = run(terminal, "audit", "list", "--json", "--limit", "10000").stdout
-    found = [entry for entry in json.loads(printed) if entry["object"] == EVENT.object]
-    assert texts_of(found[0]) == texts_of(EVENT)
+    printed = run(terminal, "audit", "list", "--json", "--last", "10000").stdout
+    entries = [json.loads(line) for line in printed.splitlines()]
+    found = [entry for entry in entries if entry["object"] == EVENT.object]
+    assert texts_of(found[-1]) == texts_of(EVENT)
 
 
 def test_an_export_is_clean_and_says_what_is_stored(terminal: Terminal) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from inspect import getdoc
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -59,7 +59,7 @@ COMMANDS: Final = {
         "app",
         "Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore.",
     ),
-    "audit": Listed("maintenance", "audit_app", "The audit table: list."),
+    "audit": Listed("audit", "app", "The audit: list, erase."),
 }
 
 
@@ -99,12 +99,27 @@ class _Commands(TyperGroup):
             return super().invoke(context)
 
 
+_REASON_CHARACTERS: Final = 500
 app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 @app.callback()
-def _program() -> None:
+def options(
+    *,
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why: kept in the audit with what the command changes.")
+    ] = "",
+) -> None:
     """An OpenID Provider for people who act for organisations."""
+    if not reason:
+        return
+    # Most commands come without a reason, and the list of all commands does without these.
+    from corpid import engines  # noqa: PLC0415
+    from corpid.cli import output  # noqa: PLC0415
+
+    if len(reason) > _REASON_CHARACTERS or not reason.isprintable():
+        output.fail(f"--reason takes one line of at most {_REASON_CHARACTERS} characters")
+    engines.reason.set(reason)
 
 
 @app.command()

@@ -168,7 +168,9 @@ async def _restore(chosen: Settings, path: Path, file: Path) -> Restored:
     authorise(CommandLine(), "write", Object(kind="deployment"))
     event = audit_event(CommandLine(), AuditAction.DEPLOYMENT_RESTORE, file.name)
     try:
-        return await copies.restore(path, file, engines.secret_cipher(chosen), time.time, event)
+        return await copies.restore(
+            path, file, engines.secret_cipher(chosen), time.time, event, command=engines.at_command_line()
+        )
     except copies.BackupRefused as error:
         output.fail(str(error))
 
@@ -189,7 +191,7 @@ def after_restore() -> None:
 async def _after_restore() -> None:
     authorise(CommandLine(), "write", Object(kind="deployment"))
     event = audit_event(CommandLine(), AuditAction.DEPLOYMENT_RESTORE, "pg_restore")
-    async with engines.opened(settings.load(), time.time) as stores:
+    async with engines.opened(settings.load(), time.time, command=engines.at_command_line()) as stores:
         try:
             await stores.after_restore(event, now=time.time())
         except RestoreRefused as error:

@@ -1,15 +1,14 @@
-"""`corpid maintenance` and `corpid audit`: maintenance mode, and the audit table."""
+"""`corpid maintenance`: maintenance mode, and how long the audit is kept."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from corpid import settings
 from corpid.cli import output
-from corpid.cli.database import after_restore
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory.write import audit_event
@@ -17,9 +16,10 @@ from corpid.flows.operations.readiness import switch_maintenance
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import CommandLine
+from corpid.stores.sql.audit_retention import Kept
 
 if TYPE_CHECKING:
-    from corpid.ports import AuditEntry
+    from corpid.stores.sql.audit_retention import Pruned
 
 
 app = typer.Typer(no_args_is_help=True)
@@ -64,62 +64,38 @@ def prune(
     sign_in_days: Annotated[
         int | None, typer.Option(help="The same for entries of sign-ins. Default: the setting.", min=0)
     ] = None,
+    audit_detail_days: Annotated[
+        int | None,
+        typer.Option(help="The same for details of entries: addresses and names. Default: the setting.", min=0),
+    ] = None,
 ) -> None:
-    """Remove audit entries past their retention.
+    """Remove audit entries, and details of them, past their retention.
 
     To be run daily. Servers may be running.
     """
-    removed = run(_prune(audit_days, sign_in_days))
-    if removed is None:
-        output.say("Audit entries are kept for ever, since audit_days and sign_in_days are 0. Nothing was removed.")
+    pruned = run(_prune(audit_days, sign_in_days, audit_detail_days))
+    if pruned is None:
+        output.say(
+            "Audit entries are kept for ever, since audit_days, sign_in_days and audit_detail_days are 0. "
+            "Nothing was removed."
+        )
         return
-    output.say(f"Removed {removed:,} audit entries.")
+    output.say(f"Removed {pruned.removed:,} audit entries, and the details of {pruned.erased:,} entries.")
 
 
-async def _prune(audit_days: int | None, sign_in_days: int | None) -> int | None:
-    """Remove old entries; None if all are kept."""
+async def _prune(audit_days: int | None, sign_in_days: int | None, audit_detail_days: int | None) -> Pruned | None:
+    """Remove what is old; None if all is kept."""
     authorise(CommandLine(), "write", Object(kind="deployment"))
     chosen = settings.load()
-    audit_days = chosen.audit_days if audit_days is None else audit_days
-    sign_in_days = chosen.sign_in_days if sign_in_days is None else sign_in_days
-    if not audit_days and not sign_in_days:
+    kept = Kept(
+        audit_days=chosen.audit_days if audit_days is None else audit_days,
+        sign_in_days=chosen.sign_in_days if sign_in_days is None else sign_in_days,
+        audit_detail_days=chosen.audit_detail_days if audit_detail_days is None else audit_detail_days,
+    )
+    if not kept:
         return None
-    kept = {"audit_days": str(audit_days), "sign_in_days": str(sign_in_days)}
-    event = audit_event(CommandLine(), AuditAction.AUDIT_PRUNE, "", **kept)
+    days = {name: str(number) for name, number in asdict(kept).items()}
+    event = audit_event(CommandLine(), AuditAction.AUDIT_PRUNE, "", **days)
     async with open_registry(chosen) as stores:
-        return await stores.prune(event, now=stores.clock(), audit_days=audit_days, sign_in_days=sign_in_days)
-
-
-app.command()(after_restore)
-audit_app = typer.Typer(no_args_is_help=True)
-
-
-@audit_app.command("list")
-def list_audit_entries(
-    *,
-    after: Annotated[int, typer.Option(help="Only entries with a higher number.", min=0)] = 0,
-    limit: Annotated[int, typer.Option(help="At most so many entries.", min=1, max=10000)] = 100,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Show events in the order in which they were written."""
-    entries = run(_audit_entries(after, limit))
-    if json:
-        output.as_json(entries)
-        return
-    rows = [
-        (
-            str(entry.number),
-            f"{datetime.fromtimestamp(entry.at, UTC):%Y-%m-%d %H:%M:%S}",
-            entry.actor,
-            entry.action,
-            entry.object or entry.client_id,
-            entry.outcome,
-        )
-        for entry in entries
-    ]
-    output.table("Audit (UTC)", ("No", "At", "Actor", "Action", "Object", "Outcome"), rows)
-
-
-async def _audit_entries(after: int, limit: int) -> list[AuditEntry]:
-    async with open_registry(settings.load()) as stores:
-        return await stores.registry.audit.entries(after=after, limit=limit)
+        pruned: Pruned = await stores.prune(event, now=stores.clock(), kept=kept)
+        return pruned

@@ -28,6 +28,8 @@ Part: TypeAlias = "str | tuple[str, str]"
 Lines: TypeAlias = "str | tuple[str, ...]"
 """one line, or several; a line end within one is shown as what it is"""
 
+_COLUMN_CELLS: Final = 18
+"""on a terminal, of a column that is not the last"""
 MAX_FILE_BYTES: Final = 65536
 _COLOURS: Final = {"+": "green", "~": "yellow", "-": "red"}
 _WORDS: Final = (("+", "added"), ("~", "changed"), ("-", "removed"))
@@ -90,6 +92,32 @@ def as_json(value: object) -> None:
     """One JSON document on stdout."""
     compact = printable(msgspec.json.encode(value).decode(), escape=_escaped_in_json)
     print(msgspec.json.format(compact, indent=2))
+
+
+def json_lines(values: Iterable[object]) -> None:
+    """One JSON document a line on stdout."""
+    for value in values:
+        print(printable(msgspec.json.encode(value).decode(), escape=_escaped_in_json))
+
+
+def aligned(rows: Iterable[tuple[str, str, str]]) -> None:
+    """One line a row, its columns aligned.
+
+    On a terminal a line ends at its width; in a file or pipe nothing is cut.
+    """
+    console = _console()
+    texts = [tuple(map(_text, row)) for row in rows]
+    most = _COLUMN_CELLS if console.is_terminal else sys.maxsize
+    widths = [min(max(text.cell_len for text in column), most) for column in zip(*texts, strict=True)]
+    for *cells, last in texts:
+        shown = Text()
+        for cell, width in zip(cells, widths, strict=False):
+            cell.truncate(width, overflow="ellipsis", pad=True)
+            shown = shown.append_text(cell).append("  ")
+        shown.append_text(last)
+        if console.is_terminal:
+            shown.truncate(console.width, overflow="ellipsis")
+        console.print(shown, soft_wrap=True)
 
 
 def table(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from corpid.ports.audit import ACTOR_KINDS, Audit, AuditEntry, AuditEvent, AuditQuery, CommandUser
 from corpid.ports.outbound import (
     COMMAND_LINE,
     ClientKeys,
@@ -29,9 +30,6 @@ from corpid.ports.records import (
     UseCount,
 )
 from corpid.ports.registry import (
-    Audit,
-    AuditEntry,
-    AuditEvent,
     Change,
     ChangedMeanwhile,
     Clients,
@@ -71,11 +69,11 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "Change", "ChangedMeanwhile", "ClientKeys",
-    "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete", "Deployment", "Directory", "EngineCondition",
-    "FactorChange", "Factors", "FetchedKeySet", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link",
-    "LinkPurpose", "Mail", "MissingReference", "NameRefused", "NameTaken", "NobodyRemains", "Passwords",
-    "PasswordsBusy", "R", "Registry", "Remains", "SealedKey", "SecretUnreadable", "Seen", "Session", "SessionPurpose",
-    "Sessions", "SignOut", "StoreUnavailable", "TransientEngine", "TransientStore", "TransientUnit", "Upsert", "Usage",
-    "UseCount",
+    "ACTOR_KINDS", "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "AuditQuery", "Change",
+    "ChangedMeanwhile", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "CommandUser", "Conflict", "Delete",
+    "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet", "HashingSource",
+    "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose", "Mail", "MissingReference", "NameRefused",
+    "NameTaken", "NobodyRemains", "Passwords", "PasswordsBusy", "R", "Registry", "Remains", "SealedKey",
+    "SecretUnreadable", "Seen", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable",
+    "TransientEngine", "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount",
 ]  # fmt: skip

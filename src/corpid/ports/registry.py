@@ -1,14 +1,15 @@
-"""The registry's interface: clients, directory, keys, sessions, usage, audit.
+"""The registry's interface: clients, directory, keys, sessions, usage.
 
-With changes of records, and audit events.
+With changes of records.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
+from corpid.ports.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.records import Record
 from corpid.rules.oauth.records import Client
@@ -16,6 +17,7 @@ from corpid.rules.oauth.records import Client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
+    from corpid.ports.audit import Audit
     from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, UseCount
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.entity_choice import Form
@@ -32,28 +34,6 @@ if TYPE_CHECKING:
         ThirdPartyRow,
         User,
     )
-
-
-class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A security event, written in the transaction of its change."""
-
-    actor: str
-    """`operator`, `user:{user_id}`, `client:{client_id}`, `system`, or `anonymous` before anybody is known"""
-    action: str
-    """noun.verb, e.g. `client.disable`, `sign_in.complete`, `key.rotate`"""
-    object: str = ""
-    client_id: str = ""
-    entity_id: str = ""
-    outcome: Literal["ok", "refused"] = "ok"
-    request_id: str = ""
-    detail: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class AuditEntry(AuditEvent, frozen=True, kw_only=True):
-    """An event as it was written."""
-
-    number: int
-    at: int
 
 
 class Upsert(msgspec.Struct, frozen=True):
@@ -397,15 +377,6 @@ class Usage(Protocol):
         """
 
     async def all(self) -> list[UseCount]: ...
-
-
-class Audit(Protocol):
-    """The append-only audit table."""
-
-    async def write(self, event: AuditEvent, *, now: float) -> None: ...
-    async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]: ...
-    async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
-        """The last completed sign-ins of a person, the latest first."""
 
 
 class Deployment(Protocol):

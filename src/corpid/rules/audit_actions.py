@@ -6,8 +6,21 @@ value never changes, and entries with an action that is no longer written are st
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum, unique
-from typing import Self
+from typing import Final, Self
+
+PERSONAL_DETAILS: Final = ("address", "device", "context_message")
+"""details of an event that are about a person, and so can be erased (D57)"""
+
+
+_KINDS: Final = {
+    **dict.fromkeys(("session", "link", "enrolment", "factors"), "user"),
+    **dict.fromkeys(("code", "assertion", "proof"), "client"),
+    **dict.fromkeys(("maintenance", "audit"), "deployment"),
+    "directory": "file",
+}
+"""nouns of actions that are done to something of another name"""
 
 
 @unique
@@ -15,6 +28,17 @@ class AuditAction(StrEnum):
     """An audited action, as noun.verb; `when` is a sentence for people."""
 
     when: str
+
+    @property
+    def said(self) -> str:
+        """The start of `when`, in a few words."""
+        return re.split(r"[,;:]", self.when, maxsplit=1)[0]
+
+    @property
+    def object_kind(self) -> str:
+        """The kind of record that `object` is the key of."""
+        noun = self.value.partition(".")[0]
+        return _KINDS.get(noun, noun)
 
     def __new__(cls, value: str, when: str = "") -> Self:
         """Make a member from the stored value and its sentence.
@@ -43,20 +67,20 @@ class AuditAction(StrEnum):
         "A sign-in was cancelled or refused, with the `reason`. The actor is `anonymous` if nobody had signed in yet: "
         "then another browser may still complete the request")
     SIGN_IN_REPEAT = "sign_in.repeat", (
-        "Within a minute after a sign-in another form came with the cookie value from before it; `object` is who signed "
+        "A form came with an old cookie value, within a minute after the sign-in that replaced it; `object` is who signed "
         "in there. Once: perhaps a second tab; three times, and no more are looked at: somebody has that value and guesses")
-    SESSION_END = "session.end", "Signed out of one browser; without single sign-on also when a sign-in is over"
-    SESSION_END_ALL = "session.end_all", "Signed out of every other browser"
+    SESSION_END = "session.end", "A person signed out of one browser; without single sign-on also when a sign-in is over"
+    SESSION_END_ALL = "session.end_all", "A person signed out everywhere else"
 
     # links, and setting factors with them
     LINK_INVITATION = "link.invitation", "An invitation was made"
     LINK_PASSWORD = "link.password", "A link for a new password was made, by an operator or by asking for it"
-    LINK_SECOND_FACTOR = "link.second_factor", "A link for a new second factor was made"
-    ENROLMENT_PASSWORD = "enrolment.password", "Behind a link, the password was asked for and typed"
-    ENROLMENT_SECOND_FACTOR = "enrolment.second_factor", "Behind a link, a code was asked for and typed"
-    ENROLMENT_PASSKEY = "enrolment.passkey", "Behind a link, a passkey was asked for and shown"
-    ENROLMENT_MAIL_CODE = "enrolment.mail_code", "Behind a link, a code was sent by e-mail"
-    ENROLMENT_PAUSE_CODES = "enrolment.pause_codes", "Behind a link, wrong codes began a pause (`browser`: `link`)"
+    LINK_SECOND_FACTOR = "link.second_factor", "A link for a second factor was made"
+    ENROLMENT_PASSWORD = "enrolment.password", "A password was typed behind a link, which had asked for it"
+    ENROLMENT_SECOND_FACTOR = "enrolment.second_factor", "A code was typed behind a link, which had asked for it"
+    ENROLMENT_PASSKEY = "enrolment.passkey", "A passkey was shown behind a link, which had asked for it"
+    ENROLMENT_MAIL_CODE = "enrolment.mail_code", "An enrolment's code was sent by e-mail"
+    ENROLMENT_PAUSE_CODES = "enrolment.pause_codes", "A pause began behind a link, after wrong codes (`browser`: `link`)"
     FACTORS_INVITATION = "factors.invitation", "Factors were set by an invitation; `set` says which"
     FACTORS_PASSWORD = "factors.password", "A password was changed, in the account or by a link"
     FACTORS_SECOND_FACTOR = "factors.second_factor", "A second factor was set by a link; `set` says which"
@@ -78,14 +102,14 @@ class AuditAction(StrEnum):
 
     # records of the directory, each change with an event of its own
     DIRECTORY_APPLY = "directory.apply", (
-        "`corpid apply` wrote a file: its `sha256`, and how many records it added, changed and removed, each of "
-        "which has its own event before this one")
+        "A file was applied: its `sha256`, and how many records it added, changed and removed, each of which has its "
+        "own event before this one; `by` says who ran the command")
     CLIENT_ADD = "client.add", "A client was registered"
     CLIENT_UPDATE = "client.update", "A client was changed; `members` names what"
     CLIENT_REMOVE = "client.remove", "A client was removed"
     CLIENT_ENABLE = "client.enable", "A client was enabled"
     CLIENT_DISABLE = "client.disable", "A client was disabled"
-    CLIENT_DROP_KEYS = "client.drop_keys", "What was fetched from a client's `jwks_uri` was dropped"
+    CLIENT_DROP_KEYS = "client.drop_keys", "A client's keys were dropped, those fetched from its `jwks_uri`"
     SERVICE_ADD = "service.add", "A service was added"
     SERVICE_UPDATE = "service.update", "A service was changed; `members` names what"
     SERVICE_REMOVE = "service.remove", "A service was removed"
@@ -102,10 +126,10 @@ class AuditAction(StrEnum):
     USER_RESET_PASSWORD = "user.reset_password", "An operator gave a new password; the person's sessions ended"
     USER_RESET_FACTORS = "user.reset_factors", "An operator replaced the second factor; the person's sessions ended"
     USER_REMOVE_FACTORS = "user.remove_factors", "An operator removed every factor, to invite the person again"
-    USER_UNLOCK = "user.unlock", "An operator ended delays and pauses after wrong passwords and codes"
-    CREDENTIALS_ADD = "credentials.add", "A person got a password or an app by a file or command"
+    USER_UNLOCK = "user.unlock", "An operator ended pauses, and delays: those after wrong passwords and codes"
+    CREDENTIALS_ADD = "credentials.add", "A person got a password or an app, by a file or command"
     CREDENTIALS_UPDATE = "credentials.update", "A file changed a password or an app; the person's sessions ended"
-    CREDENTIALS_REMOVE = "credentials.remove", "Password and app of a person were removed"
+    CREDENTIALS_REMOVE = "credentials.remove", "Password and app were removed, of a person"
     MEMBERSHIP_ADD = "membership.add", "A person may act for an entity"
     MEMBERSHIP_UPDATE = "membership.update", "A membership was changed; `members` names what"
     MEMBERSHIP_REMOVE = "membership.remove", "A person may no longer act for an entity"
@@ -120,22 +144,24 @@ class AuditAction(StrEnum):
     ASSIGNMENT_UPDATE = "assignment.update", "A role was changed; `members` names what"
     ASSIGNMENT_REMOVE = "assignment.remove", "A person lost a role"
     GRANT_ADD = "grant.add", "An entity authorised a third party"
-    GRANT_UPDATE = "grant.update", "The authorisation of a third party was changed; `members` names what"
-    GRANT_REMOVE = "grant.remove", "The authorisation of a third party was removed"
+    GRANT_UPDATE = "grant.update", "A third party's grant was changed; `members` names what"
+    GRANT_REMOVE = "grant.remove", "A third party's grant was removed"
     THIRD_PARTY_ASSIGNMENT_ADD = "third_party_assignment.add", "A third party's person got a role"
     THIRD_PARTY_ASSIGNMENT_UPDATE = "third_party_assignment.update", (
-        "A role of a third party's person was changed; `members` names what")
+        "A third party's role was changed, of one of its people; `members` names what")
     THIRD_PARTY_ASSIGNMENT_REMOVE = "third_party_assignment.remove", "A third party's person lost a role"
 
     # the deployment
     KEY_ROTATE = "key.rotate", "The next signing key was made"
-    KEY_RETIRE = "key.retire", "A signing key was retired for when the next one takes over"
+    KEY_RETIRE = "key.retire", "A signing key was retired, for when the next one takes over"
     KEY_REVOKE = "key.revoke", "A signing key was revoked"
-    KEY_KEEP = "key.keep", "A retiring signing key is kept until another one signs"
-    KEY_CERTIFY = "key.certify", "A certificate was stored with a signing key, or given up (no `fingerprint`)"
+    KEY_KEEP = "key.keep", "A retiring key is kept, until another one signs"
+    KEY_CERTIFY = "key.certify", "A key's certificate was changed: stored, or given up (no `fingerprint`)"
     KEY_REWRAP = "key.rewrap", "Secrets were encrypted again, with the present key"
     MAINTENANCE_ON = "maintenance.on", "Maintenance began"
     MAINTENANCE_OFF = "maintenance.off", "Maintenance ended"
     DEPLOYMENT_RESTORE = "deployment.restore", "A backup was restored"
-    AUDIT_PRUNE = "audit.prune", "Old audit entries were removed; `removed` says how many"
+    AUDIT_PRUNE = "audit.prune", (
+        "Old audit entries were removed; `removed` says how many, `erased` how many of the others lost their details")
+    AUDIT_ERASE = "audit.erase", "Audit details were erased, those of a removed person; `erased` says how many"
     # fmt: on

@@ -320,6 +320,12 @@ class Settings(IssuerSettings, BaseSettings):
     sign_in_days: int = Field(
         default=0, ge=0, description="Days that `corpid maintenance prune` keeps entries of sign-ins; 0: for ever."
     )
+    audit_detail_days: int = Field(
+        default=0,
+        ge=0,
+        description="Days that `corpid maintenance prune` keeps details of audit entries (addresses, names, e-mail "
+        "addresses), if the entries are kept longer; 0: as long as these.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least important lines that are logged: debug, info, warning, error."
     )

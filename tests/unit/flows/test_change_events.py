@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from corpid.flows.directory.write import ACTIONS, action_of, change_event
+from corpid.flows.directory.write import ACTIONS, AppliedFile, action_of, change_event
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Entity, Membership, User
+from corpid.rules.directory.records import Entity, Membership, ThirdPartyAssignment, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
 
 LIM = User(user_id="u2", user_name="lim", name="Lim")
@@ -30,28 +29,34 @@ def test_every_kind_of_record_has_an_action_for_each_verb(kind: str, verb: str, 
     assert noun == kind or (noun, kind) == ("third_party_assignment", "third-party row")
 
 
-def test_the_event_of_a_change_names_record_entity_and_the_members_that_differ() -> None:
+def test_the_event_of_a_change_names_record_and_entity() -> None:
     was = Membership(user_id="u2", entity_id="E1")
-    event = change_event(
-        CommandLine(), changed(was, msgspec.structs.replace(was, enabled=False), kind="membership", key=was.key)
-    )
+    change = changed(was, msgspec.structs.replace(was, enabled=False), kind="membership", key=was.key)
+    event = change_event(CommandLine(), change)
     assert (event.actor, event.action, event.object, event.entity_id) == (
         "operator",
         "membership.update",
         "u2/E1",
         "E1",
     )
-    assert event.detail == {"members": "enabled"}
 
 
-def test_no_value_of_a_secret_stands_in_an_event() -> None:
-    """D57: secrets never."""
-    was = Credentials(user_id="u2", password_hash="$argon2id$before", totp_secret="JBSWY3DP")
-    becomes = msgspec.structs.replace(was, password_hash="$argon2id$after", totp_secret="KRSXG5BA")
-    event = change_event(CommandLine(), changed(was, becomes, kind="credentials", key=was.key))
-    told = msgspec.json.encode(event).decode()
-    assert event.detail == {"members": "password_hash totp_secret"}
-    assert not [secret for secret in ("argon2id", "JBSWY3DP", "KRSXG5BA") if secret in told]
+def test_an_authorisation_of_a_third_party_is_in_the_history_of_both_sides() -> None:
+    """D56."""
+    grant = ThirdPartyGrant(client_entity_id="E1", entity_id="E2", service_id="s")
+    row = ThirdPartyAssignment(user_id="u2", entity_id="E2", client_entity_id="E1", service_id="s")
+    granted = change_event(CommandLine(), Change(verb="add", kind="grant", key=grant.key, becomes=grant))
+    given = change_event(CommandLine(), Change(verb="remove", kind="third-party row", key=row.key, was=row))
+    assert (granted.entity_id, granted.other_entity_id) == ("E1", "E2")
+    assert (given.entity_id, given.other_entity_id) == ("E2", "E1")
+
+
+def test_the_actor_of_what_a_file_changes_is_the_file() -> None:
+    """D57, D65."""
+    file = AppliedFile(name="people.yaml", sha256="ab" * 32)
+    change = changed(LIM, msgspec.structs.replace(LIM, name="Lim B"), kind="user", key=LIM.key)
+    event = change_event(CommandLine(), change, file=file)
+    assert (event.actor, event.detail) == ("file:people.yaml", {"sha256": "ab" * 32})
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,7 @@ async def make(
     now: float,
     new_id: Callable[[], str],
     request_id: str = "",
+    address: str = "",
     spared: str = "",
 ) -> NewLink:
     """A new link for a person.
@@ -195,7 +196,13 @@ async def make(
         expires_at=int(now) + PURPOSES[purpose].seconds,
         factors=_fingerprint(await registry.factors.credentials(user.user_id)),
     )
-    event = AuditEvent(actor=actor.name, action=PURPOSES[purpose].made, object=user.user_id, request_id=request_id)
+    event = AuditEvent(
+        actor=actor.name,
+        action=PURPOSES[purpose].made,
+        object=user.user_id,
+        request_id=request_id,
+        detail={"address": address} if address else {},
+    )
     await registry.factors.keep_link(link, event, spared=spared)
     return NewLink(page=base_url + PATH, code=code)
 

@@ -61,6 +61,7 @@ async def answer(context: RequestContext, user_name: str, *, browser_key: str) -
             now=context.now,
             new_id=context.provider.new_id,
             request_id=context.request_id,
+            address=context.address,
             spared=await enrolments.under_way(context, user, "password"),
         )
         purpose = links.PURPOSES["password"]

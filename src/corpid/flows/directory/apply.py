@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory.write import audit_event, write
+from corpid.flows.directory.write import AppliedFile, write
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.ports import COMMAND_LINE
+from corpid.ports import COMMAND_LINE, AuditEvent
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
 from corpid.rules.authentication.records import Credentials
@@ -42,6 +42,7 @@ from corpid.rules.oauth.client_registration import (
     register,
 )
 from corpid.rules.oauth.records import Client
+from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -286,10 +287,17 @@ async def apply(
     prepared = await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules, prune=kinds)
     changes = prepared.plan.changes
     if changes and not dry_run:
-        counts = {verb: str(number) for verb, number in Counter(change.verb for change in changes).items()}
-        digest = hashlib.sha256(content).hexdigest()
-        summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, file, sha256=digest, **counts)
-        await write(registry, actor, changes, summary=summary)
+        counts: dict[str, str] = {
+            verb: str(number) for verb, number in Counter(change.verb for change in changes).items()
+        }
+        applied = AppliedFile(name=printable(file), sha256=hashlib.sha256(content).hexdigest())
+        summary = AuditEvent(
+            actor=applied.actor,
+            action=AuditAction.DIRECTORY_APPLY,
+            object=applied.name,
+            detail={"sha256": applied.sha256, **counts},
+        )
+        await write(registry, actor, changes, file=applied, summary=summary)
     return Applied(
         differences=tuple(difference(change, prepared.user_names) for change in changes),
         warnings=prepared.plan.warnings,

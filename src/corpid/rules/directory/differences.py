@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
+from corpid.rules.directory.members import Telling, masked, shown, telling
 from corpid.rules.directory.records import Parameter, ParameterDefinition
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 Key: TypeAlias = tuple[str, ...]
 
 LONGEST: Final = 80
-_HIDDEN: Final = frozenset({"password_source", "password_set_by", "totp_set_by", "totp_last_step"})
-_SECRET: Final = frozenset({"password_hash", "totp_secret"})
 _SIGNS: Final[Mapping[str, Literal["+", "~", "-"]]] = {"add": "+", "change": "~", "remove": "-"}
 
 
@@ -44,33 +43,37 @@ def difference(change: Change, user_names: Mapping[str, str]) -> Difference:
 
 
 def _added(change: Change) -> list[str]:
-    shown = _members(change.becomes)
-    named = {name for name, value in shown.items() if value in change.key}
-    return [f"{name}: {_text(name, value)}" for name, value in shown.items() if name not in named and _is_set(value)]
+    members, declared = shown(change.becomes), _declared(change)
+    named = {name for name, value in members.items() if value in change.key}
+    return [
+        f"{name}: {_text(declared.get(name), value)}"
+        for name, value in members.items()
+        if name not in named and _is_set(value)
+    ]
 
 
 def _changed(change: Change) -> list[str]:
-    was, becomes = _members(change.was), _members(change.becomes)
+    was, becomes, declared = shown(change.was), shown(change.becomes), _declared(change)
     return [
-        f"{name}: {_text(name, was[name])} → {_text(name, becomes[name])}"
+        f"{name}: {_text(declared.get(name), was[name])} → {_text(declared.get(name), becomes[name])}"
         for name in becomes
         if was[name] != becomes[name]
     ]
 
 
-def _members(record: msgspec.Struct | None) -> dict[str, object]:
-    names = () if record is None else record.__struct_fields__
-    return {name: getattr(record, name) for name in names if name not in _HIDDEN}
+def _declared(change: Change) -> Mapping[str, Telling]:
+    record = change.becomes or change.was
+    return {} if record is None else telling(record)
 
 
 def _is_set(value: object) -> bool:
     return value not in ("", None, (), True)
 
 
-def _text(name: str, value: object) -> str:
-    if name in _SECRET:
+def _text(how: Telling | None, value: object) -> str:
+    if how is Telling.SECRET:
         return "(set)" if value else "(none)"
-    text = _plain(value)
+    text = masked(str(value)) if how is Telling.MASKED and value else _plain(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

@@ -1,62 +1,174 @@
-"""The append-only audit table, and its pruning (docs/decisions/0008)."""
+"""The append-only audit table: writing, and reading in both directions (D57)."""
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.expression import ClauseElement, Executable
 
+from corpid.jose.encoding import tuple_bytes
 from corpid.ports import AuditEntry, AuditEvent
-from corpid.rules.audit_actions import AuditAction
-from corpid.stores.sql.mappers import columns, record_codec
+from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
+from corpid.rules.directory.members import Members, changed
+from corpid.stores.sql.mappers import record_codec
 from corpid.stores.sql.statements import insert, parameters
-from corpid.stores.sql.tables import audit
+from corpid.stores.sql.tables import OF_NO_SIGN_IN, audit, audit_details
 
 if TYPE_CHECKING:
-    from corpid.ports import Clock
-    from corpid.stores.sql.statements import Database, Prepared
+    from collections.abc import Iterator, Sequence
+
+    from corpid.ports import AuditQuery, Clock, CommandUser
+    from corpid.stores.sql.statements import Database, Row
 
 WRITING_LOCK: Final = 0x436F72704945
 """the number of the lock that a trigger (migration 0005) makes every writer share until its transaction ends"""
+PAGE: Final = 500
+"""entries that are read at a time when the latest are looked for"""
+CLOCKS_APART_SECONDS: Final = 3600
+"""how much older the entries of a whole page must be for no earlier ones to be looked at"""
+UNCHANGED: Final = Members()
+_SALT_BYTES: Final = 16
 _EVENTS: Final = record_codec(AuditEvent)
-_ENTRIES: Final = record_codec(AuditEntry)
+_WRITTEN: Final = (*_EVENTS.written, "at", "members", "digest")
+_OPERATOR: Final = "operator"
+_FILE: Final = "file:"
+
+
+class _Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The part of an event in one place: row or details."""
+
+    before: dict[str, object] = msgspec.field(default_factory=dict)
+    after: dict[str, object] = msgspec.field(default_factory=dict)
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+_TOLD: Final = msgspec.json.Decoder(_Told)
+_FACTS: Final = msgspec.json.Decoder(dict[str, str])
+_JSON: Final = msgspec.json.Encoder().encode
+_NOTHING: Final = _Told()
+
+
+def digest_of(salt: str, detail: str) -> str:
+    """The digest of details, which their row keeps.
+
+    Who has neither salt nor details learns nothing from it. Source: D57
+    """
+    return sha256(tuple_bytes("audit-detail", salt, detail)).hexdigest()
 
 
 class SqlAudit:
-    """The audit log. `write` joins the transaction of the recorded change."""
+    """The audit log. `write` joins the transaction of the recorded change.
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    `command` says who is at the command line of this process; None for a server. Source: D54, D57
+    """
+
+    def __init__(self, database: Database, clock: Clock, command: CommandUser | None = None) -> None:
         self._database: Final = database
         self._clock: Final = clock
-        self._insert: Final = database.prepare(insert(audit).values(parameters((*_EVENTS.written, "at"))).inline())
+        self._command: Final = command
+        row = insert(audit).values(parameters(_WRITTEN))
+        entry = row.returning(audit.c.number).cte("entry")
+        salted = sa.select(entry.c.number, sa.bindparam("salt", type_=sa.Text), sa.bindparam("private", type_=sa.Text))
+        kept = insert(audit_details)
+        after_row = kept.values(
+            number=sa.func.last_insert_rowid(), salt=sa.bindparam("salt"), detail=sa.bindparam("private")
+        )
+        self._insert: Final = database.prepare(row.inline())
+        self._insert_details: Final = database.prepare(
+            kept.from_select(["number", "salt", "detail"], salted) if database.writes_in_queries else after_row.inline()
+        )
         self._last: Final = database.prepare(sa.select(sa.func.max(audit.c.number)))
         self._entries: Final = database.prepare(
-            sa.select(*columns(audit, _ENTRIES))
+            _selected()
             .where(audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last"))
             .order_by(audit.c.number)
-            .limit(sa.bindparam("limit", type_=sa.Integer))
+            .limit(_LIMIT)
         )
-
         self._sign_ins: Final = database.prepare(
-            sa.select(*columns(audit, _ENTRIES))
+            _selected()
             .where(
                 audit.c.actor == sa.bindparam("actor"),
                 audit.c.action == sa.literal_column(f"'{AuditAction.SIGN_IN_COMPLETE}'"),
             )
             .order_by(audit.c.number.desc())
-            .limit(sa.bindparam("limit", type_=sa.Integer))
+            .limit(_LIMIT)
         )
 
-    async def write(self, event: AuditEvent, *, now: float) -> None:
-        await self._database.write(self._insert, _EVENTS.encode(event) | {"action": str(event.action), "at": int(now)})
+    async def write(self, event: AuditEvent, *, now: float, members: Members = UNCHANGED) -> None:
+        """Write an event, its details in a row of their own.
 
-    async def record(self, event: AuditEvent) -> None:
+        Both in one statement, if the engine can.
+        """
+        values, private = self._parts(event, members)
+        values["at"] = int(now)
+        if not private:
+            await self._database.write(self._insert, values)
+            return
+        salt = secrets.token_hex(_SALT_BYTES)
+        values["salt"], values["private"], values["digest"] = salt, private, digest_of(salt, private)
+        if self._database.writes_in_queries:
+            await self._database.write(self._insert_details, values)
+            return
+        async with self._database.transaction():
+            await self._database.run(self._insert, values)
+            await self._database.run(self._insert_details, values)
+
+    async def record(self, event: AuditEvent, members: Members = UNCHANGED) -> None:
         """Write the event of a change in progress, at the clock's time."""
-        await self.write(event, now=self._clock())
+        await self.write(event, now=self._clock(), members=members)
+
+    async def record_change(
+        self, event: AuditEvent, was: msgspec.Struct | None, becomes: msgspec.Struct | None
+    ) -> None:
+        """The same with the members in which a record changes. Source: D57"""
+        await self.record(event, changed(was, becomes))
+
+    def _parts(self, event: AuditEvent, members: Members) -> tuple[dict[str, Any], str]:
+        """The row without its time, and the text of the details.
+
+        Empty: there are none.
+        """
+        facts = dict(event.detail)
+        private: dict[str, str] = {}
+        for name in PERSONAL_DETAILS:
+            if name in facts:
+                private[name] = facts.pop(name)
+        actor, told, personal = event.actor, "", ""
+        if self._command is not None:
+            actor = self._at_command_line(self._command, actor, facts, private)
+        if members is not UNCHANGED:
+            facts |= {"members": " ".join(members.names)} if members.names else {}
+            told = _text(_part(members, {}, personal=False))
+            personal = _text(_part(members, private, personal=True))
+        elif private:
+            personal = _JSON(_Told(facts=private)).decode()
+        row = {
+            "actor": actor,
+            "action": str(event.action),
+            "object": event.object,
+            "client_id": event.client_id,
+            "entity_id": event.entity_id,
+            "other_entity_id": event.other_entity_id,
+            "outcome": event.outcome,
+            "request_id": event.request_id,
+            "detail": _JSON(facts).decode(),
+            "members": told,
+            "digest": "",
+        }
+        return row, personal
+
+    def _at_command_line(self, command: CommandUser, actor: str, facts: dict[str, str], private: dict[str, str]) -> str:
+        """The actor, with what is known of who runs the command."""
+        by_file = actor.startswith(_FILE)
+        if by_file:
+            facts["by"] = command.by
+        if command.reason and (by_file or actor == _OPERATOR):
+            private["reason"] = command.reason
+        return command.actor if actor == _OPERATOR else actor
 
     async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]:
         """Entries after a number, without gaps.
@@ -69,117 +181,145 @@ class SqlAudit:
             return []
         await self._database.outlive_writers(WRITING_LOCK)
         rows = await self._database.rows(self._entries, {"after": after, "last": row[0], "limit": limit})
-        return [_ENTRIES.decode(row) for row in rows]
+        return [_entry(row) for row in rows]
 
     async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
         rows = await self._database.rows(self._sign_ins, {"actor": f"user:{user_id}", "limit": limit})
-        return [_ENTRIES.decode(row) for row in rows]
+        return [_entry(row) for row in rows]
+
+    async def latest(self, query: AuditQuery, *, limit: int) -> list[AuditEntry]:
+        """The last entries, by a stretch of one index for each way."""
+        found: dict[int, AuditEntry] = {}
+        for way in ways(query):
+            found |= {entry.number: entry for entry in await self._on(way, query.since, limit)}
+        return [found[number] for number in sorted(found, reverse=True)[:limit]]
+
+    async def _on(self, way: Way, since: int, limit: int) -> list[AuditEntry]:
+        page = self._database.prepare(way.page())
+        found: list[AuditEntry] = []
+        before = _AFTER_EVERY_NUMBER
+        while len(found) < limit:
+            size = PAGE if since else min(PAGE, limit - len(found))
+            rows = await self._database.rows(page, way.values | {"before": before, "limit": size})
+            entries = [_entry(row) for row in rows]
+            found += [entry for entry in entries if entry.at >= since]
+            if len(rows) < size or max(entry.at for entry in entries) < since - CLOCKS_APART_SECONDS:
+                break
+            before = entries[-1].number
+        return found[:limit]
 
 
-DAY_SECONDS: Final = 86_400
-SIGN_IN: Final = "sign_in."
-"""how the actions of a sign-in begin"""
-_ROWS: Final = 500
-"""rows that are looked at, and at most removed, in one transaction"""
+_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
+_AFTER_EVERY_NUMBER: Final = (1 << 63) - 1
+_NO_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(OF_NO_SIGN_IN))
+_COLUMNS: Final = ("number", "at", *_EVENTS.columns, "members", "digest")
+_ENTITIES: Final = ("entity_id", "other_entity_id")
+"""columns of entities: whoever asks for one asks for both"""
+_PARTS_END: Final = chr(ord("/") + 1)
+"""sorts after every text that goes on with a slash"""
 
 
-class _Guard(Executable, ClauseElement):
-    """Lifts the rule that rows stay, or sets it again.
-
-    In both engines part of the transaction.
-    """
-
-    inherit_cache = False
-
-    def __init__(self, *, up: bool) -> None:
-        self.up = up
-
-
-@compiles(_Guard, "sqlite")
-def _sqlite(guard: _Guard, _compiler: Any, **_: Any) -> str:  # noqa: ANN401
-    return (
-        "CREATE TRIGGER audit_refuses_DELETE BEFORE DELETE ON audit\n"
-        "BEGIN SELECT RAISE(ABORT, 'the audit table is append-only'); END"
-        if guard.up
-        else "DROP TRIGGER audit_refuses_DELETE"
-    )
-
-
-@compiles(_Guard, "postgresql")
-def _postgresql(guard: _Guard, _compiler: Any, **_: Any) -> str:  # noqa: ANN401
-    return f"ALTER TABLE audit {'ENABLE' if guard.up else 'DISABLE'} TRIGGER audit_refuses"
+def _selected() -> sa.Select[Any]:
+    rows = audit.outerjoin(audit_details, audit_details.c.number == audit.c.number)
+    return sa.select(*(audit.c[name] for name in _COLUMNS), audit_details.c.detail).select_from(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Statements:
-    """Prepared statements for one range of the table."""
+class Way:
+    """Conditions on the start of an index, and their values.
 
-    look: Prepared
-    """its last number, its oldest moment, and how many of its rows are to go"""
-    remove: Prepared
-    lift: Prepared
-    guard: Prepared
-
-
-async def prune(
-    database: Database, table: SqlAudit, event: AuditEvent, *, now: float, audit_days: int, sign_in_days: int
-) -> int:
-    """Remove audit entries older than `audit_days`, those of sign-ins after `sign_in_days`.
-
-    How many went.
-
-    0 keeps them for ever. Short transactions, one per stretch of the table, each of which lifts the rule
-    that rows stay and sets it again. The event is written if something went, with their number in its detail.
-    Raises StoreUnavailable; what was removed by then stays removed. Source: docs/decisions/0008
+    The other conditions of a question are written so that they lead neither engine to another index.
     """
-    limits = {"others": _limit(now, audit_days), "sign_ins": _limit(now, sign_in_days)}
-    statements = _prepared(database)
-    removed, after = 0, 0
-    while True:
-        row = await database.row(statements.look, {"after": after, "limit": _ROWS, **limits})
-        end, oldest, old = row or (None, 0, 0)
-        if end is None or oldest >= max(limits.values()):
-            break
-        if old:
-            removed += await _remove(database, statements, {"after": after, "end": int(end), **limits})
-        after = int(end)
-    if removed:
-        counted = msgspec.structs.replace(event, detail={**event.detail, "removed": str(removed)})
-        await table.write(counted, now=now)
-    return removed
+
+    conditions: Sequence[sa.ColumnElement[bool]]
+    values: dict[str, str]
+    number: sa.ColumnElement[int] = audit.c.number
+    """what entries are ordered by: the column if the index has them in its order"""
+
+    def page(self) -> sa.Select[Any]:
+        """`before`, `limit` and the values → entries, the latest first."""
+        earlier = self.number < sa.bindparam("before", type_=sa.BigInteger)
+        return _selected().where(*self.conditions, earlier).order_by(self.number.desc()).limit(_LIMIT)
 
 
-async def _remove(database: Database, statements: _Statements, values: dict[str, int]) -> int:
-    async with database.transaction():
-        await database.row(statements.lift, {})
-        removed = await database.run(statements.remove, values)
-        await database.row(statements.guard, {})
-    return removed
+def ways(query: AuditQuery) -> Iterator[Way]:
+    """The ways to the entries that fit; several together have every one.
+
+    The condition that fits fewest entries leads.
+    """
+    simple = {"object": query.object, "actor": query.actor, "entity_id": query.entity_id, "client_id": query.client_id}
+    given = {name: value for name, value in simple.items() if value}
+    actions = {f"action_{number}": action for number, action in enumerate(query.actions)}
+    leading = "" if query.user_id else next(iter(given), "")
+    rest = [_beside(name) for name in given if name != leading]
+    values = given | actions
+    if actions and (query.user_id or leading):
+        among = [sa.bindparam(name, type_=sa.Text) for name in actions]
+        rest.append((audit.c.action + sa.literal_column("''")).in_(among))
+    if query.user_id:
+        yield from _of_person(query.user_id, rest, values)
+    elif leading == "entity_id":
+        yield from (Way(conditions=[*_starts(column, leading), *rest], values=values) for column in _ENTITIES)
+    elif leading:
+        yield Way(conditions=[*_starts(leading, leading), *rest], values=values)
+    elif actions:
+        for name, action in actions.items():
+            yield Way(conditions=[_is("action", name)], values={name: action})
+    else:
+        yield Way(conditions=[], values={})
 
 
-def _limit(now: float, days: int) -> int:
-    return int(now) - days * DAY_SECONDS if days else 0
-
-
-def _prepared(database: Database) -> _Statements:
-    after, end = (sa.bindparam(name, type_=sa.BigInteger) for name in ("after", "end"))
-    chunk = (
-        sa.select(audit.c.number, audit.c.at, audit.c.action)
-        .where(audit.c.number > after)
-        .order_by(audit.c.number)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
-        .subquery()
+def _of_person(user_id: str, rest: list[sa.ColumnElement[bool]], values: dict[str, str]) -> Iterator[Way]:
+    """The ways to what a person did, and to their records."""
+    yield Way(conditions=[_is("actor", "by_user"), *rest], values=values | {"by_user": f"user:{user_id}"})
+    yield Way(conditions=[_is("object", "of_user"), _NO_SIGN_IN, *rest], values=values | {"of_user": user_id})
+    begun = {"from_user": f"{user_id}/", "to_user": user_id + _PARTS_END}
+    within = (
+        audit.c.object > sa.bindparam("from_user", type_=sa.Text),
+        audit.c.object < sa.bindparam("to_user", type_=sa.Text),
     )
-    old = sa.func.coalesce(sa.func.sum(sa.case((_is_old(chunk), 1), else_=0)), 0)
-    return _Statements(
-        look=database.prepare(sa.select(sa.func.max(chunk.c.number), sa.func.min(chunk.c.at), old)),
-        remove=database.prepare(sa.delete(audit).where(audit.c.number > after, audit.c.number <= end, _is_old(audit))),
-        lift=database.prepare(_Guard(up=False)),
-        guard=database.prepare(_Guard(up=True)),
+    yield Way(conditions=[*within, _NO_SIGN_IN, *rest], values=values | begun, number=audit.c.number + 0)
+
+
+def _is(column: str, name: str) -> sa.ColumnElement[bool]:
+    return audit.c[column] == sa.bindparam(name, type_=sa.Text)
+
+
+def _beside(name: str) -> sa.ColumnElement[bool]:
+    """The same, without leading either engine to the column's index."""
+    columns = _ENTITIES if name == "entity_id" else (name,)
+    given = sa.bindparam(name, type_=sa.Text)
+    return sa.or_(*(audit.c[column] + sa.literal_column("''") == given for column in columns))
+
+
+def _starts(column: str, name: str) -> list[sa.ColumnElement[bool]]:
+    """Conditions on the start of a column's index."""
+    if column == "object":
+        return [_is(column, name), _NO_SIGN_IN]
+    partial = [audit.c[column] != sa.literal_column("''")] if column in {*_ENTITIES, "client_id"} else []
+    return [_is(column, name), *partial]
+
+
+def _part(members: Members, facts: dict[str, str], *, personal: bool) -> _Told:
+    def chosen(values: dict[str, object]) -> dict[str, object]:
+        return {name: value for name, value in values.items() if (name in members.personal) == personal}
+
+    return _Told(before=chosen(members.before), after=chosen(members.after), facts=facts)
+
+
+def _text(told: _Told) -> str:
+    return "" if told == _NOTHING else _JSON(told).decode()
+
+
+def _entry(row: Row) -> AuditEntry:
+    *plain, facts, members, digest, private = row
+    told = _TOLD.decode(members) if members else _NOTHING
+    more = _TOLD.decode(private) if private is not None else _NOTHING
+    known = dict(zip(_COLUMNS, plain, strict=False))
+    return AuditEntry(
+        **known,
+        detail=_FACTS.decode(facts) | more.facts,
+        before=told.before | more.before,
+        after=told.after | more.after,
+        erased=bool(digest) and private is None,
     )
-
-
-def _is_old(rows: sa.FromClause) -> sa.ColumnElement[bool]:
-    others, sign_ins = (sa.bindparam(name, type_=sa.BigInteger) for name in ("others", "sign_ins"))
-    of_sign_in = rows.c.action.startswith(SIGN_IN, autoescape=True)
-    return sa.or_(sa.and_(of_sign_in, rows.c.at < sign_ins), sa.and_(sa.not_(of_sign_in), rows.c.at < others))

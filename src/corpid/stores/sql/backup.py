@@ -18,6 +18,7 @@ import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
@@ -31,13 +32,15 @@ from corpid.stores.sql.sqlite import is_busy
 from corpid.stores.sql.sqlite_schema import LOCK_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from corpid.ports import AuditEvent, Clock
+    from corpid.ports import AuditEvent, Clock, CommandUser
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.statements import Database
+
+    Opening = Callable[[], Awaitable[SqlStores]]
 
 _PAGES: Final = 256  # 1 MiB
 _PAUSE_SECONDS: Final = 0.002
@@ -91,19 +94,22 @@ def back_up(path: Path, file: Path) -> int:
         return file.stat().st_size
 
 
-async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent) -> Restored:
+async def restore(
+    path: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent, *, command: CommandUser | None = None
+) -> Restored:
     """Replace a database by a backup.
 
     The old one keeps a dated name.
 
     Of the backup, sessions and everything short-lived end; what was issued before now is refused. The event
-    is written to the restored audit table. Raises BackupRefused, and StoreUnavailable. Source: docs/decisions/0008
+    is written to the restored audit table, as of `command`. Raises BackupRefused, and StoreUnavailable. Source: docs/decisions/0008
     """
     busy = f"a server or a command has the database {path} open: stop every one of them, then restore"
     with _refusals(f"{path} cannot be replaced"), _locked(path, fcntl.LOCK_EX, busy), _draft(path) as draft:
         _fold(path, busy)
         _copy_back(file, draft)
-        await _make_ready(draft, file, cipher, clock, event, after=_last_number(path))
+        opening = partial(open_sqlite, draft, cipher, clock, migrate=True, command=command)
+        await _make_ready(draft, file, opening, clock, event, after=_last_number(path))
         _fold(draft, busy)
         _fold(path, busy)
         _give_owner(path, draft)
@@ -214,10 +220,10 @@ def _last_number(path: Path) -> int:
 
 
 async def _make_ready(
-    draft: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent, *, after: int
+    draft: Path, file: Path, opening: Opening, clock: Clock, event: AuditEvent, *, after: int
 ) -> None:
     try:
-        await _open_and_forget(draft, file, cipher, clock, event, after=after)
+        await _open_and_forget(draft, file, opening, clock, event, after=after)
     except (BackupRefused, StoreUnavailable):
         raise
     except Exception as error:  # a file of anybody's: what is wrong in it may break anything
@@ -226,10 +232,10 @@ async def _make_ready(
 
 
 async def _open_and_forget(
-    draft: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent, *, after: int
+    draft: Path, file: Path, opening: Opening, clock: Clock, event: AuditEvent, *, after: int
 ) -> None:
     try:
-        stores = await open_sqlite(draft, cipher, clock, migrate=True)
+        stores = await opening()
     except SchemaNewer as error:
         raise BackupRefused(f"{file} was written by a newer CorpID: restore it with that version") from error
     except SchemaError as error:

@@ -55,8 +55,9 @@ class SqlClients:
 
     async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None:
         async with self._database.transaction():
+            was = await self.fetched_key_set(client_id)
             await self._database.run(self._drop, {"client_id": client_id})
-            await self._audit.record(event)
+            await self._audit.record_change(event, was, None)
 
 
 _COUNTS: Final = record_codec(UseCount)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
+from corpid.rules.directory.members import Members
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import deployment
 
@@ -82,5 +83,6 @@ class SqlDeployment:
 
     async def set_maintenance(self, on: bool, event: AuditEvent) -> None:
         async with self._database.transaction():
+            was = await self._values.get(_MAINTENANCE) == _SWITCH[True]
             await self._values.put(_MAINTENANCE, _SWITCH[on])
-            await self._audit.record(event)
+            await self._audit.record(event, Members(before={"maintenance": was}, after={"maintenance": on}))

@@ -6,6 +6,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
 import sqlalchemy as sa
 
 from corpid.ports import NameRefused
@@ -265,6 +266,7 @@ class SqlDirectory(SqlRecords):
     def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
         super().__init__(database, audit, kinds, sign_outs)
         self._one_user: Final = kinds[User].one
+        self._lock_user: Final = kinds[User].locked
         self._user_by_name: Final = database.prepare(user_by_name())
         self._acting: Final = database.prepare(acting())
         self._usable: Final = database.prepare(usable())
@@ -299,8 +301,12 @@ class SqlDirectory(SqlRecords):
 
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
         async with self._database.transaction():
+            row = await self._database.row(self._lock_user, {"user_id": user_id})
+            if row is None:
+                return
+            was = USERS.decode(row)
             await self._database.run(self._set_language, {"user": user_id, "new": language})
-            await self._audit.record(event)
+            await self._audit.record_change(event, was, msgspec.structs.replace(was, language=language))
 
     async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[Acting]:
         """The search stops at the second one."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import sqlalchemy as sa
 
 from corpid.ports import Account, Conflict, Link, NameRefused
 from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
 from corpid.rules.authentication.throttling import CodeGuesses
+from corpid.rules.directory.members import Members, changed, together
 from corpid.stores.sql.mappers import USERS, columns, record_codec, user_name_key
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import audit, code_guesses, credentials, links, passkeys, recovery_codes, users
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from corpid.ports import AuditEvent, FactorChange
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.mappers import Codec, Kinds, RecordType
@@ -234,9 +238,10 @@ class SqlFactors:
     async def rename_passkey(self, passkey: Passkey, event: AuditEvent) -> bool:
         values = {"user_id": passkey.user_id, "credential_id": passkey.credential_id, "new_name": passkey.name}
         async with self._database.transaction():
+            was = await self.passkey(passkey.credential_id)
             written = await self._database.run(self._rename_passkey, values) == 1
-            if written:
-                await self._audit.record(event)
+            if written and was is not None:
+                await self._audit.record_change(event, was, msgspec.structs.replace(was, name=passkey.name))
         return written
 
     async def recovery_codes_left(self, user_id: str) -> int:
@@ -253,15 +258,16 @@ class SqlFactors:
     async def change(self, change: FactorChange, event: AuditEvent) -> bool:
         try:
             async with self._database.transaction():
-                await self._change(change)
-                await self._audit.record(event)
+                await self._audit.record(event, await self._change(change))
         except (_NotAsBefore, Conflict):
             return False
         return True
 
-    async def _change(self, change: FactorChange) -> None:
+    async def _change(self, change: FactorChange) -> Members:
         user_id = change.after.user_id
-        await self._lock(change)
+        was = await self._lock(change)
+        held = await self.passkeys(user_id) if change.remove_passkey or change.remove_passkeys else []
+        codes = {}
         await self._database.run(self._credentials.upsert, self._credentials.codec.encode(change.after))
         if change.end_sessions_but is not None:
             await self._sign_outs.end_sessions(user_id, but_session=change.end_sessions_but)
@@ -276,22 +282,31 @@ class SqlFactors:
         if change.passkey_remains or change.passkeys_at_most:
             await self._require_passkeys(change)
         if change.recovery_codes is not None:
-            await self._database.run(self._drop_codes, {"user_id": user_id})
+            codes["before"] = await self._database.run(self._drop_codes, {"user_id": user_id})
+            codes["after"] = len(change.recovery_codes)
             for code_hash in change.recovery_codes:
                 await self._database.run(self._add_code, {"user_id": user_id, "code_hash": code_hash})
+        gone = [each for each in held if change.remove_passkeys or each.credential_id == change.remove_passkey]
+        return together(
+            changed(was, change.after),
+            _members("recovery_codes", codes),
+            _members("passkeys", _passkeys_told(gone, change.add_passkey), personal=True),
+        )
 
-    async def _lock(self, change: FactorChange) -> None:
+    async def _lock(self, change: FactorChange) -> Credentials:
         """Lock the rows a change starts from, in the order of `sign_outs`."""
         user_id, codec = change.after.user_id, self._credentials.codec
         await self._database.run(self._unless_there, codec.encode(Credentials(user_id=user_id)))
         row = await self._database.row(self._locked, {"user_id": user_id})
-        if row is None or codec.decode(row).factors != change.before.factors:
+        stored: Credentials | None = None if row is None else codec.decode(row)
+        if stored is None or stored.factors != change.before.factors:
             raise _NotAsBefore
         locked = await self._sign_outs.lock(user_id)
         if change.session_id and change.session_id not in locked.sessions:
             raise _NotAsBefore
         if change.spend_link and change.spend_link not in locked.links:
             raise _NotAsBefore
+        return stored
 
     async def _require_passkeys(self, change: FactorChange) -> None:
         """Check the remaining passkeys.
@@ -312,11 +327,29 @@ class SqlFactors:
             earlier = {"user_id": link.user_id, "purpose": link.purpose, "spared": spared}
             await self._database.run(self._drop_links, earlier)
             await self._database.run(self._keep_link, _LINKS.encode(link))
-            await self._audit.record(event)
+            await self._audit.record_change(event, None, link)
 
     async def link(self, link_hash: str) -> Link | None:
         row = await self._database.row(self._link, {"link_hash": link_hash})
         return None if row is None else _LINKS.decode(row)
+
+
+def _members(name: str, states: Mapping[str, object], *, personal: bool = False) -> Members:
+    """A member that is no column, by its states before and after."""
+    if not states:
+        return Members()
+    return Members(
+        before={name: states["before"]},
+        after={name: states["after"]},
+        personal=frozenset({name} if personal else ()),
+    )
+
+
+def _passkeys_told(removed: Sequence[Passkey], added: Passkey | None) -> dict[str, object]:
+    if not removed and added is None:
+        return {}
+    after = [] if added is None else [changed(None, added).after]
+    return {"before": [changed(passkey, None).before for passkey in removed], "after": after}
 
 
 _GUESSES_KEYS: Final = tuple(column.name for column in code_guesses.primary_key)

@@ -35,6 +35,9 @@ class SqlKeys:
         self._all: Final = database.prepare(
             sa.select(*columns(keys, self._codec)).order_by(keys.c.created_at, keys.c.kid)
         )
+        self._locked: Final = database.prepare(
+            sa.select(*columns(keys, self._codec)).where(keys.c.kid == sa.bindparam("kid")).with_for_update()
+        )
         self._any: Final = database.prepare(sa.select(keys.c.kid).limit(1))
         self._insert: Final = database.prepare(insert(keys).values(parameters(self._codec.written)))
         self._update: Final = database.prepare(
@@ -52,7 +55,7 @@ class SqlKeys:
         """Raises Conflict for a kid that exists."""
         async with self._database.transaction():
             await self._add(key)
-            await self._audit.record(event)
+            await self._audit.record_change(event, None, key)
 
     async def add_first(self, keys: Sequence[SealedKey]) -> bool:
         """Store the first keys once, even if several processes start together."""
@@ -66,9 +69,10 @@ class SqlKeys:
     async def update(self, key: SealedKey, event: AuditEvent) -> None:
         """Raises MissingReference for a kid that does not exist."""
         async with self._database.transaction():
+            row = await self._database.row(self._locked, {"kid": key.kid})
             if not await self._database.run(self._update, self._codec.encode(key) | {"this_kid": key.kid}):
                 raise MissingReference(f"there is no key {key.kid!r}")
-            await self._audit.record(event)
+            await self._audit.record_change(event, None if row is None else self._codec.decode(row), key)
 
     async def _add(self, key: SealedKey) -> None:
         try:

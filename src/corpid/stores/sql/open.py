@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.ports import AuditEvent, Clock
+    from corpid.ports import AuditEvent, Clock, CommandUser
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import Database
 
@@ -51,9 +51,11 @@ class SqlRegistry:
     deployment: SqlDeployment
 
 
-def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlRegistry:
+def sql_registry(
+    database: Database, cipher: SecretCipher, clock: Clock, command: CommandUser | None = None
+) -> SqlRegistry:
     """The registry, its statements prepared."""
-    audit, records, sign_outs = SqlAudit(database, clock), record_types(database, cipher), SignOuts(database)
+    audit, records, sign_outs = SqlAudit(database, clock, command), record_types(database, cipher), SignOuts(database)
     return SqlRegistry(
         clients=SqlClients(database, audit),
         directory=SqlDirectory(database, audit, records, sign_outs),
@@ -91,14 +93,16 @@ class SqlStores:
         await self.database.close()
 
 
-async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate: bool = False) -> SqlStores:
+async def open_sqlite(
+    path: Path, cipher: SecretCipher, clock: Clock, *, migrate: bool = False, command: CommandUser | None = None
+) -> SqlStores:
     """Open a database file, in the event loop that will use it.
 
     Each process opens it for itself.
 
     `migrate` brings the schema up to date first, under a lock (the embedded default); without it the
-    schema must be this version's. `clock` gives the time of audit events. Reads and short writes run in
-    the loop; a thread keeps the write-ahead log short.
+    schema must be this version's. `clock` gives the time of audit events, `command` says who is at the command line.
+    Reads and short writes run in the loop; a thread keeps the write-ahead log short.
 
     Raises SchemaError (older, newer, unreachable), EncryptionError (the key-encryption key is
     not the one that sealed this database) and StoreUnavailable, each with a sentence for the operator.
@@ -114,16 +118,22 @@ async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate
     except BaseException:
         await database.close()
         raise
-    return _stores(database, cipher, clock, reject_issued_before=lambda: lost)
+    return _stores(database, cipher, clock, command, reject_issued_before=lambda: lost)
 
 
 async def open_postgresql(
-    url: str, cipher: SecretCipher, clock: Clock, *, migrate: bool = False, pool_size: int = POOL_SIZE
+    url: str,
+    cipher: SecretCipher,
+    clock: Clock,
+    *,
+    migrate: bool = False,
+    pool_size: int = POOL_SIZE,
+    command: CommandUser | None = None,
 ) -> SqlStores:
     """Open a PostgreSQL database (`postgresql://user:password@host:port/name`), in the event loop that will use
     it; each process opens it for itself and holds at most `pool_size` connections.
 
-    `migrate` and `clock` are as for `open_sqlite`. What lives for minutes expires by the server's clock. What
+    `migrate`, `clock` and `command` are as for `open_sqlite`. What lives for minutes expires by the server's clock. What
     was written stays written when the server goes down; after a takeover, anything that may be missing is refused.
 
     Raises SchemaError (older, newer, unreachable, forgetful), EncryptionError and StoreUnavailable,
@@ -143,7 +153,7 @@ async def open_postgresql(
     except BaseException:
         await database.close()
         raise
-    return _stores(database, cipher, clock, reject_issued_before=lambda: takeovers.reject_issued_before)
+    return _stores(database, cipher, clock, command, reject_issued_before=lambda: takeovers.reject_issued_before)
 
 
 def _made_usable(url: str) -> None:
@@ -158,10 +168,15 @@ def _made_usable(url: str) -> None:
 
 
 def _stores(
-    database: Database, cipher: SecretCipher, clock: Clock, *, reject_issued_before: Callable[[], float]
+    database: Database,
+    cipher: SecretCipher,
+    clock: Clock,
+    command: CommandUser | None,
+    *,
+    reject_issued_before: Callable[[], float],
 ) -> SqlStores:
     return SqlStores(
-        registry=sql_registry(database, cipher, clock),
+        registry=sql_registry(database, cipher, clock, command),
         transient=SqlTransientStore(database, reject_issued_before=reject_issued_before),
         database=database,
         cipher=cipher,

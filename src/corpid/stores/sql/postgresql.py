@@ -226,6 +226,7 @@ class PostgresDatabase:
         """its address without secrets, for messages"""
         self.now: Final[sa.ColumnElement[int]] = _MILLISECONDS
         self.has_clock: Final = True
+        self.writes_in_queries: Final = True
         self._pool: Final = pool
         self._dialect: Final = postgresql_dialect.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
         self._loop: Final = asyncio.get_running_loop()

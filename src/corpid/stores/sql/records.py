@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from corpid.ports import AuditEvent, Change, R
+    from corpid.rules.directory.records import Record
+    from corpid.rules.oauth.records import Client
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
@@ -182,13 +184,25 @@ class SqlRecords:
                 await self._sign_out(change.user_id)
             if not isinstance(change, Upsert | Delete):
                 continue
+            was = await self._stored(change) if change.event is not None else None
             try:
                 await self._apply(change)
             except Conflict as conflict:
                 key = self._kinds[type(change.record)].key(change.record)
                 raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
             if change.event is not None:
-                await self._audit.record(change.event)
+                becomes = change.record if isinstance(change, Upsert) else None
+                await self._audit.record_change(change.event, was, becomes)
+
+    async def _stored(self, change: Upsert | Delete) -> Record | Client | None:
+        """The record that a change replaces, locked.
+
+        What a plan has read may be older.
+        """
+        kind = self._kinds[type(change.record)]
+        row = await self._database.row(kind.locked, kind.key(change.record))
+        found: Record | Client | None = None if row is None else kind.codec.decode(row)
+        return found
 
     async def _sign_out(self, user_id: str) -> None:
         await self._sign_outs.lock(user_id)

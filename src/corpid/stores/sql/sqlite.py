@@ -175,6 +175,7 @@ class SqliteDatabase:
         self.path: Final = path
         self.now: Final[sa.ColumnElement[int]] = sa.bindparam("now", type_=sa.BigInteger)
         self.has_clock: Final = False
+        self.writes_in_queries: Final = False
         self._dialect: Final = sqlite_dialect.dialect(paramstyle="qmark")
         self._lock: Final = asyncio.Lock()
         self._loop: Final = asyncio.get_running_loop()

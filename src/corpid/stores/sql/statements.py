@@ -70,6 +70,11 @@ class Database(Protocol):
         ...
 
     @property
+    def writes_in_queries(self) -> bool:
+        """True if a statement may contain another that writes."""
+        ...
+
+    @property
     def has_clock(self) -> bool:
         """True if `now` is the engine's own."""
         ...

@@ -74,6 +74,14 @@ def _dated() -> tuple[SchemaItem, ...]:
     )  # fmt: skip
 
 
+def _some_rows(name: str, column: str, condition: str) -> sa.Index:
+    """An index of some rows, by a column and in order."""
+    return sa.Index(name, column, "number", postgresql_where=sa.text(condition), sqlite_where=sa.text(condition))
+
+
+OF_NO_SIGN_IN: Final = "substr(action, 1, 8) <> 'sign_in.'"
+"""rows of the audit whose object is worth an index: that of a sign-in is its own identifier"""
+
 clients: Final = _table("clients", _key("client_id"), _text("name"), _flag("enabled"), _text("record"))
 
 fetched_key_sets: Final = _table(
@@ -274,16 +282,38 @@ audit: Final = sa.Table(
     _text("outcome"),
     _text("request_id"),
     _text("detail"),
-    sa.Index(
-        "ix_audit_sign_ins",
-        "actor",
-        "number",
-        postgresql_where=sa.text("action = 'sign_in.complete'"),
-        sqlite_where=sa.text("action = 'sign_in.complete'"),
-    ),
+    _later("other_entity_id", ""),
+    _later("members", ""),
+    _later("digest", ""),
+    sa.Index("ix_audit_actor", "actor", "number"),
+    sa.Index("ix_audit_action", "action", "number"),
+    _some_rows("ix_audit_entity_id", "entity_id", "entity_id <> ''"),
+    _some_rows("ix_audit_other_entity_id", "other_entity_id", "other_entity_id <> ''"),
+    _some_rows("ix_audit_client_id", "client_id", "client_id <> ''"),
+    _some_rows("ix_audit_object", "object", OF_NO_SIGN_IN),
+    _some_rows("ix_audit_sign_ins", "actor", "action = 'sign_in.complete'"),
     sqlite_autoincrement=True,
 )
-"""Append-only: triggers refuse UPDATE and DELETE; a number is never used twice."""
+"""Append-only: triggers refuse UPDATE and DELETE; a number is never used twice.
+
+`members` are those of a changed record, before and after, that are not personal; `digest` is that of the details."""
+
+audit_details: Final = sa.Table(
+    "audit_details",
+    METADATA,
+    sa.Column(
+        "number",
+        sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+        primary_key=True,
+        autoincrement=False,
+        nullable=False,
+    ),
+    _text("salt"),
+    _text("detail"),
+)
+"""What of an audit entry can be erased: addresses, and personal members.
+
+Triggers refuse UPDATE and DELETE. Without a foreign key, which would cost each sign-in several look-ups."""
 
 deployment: Final = _table("deployment", _key("name"), _text("value"))
 

@@ -1,0 +1,119 @@
+"""Reading the audit, and erasing what it tells of a removed person (D57)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from corpid.flows.directory.write import Refused, audit_event
+from corpid.ports import AuditQuery
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.names import user_name as mapped
+from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.values import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from corpid.ports import AuditEntry, Registry
+    from corpid.rules.directory.actors import Actor
+
+_REMOVED_PEOPLE: Final = 10_000
+"""how far back a removed person is looked for by name"""
+
+
+async def names(registry: Registry, entries: Iterable[AuditEntry]) -> dict[str, str]:
+    """The user names of the people in some entries, by identifier.
+
+    Of removed people those that the audit still has. Source: D57
+    """
+    found = {part for entry in entries for part in (entry.actor.partition(":")[2], *entry.object.split("/"))}
+    keys = [(part,) for part in sorted(found) if is_user_id(part)]
+    users = await registry.directory.read(User, keys)
+    known = {user.user_id: user.user_name for user in users.values()}
+    for (user_id,) in keys:
+        if user_id not in known:
+            query = AuditQuery(object=user_id, actions=(AuditAction.USER_REMOVE,))
+            for entry in await registry.audit.latest(query, limit=1):
+                known |= _removed(entry)
+    return known
+
+
+async def person(registry: Registry, named: str) -> str:
+    """The identifier of a person, also of a removed one.
+
+    `named` is an identifier or a user name. Raises Refused if the audit cannot know whom that means. Source: D57
+    """
+    if is_user_id(named):
+        return named
+    user = await registry.directory.user_by_name(named)
+    if user is not None:
+        return user.user_id
+    query = AuditQuery(actions=(AuditAction.USER_REMOVE,))
+    removed: dict[str, str] = {}
+    for entry in await registry.audit.latest(query, limit=_REMOVED_PEOPLE):
+        removed |= _removed(entry)
+    found = [user_id for user_id, name in removed.items() if _same(name, named)]
+    if not found:
+        raise Refused(
+            f"there is no user {named!r}, and the audit has no removed one of that name: a removed one is found by "
+            "identifier, too"
+        )
+    if len(found) > 1:
+        raise Refused(f"{len(found)} removed people had the name {named!r}: name one by identifier: {', '.join(found)}")
+    return found[0]
+
+
+async def unknown(registry: Registry, query: AuditQuery) -> tuple[str, ...]:
+    """Sentences about entity and client of a question that do not exist.
+
+    They may have existed once. Source: D57
+    """
+    told = []
+    key = (query.entity_id,)
+    if query.entity_id and not await registry.directory.read(Entity, [key]):
+        told.append(f"There is no entity {query.entity_id!r} in the directory.")
+    if query.client_id and await registry.clients.get(query.client_id) is None:
+        known = [client.client_id for client in await registry.clients.all()]
+        told.append(f"There is no client {query.client_id!r}{suggestion(query.client_id, known) or '.'}")
+    return tuple(told)
+
+
+async def erase_person(
+    registry: Registry, erase: Callable[..., Awaitable[int]], named: str, *, actor: Actor, now: float
+) -> tuple[str, int]:
+    """Erase the details of every entry of a removed person.
+
+    What they did, and what was done to them. Their identifier, and how many entries lost their details. Raises Refused
+    while the person exists, access.Forbidden, StoreUnavailable. Source: D57, docs/decisions/0015
+    """
+    authorise(actor, "write", Object(kind="deployment"))
+    user_id = await person(registry, named)
+    if await registry.directory.user(user_id) is not None:
+        raise Refused(f"{named} is in the directory: remove them first, since their changes go on being recorded")
+    event = audit_event(actor, AuditAction.AUDIT_ERASE, user_id)
+    return user_id, await erase(event, AuditQuery(user_id=user_id), now=now)
+
+
+def _removed(entry: AuditEntry) -> dict[str, str]:
+    name = entry.before.get("user_name")
+    return {entry.object: name} if isinstance(name, str) else {}
+
+
+def _same(name: str, typed: str) -> bool:
+    try:
+        return mapped(name) == mapped(typed)
+    except ValueError:
+        return False
+
+
+def is_user_id(text: str) -> bool:
+    """Return whether a text has the form of a person's identifier.
+
+    Source: R-12.4
+    """
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

@@ -1,0 +1,86 @@
+"""Audit events, entries, and the interface of the audit table (D57)."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+ACTOR_KINDS: Final = ("user", "operator", "client", "token", "file", "command", "system", "anonymous")
+"""who does something that is audited: a person, an operator in the browser, an API client, a provisioning token, a
+directory file, the command line, CorpID itself, or nobody known"""
+
+
+class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A security event, written in the transaction of its change.
+
+    The store adds members before and after: it is what sees the record that is replaced. Source: D57
+    """
+
+    actor: str
+    """a kind of ACTOR_KINDS, and a name after a colon if it has one, e.g. `user:{user_id}`"""
+    action: str
+    """noun.verb, e.g. `client.disable`, `sign_in.complete`, `key.rotate`"""
+    object: str = ""
+    client_id: str = ""
+    entity_id: str = ""
+    other_entity_id: str = ""
+    """the other side of what concerns two entities: an authorisation of a third party, and roles under it (D56)"""
+    outcome: Literal["ok", "refused"] = "ok"
+    request_id: str = ""
+    detail: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class CommandUser(msgspec.Struct, frozen=True, kw_only=True):
+    """The person at the command line of a process (D54)."""
+
+    by: str
+    """user@host, as the operating system says"""
+    reason: str = ""
+    """why they do it, as they say"""
+
+    @property
+    def actor(self) -> str:
+        """The actor as the audit table writes it."""
+        return f"command:{self.by}"
+
+
+class AuditEntry(AuditEvent, frozen=True, kw_only=True):
+    """An event as it was written."""
+
+    number: int
+    at: int
+    before: dict[str, object] = msgspec.field(default_factory=dict)
+    """members of the changed record, as they may be told; empty if it was added"""
+    after: dict[str, object] = msgspec.field(default_factory=dict)
+    erased: bool = False
+    """whether the entry had details that were erased: addresses, personal members"""
+
+
+class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The conditions on entries; those that are not set fit every one."""
+
+    actor: str = ""
+    user_id: str = ""
+    """who did it, or what it was done to"""
+    entity_id: str = ""
+    client_id: str = ""
+    actions: tuple[str, ...] = ()
+    """any of these; empty: every action"""
+    object: str = ""
+    since: int = 0
+    """epoch seconds"""
+
+
+class Audit(Protocol):
+    """The append-only audit table."""
+
+    async def write(self, event: AuditEvent, *, now: float) -> None: ...
+    async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]:
+        """Entries after a number, the oldest first, without gaps."""
+
+    async def latest(self, query: AuditQuery, *, limit: int) -> list[AuditEntry]:
+        """The last entries that fit, the latest first."""
+
+    async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
+        """The last completed sign-ins of a person, the latest first."""

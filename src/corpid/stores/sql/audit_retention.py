@@ -1,0 +1,200 @@
+"""Removal of old audit entries, erasure of details (docs/decisions/0008, 0015)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.expression import ClauseElement, Executable
+
+from corpid.stores.sql.audit import ways
+from corpid.stores.sql.tables import audit, audit_details
+
+if TYPE_CHECKING:
+    from corpid.ports import AuditEvent, AuditQuery
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.statements import Database
+
+DAY_SECONDS: Final = 86_400
+SIGN_IN: Final = "sign_in."
+"""how the actions of a sign-in begin"""
+_ROWS: Final = 500
+"""rows that are looked at, and at most removed, in one transaction"""
+
+
+class _Guard(Executable, ClauseElement):
+    """Lifts the rule that a table's rows stay, or sets it again.
+
+    In both engines part of the transaction.
+    """
+
+    inherit_cache = False
+
+    def __init__(self, table: sa.Table, *, up: bool) -> None:
+        self.table = table.name
+        self.up = up
+
+
+@compiles(_Guard, "sqlite")
+def _sqlite(guard: _Guard, _compiler: Any, **_: Any) -> str:  # noqa: ANN401
+    return (
+        f"CREATE TRIGGER {guard.table}_refuses_DELETE BEFORE DELETE ON {guard.table}\n"
+        "BEGIN SELECT RAISE(ABORT, 'the audit table is append-only'); END"
+        if guard.up
+        else f"DROP TRIGGER {guard.table}_refuses_DELETE"
+    )
+
+
+@compiles(_Guard, "postgresql")
+def _postgresql(guard: _Guard, _compiler: Any, **_: Any) -> str:  # noqa: ANN401
+    return f"ALTER TABLE {guard.table} {'ENABLE' if guard.up else 'DISABLE'} TRIGGER {guard.table}_refuses"
+
+
+class _Removal:
+    """A removal of rows, under the lifted rule of their table.
+
+    Never of both tables in one: writers take them in an order of their own, and would wait for each other.
+    """
+
+    def __init__(self, database: Database, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> None:
+        self._database: Final = database
+        self._lift: Final = database.prepare(_Guard(table, up=False))
+        self._remove: Final = database.prepare(sa.delete(table).where(*conditions))
+        self._guard: Final = database.prepare(_Guard(table, up=True))
+
+    async def run(self, values: dict[str, Any]) -> int:
+        """The number of rows that went."""
+        async with self._database.transaction():
+            await self._database.row(self._lift, {})
+            removed = await self._database.run(self._remove, values)
+            await self._database.row(self._guard, {})
+        return removed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Days that entries are kept; 0: for ever."""
+
+    audit_days: int = 0
+    sign_in_days: int = 0
+    """of the entries of sign-ins"""
+    audit_detail_days: int = 0
+    """of the details of every entry"""
+
+    def __bool__(self) -> bool:
+        return bool(self.audit_days or self.sign_in_days or self.audit_detail_days)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """The number of removed entries, and of erased details."""
+
+    removed: int
+    erased: int
+
+
+async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: float, kept: Kept) -> Pruned:
+    """Remove audit entries and details that are older than they are kept.
+
+    Short transactions, for one stretch of the table after the other, each of which lifts the rule
+    that rows stay and sets it again. The event is written if something went, with the numbers in its detail.
+    Raises StoreUnavailable; what was removed by then stays removed. Source: docs/decisions/0008, 0015
+    """
+    limits = {
+        "others": _limit(now, kept.audit_days),
+        "sign_ins": _limit(now, kept.sign_in_days),
+        "details": _limit(now, kept.audit_detail_days),
+    }
+    look, entries = database.prepare(_look()), _Removal(database, audit, *_STRETCH, _is_old(audit))
+    details = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, _of_old_entry())
+    removed, erased, after = 0, 0, 0
+    while True:
+        row = await database.row(look, {"after": after, "limit": _ROWS, **limits})
+        end, oldest, old, with_old_details = row or (None, 0, 0, 0)
+        if end is None or oldest >= max(limits.values()):
+            break
+        stretch = {"after": after, "end": int(end), **limits}
+        if with_old_details:
+            erased += await details.run(stretch)
+        if old:
+            removed += await entries.run(stretch)
+        after = int(end)
+    if removed or erased:
+        counts = {"removed": str(removed), "erased": str(erased)}
+        await table.write(msgspec.structs.replace(event, detail=event.detail | counts), now=now)
+    return Pruned(removed=removed, erased=erased)
+
+
+async def erase(database: Database, table: SqlAudit, event: AuditEvent, query: AuditQuery, *, now: float) -> int:
+    """Erase the details of every entry that fits.
+
+    The rows stay, each with the digest of its details. The event has the number of details that went.
+    Raises StoreUnavailable; what was erased by then stays erased. Source: D57, docs/decisions/0015
+    """
+    erased = 0
+    for way in ways(query):
+        found = sa.select(audit.c.number).where(*way.conditions, way.number > _AFTER, way.number <= _END)
+        detailed = (
+            sa.select(audit.c.number)
+            .join(audit_details, audit_details.c.number == audit.c.number)
+            .where(*way.conditions, way.number > _AFTER)
+            .order_by(way.number)
+            .limit(sa.bindparam("limit", type_=sa.Integer))
+        )
+        look = database.prepare(detailed)
+        removal = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, audit_details.c.number.in_(found))
+        after = 0
+        while numbers := await database.rows(look, way.values | {"after": after, "limit": _ROWS}):
+            end = int(numbers[-1][0])
+            erased += await removal.run(way.values | {"after": after, "end": end})
+            after = end
+    counted = msgspec.structs.replace(event, detail={**event.detail, "erased": str(erased)})
+    await table.write(counted, now=now)
+    return erased
+
+
+def _limit(now: float, days: int) -> int:
+    return int(now) - days * DAY_SECONDS if days else 0
+
+
+_AFTER: Final = sa.bindparam("after", type_=sa.BigInteger)
+_END: Final = sa.bindparam("end", type_=sa.BigInteger)
+_STRETCH: Final = (audit.c.number > _AFTER, audit.c.number <= _END)
+_STRETCH_OF_DETAILS: Final = (audit_details.c.number > _AFTER, audit_details.c.number <= _END)
+
+
+def _look() -> sa.Select[Any, Any, int, int]:
+    """A stretch: last number, oldest moment, old rows, old details."""
+    stretch = (
+        sa.select(audit.c.number, audit.c.at, audit.c.action, audit_details.c.number.label("detailed"))
+        .select_from(audit.outerjoin(audit_details, audit_details.c.number == audit.c.number))
+        .where(audit.c.number > _AFTER)
+        .order_by(audit.c.number)
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+        .subquery()
+    )
+
+    def count(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+        return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)
+
+    with_old_details = sa.and_(stretch.c.detailed.is_not(None), _loses_details(stretch))
+    return sa.select(
+        sa.func.max(stretch.c.number), sa.func.min(stretch.c.at), count(_is_old(stretch)), count(with_old_details)
+    )
+
+
+def _is_old(rows: sa.FromClause) -> sa.ColumnElement[bool]:
+    others, sign_ins = (sa.bindparam(name, type_=sa.BigInteger) for name in ("others", "sign_ins"))
+    of_sign_in = rows.c.action.startswith(SIGN_IN, autoescape=True)
+    return sa.or_(sa.and_(of_sign_in, rows.c.at < sign_ins), sa.and_(sa.not_(of_sign_in), rows.c.at < others))
+
+
+def _loses_details(rows: sa.FromClause) -> sa.ColumnElement[bool]:
+    return sa.or_(_is_old(rows), rows.c.at < sa.bindparam("details", type_=sa.BigInteger))
+
+
+def _of_old_entry() -> sa.ColumnElement[bool]:
+    return audit_details.c.number.in_(sa.select(audit.c.number).where(*_STRETCH, _loses_details(audit)))

@@ -1,0 +1,90 @@
+"""What may be told of a record's members, declared once (D57, D61)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from corpid.ports import FetchedKeySet, Link, SealedKey
+from corpid.rules.authentication.records import Credentials, Passkey
+from corpid.rules.directory.members import TELLINGS, Telling, changed, masked, shown, together
+from corpid.rules.directory.plan import RECORDS
+from corpid.rules.directory.records import Membership, Parameter, Service, User
+from corpid.rules.oauth.records import Client
+
+LIM = User(user_id="u2", user_name="lim", name="Lim", email="lim@example.org", identity_number="S1234567D")
+TOLD: tuple[type[msgspec.Struct], ...] = (Client, Passkey, SealedKey, Link, FetchedKeySet, *RECORDS.values())
+LOOKS_SECRET = ("password", "secret", "hash", "jwks", "private")
+"""in the name of a member that is not told without a decision"""
+
+
+def test_every_declared_member_is_one_of_a_record() -> None:
+    """A renamed member would be told."""
+    known = {record.__name__: set(record.__struct_fields__) for record in TOLD}
+    assert {name: set(members) - known[name] for name, members in TELLINGS.items()} == {
+        name: set() for name in TELLINGS
+    }
+
+
+@pytest.mark.parametrize("record", TOLD, ids=lambda record: record.__name__)
+def test_a_member_that_sounds_secret_is_declared(record: type[msgspec.Struct]) -> None:
+    """D57: one that is added to a record needs a line here or there."""
+    declared = TELLINGS.get(record.__name__, {})
+    told = {
+        name
+        for name in record.__struct_fields__
+        if any(word in name for word in LOOKS_SECRET) and name != "jwks_uri" and name not in declared
+    }
+    assert told == set()
+
+
+def test_an_identity_number_shows_its_last_four_characters() -> None:
+    assert masked("S1234567D") == "•••••567D"
+    assert masked("567D") == "••••"
+    assert masked("") == ""
+    made = changed(LIM, msgspec.structs.replace(LIM, identity_number="S7654321Z"))
+    assert (made.before, made.after) == ({"identity_number": "•••••567D"}, {"identity_number": "•••••321Z"})
+    assert made.personal == {"identity_number"}
+
+
+def test_a_secret_is_set_changed_or_gone() -> None:
+    none, first = Credentials(user_id="u2"), Credentials(user_id="u2", totp_secret="JBSWY3DP")
+    second = first.with_app("KRSXG5BA", "user", step=7)
+    assert changed(none, first).after == {"totp_secret": "set"}
+    assert (changed(first, second).before, changed(first, second).after) == (
+        {"totp_secret": "set"},
+        {"totp_secret": "changed"},
+    )
+    assert changed(second, none).after == {"totp_secret": None}
+    assert changed(None, first).after == {"user_id": "u2", "totp_secret": "set"}
+
+
+def test_bookkeeping_is_no_change() -> None:
+    was = Credentials(user_id="u2", totp_secret="JBSWY3DP")
+    assert changed(was, msgspec.structs.replace(was, totp_last_step=9)).names == []
+    assert "totp_last_step" not in shown(was)
+
+
+def test_an_added_record_tells_what_is_set_and_a_removed_one_the_same() -> None:
+    member = Membership(user_id="u2", entity_id="E1", enabled=False)
+    told = {"user_id": "u2", "entity_id": "E1", "enabled": False}
+    assert (changed(None, member).before, changed(None, member).after) == ({}, told)
+    assert (changed(member, None).before, changed(member, None).after) == (told, {})
+    assert changed(None, member).names == []
+
+
+def test_values_are_those_of_json() -> None:
+    made = changed(None, Service(service_id="s", name="S", roles=("A", "B")))
+    assert made.after["roles"] == ("A", "B")
+    assert changed(None, Parameter(name="a", value="b")).after == {"name": "a", "value": "b"}
+
+
+def test_parts_of_one_change_are_told_together() -> None:
+    of_name = changed(LIM, msgspec.structs.replace(LIM, name="Lim B"))
+    of_language = changed(LIM, msgspec.structs.replace(LIM, language="ms"))
+    made = together(of_name, of_language)
+    assert (made.names, made.personal) == (["name", "language"], frozenset({"name"}))
+
+
+def test_every_way_to_tell_is_declared_of_some_member() -> None:
+    assert {how for members in TELLINGS.values() for how in members.values()} == set(Telling)
