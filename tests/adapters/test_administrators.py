@@ -11,7 +11,7 @@ import pytest
 from corpid.ports import ChangedMeanwhile, Delete, NobodyRemains, Remains, Seen, SignOut, Upsert
 from corpid.rules.directory.records import Acting, Administrator, Appointed, Membership, Operator, User
 from corpid.stores.sql.records import CHANGES_AT_ONCE
-from tests.adapters.opened import EVENT
+from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, everything, write
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ RINA_OPERATES = Operator(user_id="u3", level="operator")
 PEOPLE: tuple[Record, ...] = (TAN, LIM, RINA, ACME, BOOKS, *MEMBERS)
 OPERATORS_REMAIN = Remains()
 OWNERS_REMAIN = Remains("E1")
+WAITS_SECONDS = 0.3
+"""for what has to wait: it would be done in a few milliseconds"""
 
 
 async def changed(stores: SqlStores, *changes: Change) -> bool:
@@ -176,6 +178,36 @@ def test_of_two_who_take_each_others_level_at_once_one_stays(place: Place, disab
         assert len(await stores.registry.directory.administrators("E1")) == 1
 
     place.run(scenario)
+
+
+WITHOUT = {user.user_id: Upsert(msgspec.structs.replace(user, enabled=False)) for user in (LIM, RINA)}
+CROSSING: dict[str, tuple[Change, Change, Change]] = {
+    "operators removed": (Delete(LIM_OPERATES), Delete(RINA_OPERATES), OPERATORS_REMAIN),
+    "operators disabled": (WITHOUT["u2"], WITHOUT["u3"], OPERATORS_REMAIN),
+    "owners removed": (Delete(LIM_OWNS), Delete(RINA_OWNS), OWNERS_REMAIN),
+    "right removed": (
+        Delete(LIM_OWNS), Upsert(RINA_HELPS), Seen(Administrator, LIM_OWNS.key, LIM_OWNS),
+    ),
+}  # fmt: skip
+"""the change that is not committed yet, the one that comes meanwhile, and what must hold for both"""
+
+
+@pytest.mark.parametrize(("first", "second", "condition"), CROSSING.values(), ids=CROSSING)
+def test_a_change_waits_for_one_that_may_take_what_it_rests_on(
+    postgresql: Place, first: Change, second: Change, condition: Change
+) -> None:
+    """D53, D54: neither sees what the other one has not committed, so that one of them has to wait."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *PEOPLE, LIM_OPERATES, RINA_OPERATES, LIM_OWNS, RINA_OWNS)
+        async with stores.transient.unit(NOW):
+            assert await changed(stores, first, condition)
+            late = asyncio.create_task(changed(stores, second, condition))
+            done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
+            assert not done
+        assert not await late
+
+    postgresql.run(scenario)
 
 
 @pytest.mark.parametrize(
