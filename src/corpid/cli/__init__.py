@@ -105,6 +105,7 @@ app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=
 
 @app.callback()
 def options(
+    context: typer.Context,
     *,
     reason: Annotated[
         str, typer.Option(metavar="TEXT", help="Why: kept in the audit with what the command changes.")
@@ -119,7 +120,8 @@ def options(
 
     if len(reason) > _REASON_CHARACTERS or not reason.isprintable():
         output.fail(f"--reason takes one line of at most {_REASON_CHARACTERS} characters")
-    engines.reason.set(reason)
+    before = engines.reason.set(reason)
+    context.call_on_close(lambda: engines.reason.reset(before))
 
 
 @app.command()

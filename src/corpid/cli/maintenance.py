@@ -9,6 +9,7 @@ import typer
 
 from corpid import settings
 from corpid.cli import output
+from corpid.cli.database import after_restore
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory.write import audit_event
@@ -99,3 +100,6 @@ async def _prune(audit_days: int | None, sign_in_days: int | None, audit_detail_
     async with open_registry(chosen) as stores:
         pruned: Pruned = await stores.prune(event, now=stores.clock(), kept=kept)
         return pruned
+
+
+app.command()(after_restore)

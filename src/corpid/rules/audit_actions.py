@@ -135,8 +135,8 @@ class AuditAction(StrEnum):
     MEMBERSHIP_REMOVE = "membership.remove", "A person may no longer act for an entity"
     ADMINISTRATOR_ADD = "administrator.add", "A person may administer an entity"
     ADMINISTRATOR_UPDATE = "administrator.update", (
-        "The level of an administrator, or the services of a sub-administrator, were changed; `members` names what")
-    ADMINISTRATOR_REMOVE = "administrator.remove", "A person may no longer administer an entity"
+        "An administrator was changed: the level, or the services of a sub-administrator; `members` names what")
+    ADMINISTRATOR_REMOVE = "administrator.remove", "A person administers an entity no more"
     OPERATOR_ADD = "operator.add", "A person became an operator"
     OPERATOR_UPDATE = "operator.update", "The level of an operator was changed"
     OPERATOR_REMOVE = "operator.remove", "A person is no longer an operator"
