@@ -152,7 +152,7 @@ class PostgresTarget:
 
 
 async def _take(connection: asyncpg.Connection) -> bool:
-    """Try to begin a transaction that has the lock; else none stays open.
+    """Try for the lock; without it no transaction stays open.
 
     CREATE INDEX CONCURRENTLY waits for the end of each transaction that it met with a snapshot, so it would wait for
     those who wait for it. A result, too, holds a snapshot until the next statement; one sent as text leaves none.
