@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import corpid
 from corpid.rules.directory.entity_choice import accepted
+from corpid.stores.sql.mappers import RecordType, columns
 from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
-from corpid.stores.sql.statements import Prepared, _binder
+from corpid.stores.sql.statements import Prepared, _binder, parameters, upsert
 from corpid.stores.valkey.link import Link
 from tests import engines
 from tests.account.scene import account, at_account
@@ -46,8 +47,19 @@ _TRANSACTION: Final = ("BEGIN", "COMMIT", "ROLLBACK")
 _ON_SQLITE: Final = SqliteDatabase._at_once.__code__
 _ON_POSTGRESQL: Final = PostgresDatabase._run_translated.__code__
 _ON_REDIS: Final = Link.ask.__code__
-_ONCE: Final = {getattr(Prepared, name).func.__code__ for name in ("_compiled", "text", "bind")} | {_binder.__code__}
-"""what compiles a statement, which happens once in the life of a process"""
+_ONCE: Final = {
+    *(
+        member.func.__code__
+        for kind in (Prepared, RecordType)
+        for member in vars(kind).values()
+        if hasattr(member, "func")
+    ),
+    *(
+        made.__code__
+        for made in (_binder, RecordType._records, RecordType._this, RecordType._page, columns, upsert, parameters)
+    ),
+}
+"""what makes a statement, which happens once in the life of a process"""
 _IDENTIFIER: Final = re.compile(r"/[A-Za-z0-9_-]{43}\b")
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 import sqlalchemy as sa
 
-from corpid.jose.encoding import tuple_bytes
 from corpid.ports import AuditEntry, AuditEvent
 from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
 from corpid.rules.directory.members import Members, changed
@@ -50,14 +49,6 @@ _TOLD: Final = msgspec.json.Decoder(_Told)
 _FACTS: Final = msgspec.json.Decoder(dict[str, str])
 _JSON: Final = msgspec.json.Encoder().encode
 _NOTHING: Final = _Told()
-
-
-def digest_of(salt: str, detail: str) -> str:
-    """The digest of details, which their row keeps.
-
-    Who has neither salt nor details learns nothing from it. Source: D57
-    """
-    return sha256(tuple_bytes("audit-detail", salt, detail)).hexdigest()
 
 
 class SqlAudit:
@@ -103,50 +94,22 @@ class SqlAudit:
 
         Both in one statement, if the engine can.
         """
-        values, private = self._parts(event, members)
-        values["at"] = int(now)
-        if not private:
-            await self._database.write(self._insert, values)
-            return
-        salt = secrets.token_hex(_SALT_BYTES)
-        values["salt"], values["private"], values["digest"] = salt, private, digest_of(salt, private)
-        if self._database.writes_in_queries:
-            await self._database.write(self._insert_details, values)
-            return
-        async with self._database.transaction():
-            await self._database.run(self._insert, values)
-            await self._database.run(self._insert_details, values)
-
-    async def record(self, event: AuditEvent, members: Members = UNCHANGED) -> None:
-        """Write the event of a change in progress, at the clock's time."""
-        await self.write(event, now=self._clock(), members=members)
-
-    async def record_change(
-        self, event: AuditEvent, was: msgspec.Struct | None, becomes: msgspec.Struct | None
-    ) -> None:
-        """The same with the members in which a record changes. Source: D57"""
-        await self.record(event, changed(was, becomes))
-
-    def _parts(self, event: AuditEvent, members: Members) -> tuple[dict[str, Any], str]:
-        """The row without its time, and the text of the details.
-
-        Empty: there are none.
-        """
         facts = dict(event.detail)
         private: dict[str, str] = {}
         for name in PERSONAL_DETAILS:
             if name in facts:
                 private[name] = facts.pop(name)
-        actor, told, personal = event.actor, "", ""
+        actor, told, details = event.actor, "", ""
         if self._command is not None:
             actor = self._at_command_line(self._command, actor, facts, private)
         if members is not UNCHANGED:
             facts |= {"members": " ".join(members.names)} if members.names else {}
             told = _text(_part(members, {}, personal=False))
-            personal = _text(_part(members, private, personal=True))
+            details = _text(_part(members, private, personal=True))
         elif private:
-            personal = _JSON(_Told(facts=private)).decode()
-        row = {
+            details = _JSON(_Told(facts=private)).decode()
+        salt = secrets.token_hex(_SALT_BYTES) if details else ""
+        values = {
             "actor": actor,
             "action": str(event.action),
             "object": event.object,
@@ -157,9 +120,27 @@ class SqlAudit:
             "request_id": event.request_id,
             "detail": _JSON(facts).decode(),
             "members": told,
-            "digest": "",
+            "at": int(now),
+            "digest": sha256(f"audit-detail:{salt}:{details}".encode()).hexdigest() if details else "",
+            "salt": salt,
+            "private": details,
         }
-        return row, personal
+        if not details:
+            await self._database.write(self._insert, values)
+        elif self._database.writes_in_queries:
+            await self._database.write(self._insert_details, values)
+        else:
+            await self._database.write_all((self._insert, self._insert_details), values)
+
+    async def record(self, event: AuditEvent, members: Members = UNCHANGED) -> None:
+        """Write the event of a change in progress, at the clock's time."""
+        await self.write(event, now=self._clock(), members=members)
+
+    async def record_change(
+        self, event: AuditEvent, was: msgspec.Struct | None, becomes: msgspec.Struct | None
+    ) -> None:
+        """The same with the members in which a record changes. Source: D57"""
+        await self.record(event, changed(was, becomes))
 
     def _at_command_line(self, command: CommandUser, actor: str, facts: dict[str, str], private: dict[str, str]) -> str:
         """The actor, with what is known of who runs the command."""

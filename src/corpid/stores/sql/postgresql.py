@@ -24,7 +24,7 @@ from corpid.ports import Conflict, MissingReference, NameTaken, StoreUnavailable
 from corpid.stores.sql.statements import Prepared, Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.stores.sql.statements import Database, Row
 
@@ -271,6 +271,11 @@ class PostgresDatabase:
     async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
         """PostgreSQL commits a single statement by itself, in one round trip."""
         return await self.run(prepared, values)
+
+    async def write_all(self, every: Sequence[Prepared], values: Mapping[str, Any]) -> None:
+        async with self.transaction():
+            for prepared in every:
+                await self.run(prepared, values)
 
     def transaction(self) -> Transaction:
         return Transaction(self)

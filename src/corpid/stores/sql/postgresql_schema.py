@@ -102,7 +102,7 @@ class PostgresTarget:
 
         A pooler in between may give the next transaction to another connection.
         """
-        connection = self._runner.run(self._begun())
+        connection = self._runner.run(self._connected())
         try:
             waited = False
             while not self._runner.run(_take(connection)):
@@ -146,21 +146,20 @@ class PostgresTarget:
                 await connection.execute(sa.text(f"SET lock_timeout = '{_LONG_LOCK_SECONDS}s'"))
                 return await connection.run_sync(work)
 
-    async def _begun(self) -> asyncpg.Connection:
+    async def _connected(self) -> asyncpg.Connection:
         with _schema_errors(self.shown):
-            connection = await self._connect()
-            await connection.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
-            return connection
+            return await self._connect()
 
 
 async def _take(connection: asyncpg.Connection) -> bool:
-    """Try to take the lock; leaves no result open.
+    """Try for the lock; without it no transaction stays open.
 
-    A result stays open at the server until the next statement, and CREATE INDEX CONCURRENTLY would wait for it. A
-    statement sent as text leaves none.
+    CREATE INDEX CONCURRENTLY waits for the end of each transaction that it met with a snapshot, so it would wait for
+    those who wait for it. A result, too, holds a snapshot until the next statement; one sent as text leaves none.
     """
+    await connection.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
     taken = await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", _LOCK)
-    await connection.execute("SELECT")
+    await connection.execute("SELECT" if taken else "ROLLBACK")
     return bool(taken)
 
 

@@ -28,7 +28,7 @@ from corpid.ports import Conflict, MissingReference, NameTaken, StoreUnavailable
 from corpid.stores.sql.statements import Prepared, Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from corpid.stores.sql.statements import Row
@@ -241,6 +241,16 @@ class SqliteDatabase:
             return cursor.rowcount
         async with self.transaction():
             return await self.run(prepared, values)
+
+    async def write_all(self, every: Sequence[Prepared], values: Mapping[str, Any]) -> None:
+        if self._owner is None or self._owner is not current_task(self._loop):
+            async with self.transaction():
+                await self.write_all(every, values)
+            return
+        for prepared in every:
+            bound = prepared.bind(values)
+            if self._at_once(prepared.text, bound) is None:
+                await self._after_others(prepared.text, bound)
 
     def transaction(self) -> Transaction:
         return Transaction(self)

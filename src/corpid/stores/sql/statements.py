@@ -19,7 +19,7 @@ from corpid.ports import StoreUnavailable
 from corpid.rules.oauth.errors import OAuthError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from sqlalchemy.sql.compiler import SQLCompiler
@@ -125,6 +125,10 @@ class Database(Protocol):
 
         In this task, that is.
         """
+        ...
+
+    async def write_all(self, every: Sequence[Prepared], values: Mapping[str, Any]) -> None:
+        """As `write`, several statements with the same values in one transaction."""
         ...
 
     def transaction(self) -> Transaction:
