@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import msgspec
 
+from corpid.ports.directory_lists import DirectoryLists
 from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.records import Record
 from corpid.rules.oauth.records import Client
@@ -178,7 +179,7 @@ class Clients(Protocol):
     async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None: ...
 
 
-class Directory(Protocol):
+class Directory(DirectoryLists, Protocol):
     """Entities, users and their relations.
 
     Reads of the request path are single statements on an index.
