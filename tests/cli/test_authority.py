@@ -62,6 +62,10 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
         s.registry, s.passwords, "rina", "A1", {"level": "owner"}, actor=SOMEBODY
     ),
     "administrator remove": lambda s: appointments.remove_administrator(s.registry, "rina", "A1", actor=SOMEBODY),
+    "third-party list": lambda s: lists.grants(s.registry, SOMEBODY, lists.Wanted(), after="", limit=5),
+    "third-party list --people": lambda s: lists.third_party_roles(
+        s.registry, SOMEBODY, lists.Wanted(), after="", limit=5
+    ),
     "user list": lambda s: lists.people(s.registry, SOMEBODY, **PAGE),
     "user list --entity": lambda s: lists.members(s.registry, SOMEBODY, "A1", **PAGE),
     "user show": lambda s: person(s.registry, SOMEBODY, "rina", limit=5),

@@ -115,6 +115,7 @@ SHOWN: Final = {
     ("service", "show"): "Service.name",
     ("role", "list"): "Assignment.role",
     ("role", "remove"): "Assignment.role",
+    ("third-party", "list"): "ThirdPartyGrant.role",
     ("administrator", "list"): "Administrator.services",
     ("administrator", "remove"): "Entity.entity_id",
     ("audit", "list"): "AuditEvent.actor",

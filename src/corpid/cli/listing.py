@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from corpid.cli import output
+from corpid.rules.directory.records import NO_BEGINNING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.flows.directory.apply import Applied
     from corpid.flows.directory.lists import Page, T
-    from corpid.rules.directory.effect import Role
-    from corpid.rules.directory.records import Entity
+    from corpid.rules.directory.effect import Row
+    from corpid.rules.directory.records import Entity, ThirdPartyGrant
     from corpid.settings import Settings
 
 DEFAULT: Final = 50
@@ -72,15 +73,16 @@ def entity(shown: Entity) -> tuple[str, str]:
     return shown.entity_id, shown.name
 
 
-def role(shown: Role) -> tuple[str, ...]:
+def parts(row: Row | ThirdPartyGrant, *, any_role: str = "(none)") -> tuple[str, ...]:
     """Return the cell of a role, one part a line."""
-    row = shown.row
-    parts = (
-        row.sub_entity,
-        f"ref {row.ref}" if row.ref else "",
-        *(f"{each.name} = {each.value}" for each in row.parameters),
-    )
-    return (row.role or "(none)", *filter(None, parts))
+    further = (row.sub_entity, f"ref {row.ref}" if row.ref else "")
+    values = (f"{each.name} = {each.value}" for each in row.parameters)
+    return (row.role or any_role, *filter(None, further), *values)
+
+
+def first_day(day: str) -> str:
+    """Return the first day of a row, if it has one."""
+    return "" if day == NO_BEGINNING else day
 
 
 def tell(applied: Applied, *, dry_run: bool, json: bool) -> None:

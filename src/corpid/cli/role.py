@@ -127,7 +127,13 @@ def state(role: Role, today: str) -> str:
 
 
 def _row(role: Role, today: str) -> tuple[str | tuple[str, ...], ...]:
-    return role.user.user_name, listing.entity(role.entity), role.row.service_id, listing.role(role), state(role, today)
+    return (
+        role.user.user_name,
+        listing.entity(role.entity),
+        role.row.service_id,
+        listing.parts(role.row),
+        state(role, today),
+    )
 
 
 def _parameters(given: list[str]) -> dict[str, list[str]] | None:
