@@ -68,7 +68,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     ),
     "user list": lambda s: lists.people(s.registry, SOMEBODY, **PAGE),
     "user list --entity": lambda s: lists.members(s.registry, SOMEBODY, "A1", **PAGE),
-    "user show": lambda s: person(s.registry, SOMEBODY, "rina", limit=5),
+    "user show": lambda s: person(s.registry, SOMEBODY, "rina", limit=5, now=s.clock()),
     "user add": lambda s: people.add_user(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
     ),

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from corpid.flows.directory.person import person
+from corpid.rules.directory.actors import CommandLine
 from tests.cli.directories import fill
 
 if TYPE_CHECKING:
+    from corpid.engines import Stores
     from tests.cli.conftest import Terminal
 
 
@@ -57,6 +62,23 @@ def test_what_a_person_signs_in_with_is_shown_without_secrets(terminal: Terminal
     secrets = [line.split()[-1] for line in told.splitlines() if line.strip().startswith(("Password", "TOTP secret"))]
     assert len(secrets) == 2
     assert not any(secret in shown + terminal.done("user", "show", "ravi", "--json") for secret in secrets)
+
+
+def test_an_invitation_is_shown_until_it_ends(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D46: 72 hours."""
+    fill(terminal)
+    terminal.done("user", "invite", "rina")
+    monkeypatch.setenv("CORPID_TIMEZONE", "UTC")
+    said = terminal.done("user", "show", "rina").partition("Signs in with  nothing yet: invited until ")[2]
+    until = datetime.strptime(said.partition("\n")[0], "%Y-%m-%d %H:%M (UTC)").replace(tzinfo=UTC)
+    assert timedelta(hours=71) < until - datetime.now(UTC) < timedelta(hours=73)
+
+    async def read(stores: Stores, days: int) -> int:
+        shown = await person(stores.registry, CommandLine(), "rina", limit=1, now=stores.clock() + days * 86400)
+        return shown.invited_until
+
+    assert terminal.look(partial(read, days=2)) // 60 * 60 == until.timestamp()
+    assert terminal.look(partial(read, days=4)) == 0
 
 
 def test_a_person_is_shown_as_json(terminal: Terminal) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -63,9 +64,9 @@ def show(
     json: listing.AsJson = False,
 ) -> None:
     """Show one person, and what they may do, for whom, until when."""
-    shown, today = run(_one(user_name, limit))
+    shown, today, invited = run(_one(user_name, limit))
     if json:
-        output.as_json(_as_data(shown, today))
+        output.as_json(_as_data(shown, today, invited))
         return
     user = shown.user
     values = {
@@ -75,7 +76,7 @@ def show(
         "Account": user.account_type,
         "Identifier": user.user_id,
         "State": listing.state(enabled=user.enabled),
-        "Signs in with": _signs_in(user.user_name, shown.factors),
+        "Signs in with": _signs_in(user.user_name, shown.factors, invited),
         "Operator": shown.operator,
     }
     output.members(user.user_name, {name: value for name, value in values.items() if value})
@@ -124,23 +125,25 @@ def _services(held: Belonging) -> str:
     return f" ({', '.join(held.services)})" if held.services else " (no service)"
 
 
-def _signs_in(user_name: str, has: HeldFactors) -> str:
+def _signs_in(user_name: str, has: HeldFactors, invited: str) -> str:
     parts = (
         "a password" if has.password else "",
         "an authenticator app" if has.app else "",
         f"{len(has.passkeys)} passkey{'s' if len(has.passkeys) > 1 else ''}" if has.passkeys else "",
         f"{has.codes} recovery codes" if has.codes else "",
     )
-    return ", ".join(filter(None, parts)) or f"nothing yet: `corpid user invite {user_name}` makes a link"
+    nothing = f"invited until {invited}" if invited else f"`corpid user invite {user_name}` makes a link"
+    return ", ".join(filter(None, parts)) or f"nothing yet: {nothing}"
 
 
-def _as_data(shown: Person, today: str) -> dict[str, object]:
+def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
     has = shown.factors
     return {
         **msgspec.structs.asdict(shown.user),
         "factors": {
             "password": has.password, "app": has.app, "passkeys": len(has.passkeys), "recovery_codes": has.codes,
         },
+        "invited_until": invited or None,
         "operator": shown.operator or None,
         "memberships": [
             {
@@ -185,8 +188,10 @@ async def _members(entity: str, search: str, after: str, limit: int) -> Page[Mem
         return await lists.members(opened.registry, CommandLine(), entity, search=search, after=after, limit=limit)
 
 
-async def _one(user_name: str, limit: int) -> tuple[Person, str]:
+async def _one(user_name: str, limit: int) -> tuple[Person, str, str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        found = await person(opened.registry, CommandLine(), user_name, limit=limit)
-        return found, listing.today(chosen, opened)
+        found = await person(opened.registry, CommandLine(), user_name, limit=limit, now=opened.clock())
+        ends = datetime.fromtimestamp(found.invited_until, chosen.timezone)
+        invited = f"{ends:%Y-%m-%d %H:%M} ({chosen.timezone})" if found.invited_until else ""
+        return found, listing.today(chosen, opened), invited

@@ -367,6 +367,9 @@ class Factors(Protocol):
     async def link(self, link_hash: str) -> Link | None:
         """An unspent link; it may have expired."""
 
+    async def links_of(self, user_id: str) -> list[Link]:
+        """Return the unspent links of a person; some may have expired."""
+
 
 class CodeGuessCounts(Protocol):
     """Code guesses of a person, by browser or group of browsers.
