@@ -55,6 +55,23 @@ def test_an_entity_is_shown_with_its_administrators(terminal: Terminal) -> None:
     assert "Administrators       (none)" in terminal.done("entity", "show", "C3")
 
 
+def test_the_entities_of_a_person_are_paged(terminal: Terminal) -> None:
+    """D50: a person may act for thousands."""
+    fill(terminal)
+    first = terminal.done("entity", "list", "--user", "rina", "--limit", "1")
+    assert ("209900042K" in first, "owner" in first, "Beta" in first) == (True, True, False)
+    *_, line = first.splitlines()
+    assert "Beta" in terminal.done(*line.partition("corpid ")[2].split())
+    terminal.done("apply", terminal.file("users: {rina: {memberships: [{entity: 209900042K, enabled: false}]}}"))
+    assert "membership disabled" in terminal.done("entity", "list", "--user", "rina")
+    found = json.loads(terminal.done("entity", "list", "--user", "rina", "--json"))["entities"]
+    assert [(each["entity"]["entity_id"], each["membership_enabled"]) for each in found] == [
+        ("209900042K", False), ("B2", True),
+    ]  # fmt: skip
+    assert "did you mean 'rina'?" in terminal.refused("entity", "list", "--user", "rnia")
+    assert "cannot be combined" in terminal.refused("entity", "list", "--user", "rina", "--search", "B")
+
+
 def test_a_service_is_shown_with_roles_and_parameters(terminal: Terminal) -> None:
     """R-14.1, R-20."""
     fill(terminal)

@@ -96,7 +96,7 @@ def test_a_person_is_shown_as_json(terminal: Terminal) -> None:
 def test_a_person_with_much_is_shown_in_part_and_says_so(terminal: Terminal) -> None:
     fill(terminal)
     said = terminal.done("user", "show", "rina", "--limit", "1")
-    assert "Acts for more entities: `corpid user show rina --limit 1000` shows more." in said
+    assert "Acts for more entities: `corpid entity list --user rina` pages through them." in said
     assert "Has more roles: `corpid role list --user rina` pages through them." in said
     assert json.loads(terminal.done("user", "show", "rina", "--limit", "1", "--json"))["complete"] is False
 

@@ -16,7 +16,7 @@ from corpid.rules.directory.sections import NOTHING
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import Applied
-    from corpid.flows.directory.lists import Appointment, Page
+    from corpid.flows.directory.lists import Appointment, Belonging, Page
     from corpid.rules.directory.records import Entity
 
 OWNERS_SHOWN: Final = 10
@@ -30,11 +30,17 @@ EntityId = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity's id
 def show_all(
     *,
     search: Annotated[str, typer.Option(help="Only those whose identifier begins so.")] = "",
+    user: Annotated[str, typer.Option(metavar="NAME", help="Those that this person acts for; without --search.")] = "",
     limit: listing.Limit = listing.DEFAULT,
     after: listing.After = "",
     json: listing.AsJson = False,
 ) -> None:
     """List entities, by identifier."""
+    if user and search:
+        output.fail("--user and --search cannot be combined: leave one of them out")
+    if user:
+        _of_person(user, after, limit, json=json)
+        return
     page = run(_all(search, after, limit))
     if json:
         output.as_json({"entities": page.found, "after": page.after})
@@ -132,6 +138,23 @@ def enable(entity_id: EntityId) -> None:
     output.say(f"The entity {entity_id} is enabled.")
 
 
+def _of_person(user: str, after: str, limit: int, *, json: bool) -> None:
+    page = run(_held(user, after, limit))
+    if json:
+        shown = [{"entity": each.entity, "membership_enabled": each.membership.enabled, "level": each.level or None}
+                 for each in page.found]  # fmt: skip
+        output.as_json({"entities": shown, "after": page.after})
+        return
+    headings = ("Entity", "Name", "Level", "State")
+    listing.show(f"Entities of {user}", headings, page, _held_row, "entity list", limit=limit, user=user)
+
+
+def _held_row(held: Belonging) -> tuple[str, ...]:
+    entity = held.entity
+    disabled = "membership disabled" if entity.enabled and not held.membership.enabled else ""
+    return entity.entity_id, entity.name, held.level, disabled or listing.state(enabled=entity.enabled)
+
+
 def _row(entity: Entity) -> tuple[str, ...]:
     return entity.entity_id, entity.name, entity.type, entity.status, listing.state(enabled=entity.enabled)
 
@@ -139,6 +162,12 @@ def _row(entity: Entity) -> tuple[str, ...]:
 async def _all(search: str, after: str, limit: int) -> Page[Entity]:
     async with open_registry(settings.load()) as opened:
         return await lists.entities(opened.registry, CommandLine(), search=search, after=after, limit=limit)
+
+
+async def _held(user: str, after: str, limit: int) -> Page[Belonging]:
+    async with open_registry(settings.load()) as opened:
+        person = await finding.user_named(opened.registry, user, actor=CommandLine())
+        return await lists.memberships(opened.registry, CommandLine(), person, after=after, limit=limit)
 
 
 async def _one(entity_id: str) -> tuple[Entity, Page[Appointment]]:

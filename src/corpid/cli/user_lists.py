@@ -95,7 +95,7 @@ def _sentences(shown: Person, today: str) -> Iterator[str]:
         where = _services(held)
         yield f"{'Cannot act' if off else 'Acts'} for {named(held.entity)}{at}{where}{f': {off}' if off else ''}."
     if shown.memberships.after:
-        yield f"Acts for more entities: `corpid user show {name} --limit 1000` shows more."
+        yield f"Acts for more entities: `corpid entity list --user {name}` pages through them."
     if not shown.memberships.found:
         yield "Acts for no entity."
     for role in (*shown.roles.found, *shown.third_party_roles.found):
@@ -103,7 +103,7 @@ def _sentences(shown: Person, today: str) -> Iterator[str]:
     if shown.roles.after:
         yield f"Has more roles: `corpid role list --user {name}` pages through them."
     if shown.third_party_roles.after:
-        yield f"Has more roles through third parties: `corpid user show {name} --limit 1000` shows more."
+        yield f"Has more roles for other entities: `corpid third-party list --user {name}` pages through them."
     if not shown.roles.found and not shown.third_party_roles.found:
         yield "Has no role at a service."
 

@@ -168,13 +168,13 @@ async def grants(registry: Registry, actor: Actor, wanted: Wanted, *, after: str
     return await _page(registry, ThirdPartyGrant, where, after=after, limit=limit, width=6)
 
 
-async def memberships(registry: Registry, actor: Actor, user: User, *, limit: int) -> Page[Belonging]:
+async def memberships(registry: Registry, actor: Actor, user: User, *, after: str, limit: int) -> Page[Belonging]:
     """List the entities of a person by identifier.
 
     Raises access.Forbidden, StoreUnavailable. Source: D50, D53
     """
     authorise(actor, "read", Object(kind="membership", user_id=user.user_id))
-    page = await _page(registry, Membership, {"user_id": user.user_id}, after="", limit=limit, width=2)
+    page = await _page(registry, Membership, {"user_id": user.user_id}, after=after, limit=limit, width=2)
     known = await registry.directory.read(Entity, [row.key[1:] for row in page.found])
     levels = await registry.directory.read(Administrator, [row.key for row in page.found])
     found = []

@@ -47,7 +47,7 @@ async def person(registry: Registry, actor: Actor, user_name: str, *, limit: int
         factors=held,
         invited_until=max((link.expires_at for link in links if _invites(link, now)), default=0),
         operator=operators[user.key].level if user.key in operators else "",
-        memberships=await memberships(registry, actor, user, limit=limit),
+        memberships=await memberships(registry, actor, user, after="", limit=limit),
         roles=await roles(registry, actor, wanted, after="", limit=limit),
         third_party_roles=await third_party_roles(registry, actor, wanted, after="", limit=limit),
     )
