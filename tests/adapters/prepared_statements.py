@@ -57,10 +57,11 @@ def make_the_rest(stores: SqlStores) -> None:
     directory = stores.registry.directory
     directory._choices(0)
     directory._count(0)
-    for known in directory._kinds.values():
-        for name, member in vars(type(known)).items():
-            if isinstance(member, cached_property):
-                getattr(known, name)
+    for known in (directory, *directory._kinds.values()):
+        for kind in type(known).__mro__:
+            for name, member in vars(kind).items():
+                if isinstance(member, cached_property):
+                    getattr(known, name)
     for made in vars(directory).values():
         if hasattr(made, "cache_info"):
             for number in _NUMBERS:

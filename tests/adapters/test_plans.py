@@ -124,6 +124,17 @@ def test_the_first_keystrokes_of_a_search_read_the_persons_memberships_only(fill
     assert len(looks) >= 4
 
 
+def test_a_list_of_an_entitys_rows_reads_the_rows_of_its_members_only(filled: Filled) -> None:
+    """A service may have a million rows, of which the entity has five."""
+    joined = ("FROM memberships JOIN assignments", "FROM memberships JOIN third_party_assignments")
+    looks = [text for text in filled.statements if any(each in text for each in joined)]
+    for text in looks:
+        steps = "\n".join(filled.plan(text))
+        assert "ix_memberships_entity_id" in steps, (text, steps)
+        assert "assignments_service_id" not in steps, (text, steps)
+    assert len(looks) >= 6
+
+
 def test_no_removal_reads_a_whole_table_for_what_refers_to_it(filled: Filled) -> None:
     """Every foreign key is the start of an index, so that removing one entity does not read them all."""
     for table in METADATA.sorted_tables:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.flows.directory import apply, clients, entities, people
+from corpid.flows.directory import apply, appointments, clients, entities, finding, lists, people
+from corpid.flows.directory.person import person
 from corpid.flows.operations import signing_keys
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import Person
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 PASSWORD = "harbour lights at dawn"
 SOMEBODY = Person("5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
+PAGE: dict[str, Any] = {"search": "", "after": "", "limit": 5}
 MEMBERS: dict[str, object] = {"type": "UEN", "country": "SG", "name": "Alpha"}
 CLIENT: dict[str, object] = {
     "name": "RP", "redirect_uris": ["https://rp.example/"], "jwks_uri": "https://rp.example/jwks",
@@ -45,6 +47,28 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "key rewrap": lambda s: signing_keys.rewrap(s.rewrap, SOMEBODY),
     "entity add": lambda s: entities.add_entity(s.registry, s.passwords, "B2", MEMBERS, actor=SOMEBODY),
     "entity disable": lambda s: entities.switch_entity(s.registry, "A1", enabled=False, actor=SOMEBODY),
+    "entity update": lambda s: entities.update_entity(s.registry, s.passwords, "A1", MEMBERS, actor=SOMEBODY),
+    "entity list": lambda s: lists.entities(s.registry, SOMEBODY, **PAGE),
+    "entity show": lambda s: finding.entity_named(s.registry, "A1", actor=SOMEBODY),
+    "service list": lambda s: lists.services(s.registry, SOMEBODY, **PAGE),
+    "service show": lambda s: finding.service_named(s.registry, "X", actor=SOMEBODY),
+    "role list": lambda s: lists.roles(s.registry, SOMEBODY, lists.Wanted(), after="", limit=5),
+    "role add": lambda s: appointments.add_role(s.registry, s.passwords, "rina", "A1", "X", {}, actor=SOMEBODY),
+    "role remove": lambda s: appointments.remove_role(
+        s.registry, appointments.Wanted(user="rina", entity="A1", service="X"), actor=SOMEBODY
+    ),
+    "administrator list": lambda s: lists.administrators(s.registry, SOMEBODY, lists.Wanted(), after="", limit=5),
+    "administrator add": lambda s: appointments.set_administrator(
+        s.registry, s.passwords, "rina", "A1", {"level": "owner"}, actor=SOMEBODY
+    ),
+    "administrator remove": lambda s: appointments.remove_administrator(s.registry, "rina", "A1", actor=SOMEBODY),
+    "third-party list": lambda s: lists.grants(s.registry, SOMEBODY, lists.Wanted(), after="", limit=5),
+    "third-party list --people": lambda s: lists.third_party_roles(
+        s.registry, SOMEBODY, lists.Wanted(), after="", limit=5
+    ),
+    "user list": lambda s: lists.people(s.registry, SOMEBODY, **PAGE),
+    "user list --entity": lambda s: lists.members(s.registry, SOMEBODY, "A1", **PAGE),
+    "user show": lambda s: person(s.registry, SOMEBODY, "rina", limit=5, now=s.clock()),
     "user add": lambda s: people.add_user(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
     ),

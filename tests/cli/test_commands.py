@@ -106,6 +106,18 @@ def test_the_help_of_every_command_fills_the_lines_of_the_terminal() -> None:
     assert all(text and "\n" not in text.replace("\n\n", "") for text in helps)
 
 
+def test_no_option_is_broken_in_the_help_of_a_terminal_of_80_columns(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be copied whole cannot be typed; the commands of the directory."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for subject in ("user", "entity", "service", "role", "administrator", "third-party"):
+        for name, command in program().commands[subject].commands.items():
+            words = terminal.done(subject, name, "--help").split()
+            options = {each for parameter in command.params for each in parameter.opts if each.startswith("--")}
+            assert options <= set(words), f"{subject} {name}"
+
+
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     """The list is made without loading them."""
     listed = {name: each.help for name, each in cli.COMMANDS.items()}

@@ -12,6 +12,7 @@ import yaml
 from corpid.ports import AuditEvent, FactorChange, Upsert, UseCount
 from corpid.rules.authentication.records import Passkey
 from corpid.rules.directory.records import (
+    Administrator,
     Assignment,
     Entity,
     Membership,
@@ -51,6 +52,7 @@ RECORDS: Final = (
     ENTITY,
     filled(Service),
     filled(Membership, user_id=USER.user_id, entity_id=ENTITY.entity_id),
+    filled(Administrator, user_id=USER.user_id, entity_id=ENTITY.entity_id, level="sub_administrator"),
     filled(Assignment, user_id=USER.user_id, entity_id=ENTITY.entity_id, service_id=filled(Service).service_id),
 )
 THIRD_PARTIES: Final = (
@@ -67,6 +69,14 @@ KNOWN: Final = {
     ("client", "drop-keys"): (CLIENT.client_id,),
     ("entity", "disable"): (ENTITY.entity_id,),
     ("entity", "enable"): (ENTITY.entity_id,),
+    ("entity", "show"): (ENTITY.entity_id,),
+    ("entity", "update"): (ENTITY.entity_id, "--name", hostile("name")),
+    ("service", "show"): (filled(Service).service_id,),
+    ("role", "add"): ("rina", ENTITY.entity_id, filled(Service).service_id, hostile("role")),
+    ("role", "remove"): ("rina", ENTITY.entity_id, filled(Service).service_id, "--dry-run"),
+    ("administrator", "add"): ("rina", ENTITY.entity_id, "owner", "--dry-run"),
+    ("administrator", "remove"): ("rina", ENTITY.entity_id, "--dry-run"),
+    ("user", "show"): ("rina",),
     ("user", "invite"): ("rina",),
     ("user", "link"): ("rina", "--for", "password"),
     ("user", "factors"): ("rina",),
@@ -98,6 +108,17 @@ SHOWN: Final = {
     ("client", "list"): "Client.name",
     ("client", "migration"): "Client.name",
     ("user", "factors"): "Passkey.name",
+    ("user", "list"): "User.name",
+    ("user", "show"): "User.name",
+    ("entity", "list"): "Entity.name",
+    ("entity", "show"): "Entity.name",
+    ("service", "list"): "Service.name",
+    ("service", "show"): "Service.name",
+    ("role", "list"): "Assignment.role",
+    ("role", "remove"): "Assignment.role",
+    ("third-party", "list"): "ThirdPartyGrant.role",
+    ("administrator", "list"): "Administrator.services",
+    ("administrator", "remove"): "Entity.entity_id",
     ("audit", "list"): "AuditEvent.actor",
 }
 """a text that a table or a list shows, so that it is seen that it came so far"""

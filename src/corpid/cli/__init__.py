@@ -48,9 +48,15 @@ COMMANDS: Final = {
         "client", "app", "Relying parties: add, update, migration, list, show, disable, enable, drop-keys."
     ),
     "user": Listed(
-        "user", "app", "People: add, invite, link, factors, reset-password, reset-factors, disable, enable, unlock."
+        "user",
+        "app",
+        "People: list, show, add, invite, link, factors, reset-password, reset-factors, disable, enable, unlock.",
     ),
-    "entity": Listed("directory", "entity_app", "Entities: add, disable, enable."),
+    "entity": Listed("entity", "app", "Entities: list, show, add, update, disable, enable."),
+    "service": Listed("service", "app", "Services at which people have roles: list, show."),
+    "role": Listed("role", "app", "Roles of people: list, add, remove."),
+    "administrator": Listed("administrator", "app", "Administrators of entities: list, add, remove."),
+    "third-party": Listed("third_party", "app", "Third parties, which act for other entities: list."),
     "key": Listed(
         "key", "app", "Signing keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap."
     ),

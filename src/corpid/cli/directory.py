@@ -1,7 +1,4 @@
-"""`corpid apply`, `export`, `entity`: the directory's file, and its entities.
-
-Entities are the organisations that people act for.
-"""
+"""`corpid apply` and `corpid export`: the directory's file."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from corpid.cli import output
 from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import apply as apply_flow
-from corpid.flows.directory import entities
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.nodes import located
 from corpid.settings.issuers import client_rules
@@ -141,60 +137,3 @@ async def _apply(
 async def _export() -> str:
     async with open_registry(settings.load()) as opened:
         return "".join([piece async for piece in apply_flow.export(opened.registry, actor=CommandLine())])
-
-
-entity_app = typer.Typer(no_args_is_help=True)
-
-EntityId = Annotated[str, typer.Argument(help="The entity's identifier, at most 10 characters.")]
-
-
-@entity_app.command("add")
-def add_entity(
-    entity_id: EntityId,
-    *,
-    name: Annotated[str, typer.Option(help="Its registered name.")],
-    entity_type: Annotated[str, typer.Option("--type", help="UEN, NON-UEN or GSTN.")] = "UEN",
-    country: Annotated[str, typer.Option(help="Country of registration, two letters.")] = "SG",
-    registration_number: Annotated[
-        str | None, typer.Option(help="Its number in the register; a UEN entity's identifier is its number.")
-    ] = None,
-    status: Annotated[str | None, typer.Option(help="Registered, Deregistered or Withdrawn.")] = None,
-) -> None:
-    """Add an entity."""
-    members: dict[str, object] = {
-        "name": name,
-        "type": entity_type,
-        "country": country,
-        "registration_number": registration_number,
-        "status": status or ("Registered" if entity_type == "UEN" else None),
-    }
-    for remark in run(_add_entity(entity_id, members)):
-        output.warn(remark)
-    output.say(f"The entity {entity_id} is added.")
-
-
-@entity_app.command("disable")
-def disable_entity(entity_id: EntityId) -> None:
-    """Disable an entity: nobody can act for it."""
-    run(_switch_entity(entity_id, enabled=False))
-    output.say(f"The entity {entity_id} is disabled.")
-
-
-@entity_app.command("enable")
-def enable_entity(entity_id: EntityId) -> None:
-    """Switch an entity on again."""
-    run(_switch_entity(entity_id, enabled=True))
-    output.say(f"The entity {entity_id} is enabled.")
-
-
-async def _add_entity(entity_id: str, members: dict[str, object]) -> tuple[str, ...]:
-    async with open_registry(settings.load()) as opened:
-        _, remarks = await entities.add_entity(
-            opened.registry, opened.passwords, entity_id, members, actor=CommandLine()
-        )
-    return remarks
-
-
-async def _switch_entity(entity_id: str, *, enabled: bool) -> None:
-    async with open_registry(settings.load()) as opened:
-        await entities.switch_entity(opened.registry, entity_id, enabled=enabled, actor=CommandLine())

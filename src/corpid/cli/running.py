@@ -26,7 +26,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """
     try:
         return asyncio.run(work)
-    except (Refused, Forbidden, SettingsError, StartError, SecretUnreadable) as error:
+    except Refused as error:
+        output.fail(*map(str, error.args))
+    except (Forbidden, SettingsError, StartError, SecretUnreadable) as error:
         output.fail(str(error))
     except DirectoryError as error:
         output.fail(*error.lines(), "Nothing was changed.")

@@ -13,6 +13,7 @@ import typer
 from corpid import settings
 from corpid.cli import output
 from corpid.cli.running import run
+from corpid.cli.user_lists import show, show_all
 from corpid.engines import new_id, new_user_id, open_mail, open_registry
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import people
@@ -136,6 +137,8 @@ def tell(done: str, given: Given, *, sent: bool) -> None:
 
 
 app = typer.Typer(no_args_is_help=True)
+app.command("list")(show_all)
+app.command()(show)
 
 UserName = Annotated[str, typer.Argument(help="The name that the person signs in with.")]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import msgspec
 
 from corpid.ports.audit import AuditEvent
+from corpid.ports.directory_lists import DirectoryLists
 from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.records import Record
 from corpid.rules.oauth.records import Client
@@ -158,7 +159,7 @@ class Clients(Protocol):
     async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None: ...
 
 
-class Directory(Protocol):
+class Directory(DirectoryLists, Protocol):
     """Entities, users and their relations.
 
     Reads of the request path are single statements on an index.
@@ -345,6 +346,9 @@ class Factors(Protocol):
 
     async def link(self, link_hash: str) -> Link | None:
         """An unspent link; it may have expired."""
+
+    async def links_of(self, user_id: str) -> list[Link]:
+        """Return the unspent links of a person; some may have expired."""
 
 
 class CodeGuessCounts(Protocol):

@@ -21,7 +21,7 @@ from corpid import app, settings
 from corpid.engines import new_user_id
 from corpid.flows.account import links
 from corpid.flows.directory.apply import apply
-from corpid.flows.directory.people import user_named
+from corpid.flows.directory.finding import user_named
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.sandbox import example_directory

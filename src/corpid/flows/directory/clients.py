@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows.directory.apply import Applied
-from corpid.flows.directory.entities import addition, prepared_entry
+from corpid.flows.directory.entities import addition, carried_out, prepared_entry
 from corpid.flows.directory.write import Refused, audit_event, switched, write
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.differences import difference
 from corpid.rules.directory.plan import Change
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.records import Client
@@ -19,6 +17,7 @@ from corpid.rules.oauth.records import Client
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.flows.directory.apply import Applied
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
@@ -80,16 +79,7 @@ async def update_client(
     if all(value is None for value in members.values()):
         raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
     prepared = await prepared_entry(registry, passwords, "clients", client_id, members, new_user_id=str, rules=rules)
-    changes = prepared.plan.changes
-    if any(change.verb != "change" for change in changes):
-        raise Refused(f"the client {client_id} was removed at the same moment: nothing was changed")
-    if changes and not dry_run:
-        await write(registry, actor, changes)
-    return Applied(
-        differences=tuple(difference(change, {}) for change in changes),
-        warnings=prepared.plan.warnings,
-        written=bool(changes) and not dry_run,
-    )
+    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run)
 
 
 async def switch_client(registry: Registry, client_id: str, *, enabled: bool, actor: Actor) -> Client:

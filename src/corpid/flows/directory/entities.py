@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.apply import prepare
+from corpid.flows.directory.apply import Applied, prepare
+from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.write import Refused, switched, write
+from corpid.rules.directory.differences import difference
 from corpid.rules.directory.document import one_entry, parse
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.plan import Change
@@ -21,12 +23,13 @@ if TYPE_CHECKING:
     from corpid.flows.directory.apply import Prepared
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
     from corpid.rules.oauth.client_registration import Rules
 
 R = TypeVar("R", bound=msgspec.Struct)
 
-_CHANGED_WITH: Final[Mapping[Kind, str]] = {"client": "corpid client update"}
+_CHANGED_WITH: Final[Mapping[Kind, str]] = {"client": "corpid client update", "entity": "corpid entity update"}
 """the command that changes one record of a kind"""
 
 
@@ -71,7 +74,7 @@ async def prepared_entry(
     registry: Registry,
     passwords: Passwords,
     section: str,
-    key: str,
+    key: str | None,
     members: Mapping[str, object],
     *,
     new_user_id: Callable[[], str],
@@ -79,7 +82,7 @@ async def prepared_entry(
 ) -> Prepared:
     """The changes that a file with this one entry would make.
 
-    `members` are keys of its section, None for those not given.
+    `members` are keys of its section, None for those not given; `key` is None for a row, which has no other identifier.
 
     Raises Refused with every fault. Source: docs/directory.md
     """
@@ -104,16 +107,53 @@ async def add_entity(
     return adding.record, adding.remarks
 
 
+async def update_entity(
+    registry: Registry,
+    passwords: Passwords,
+    entity_id: str,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    dry_run: bool = False,
+) -> Applied:
+    """Change members of an entity.
+
+    `members` as in a directory file, None for those that keep their value. Raises Refused with every fault, if there is
+    no such entity or no member is named, access.Forbidden, StoreUnavailable. Source: R-12.4, docs/directory.md
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    if all(value is None for value in members.values()):
+        raise Refused("nothing was named to change: `corpid entity update --help` lists what can be")
+    prepared = await prepared_entry(registry, passwords, "entities", entity_id, members, new_user_id=str)
+    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run)
+
+
+async def carried_out(
+    registry: Registry, prepared: Prepared, *, actor: Actor, verbs: frozenset[Verb], dry_run: bool
+) -> Applied:
+    """Write what was prepared, unless `dry_run`, and return it in words.
+
+    Raises Refused if a change is none of `verbs`, access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
+    """
+    changes = prepared.plan.changes
+    if any(change.verb not in verbs for change in changes):
+        raise Refused("it was removed at the same moment: nothing was changed")
+    if changes and not dry_run:
+        await write(registry, actor, changes)
+    return Applied(
+        differences=tuple(difference(change, prepared.user_names) for change in changes),
+        warnings=prepared.plan.warnings,
+        written=bool(changes) and not dry_run,
+    )
+
+
 async def switch_entity(registry: Registry, entity_id: str, *, enabled: bool, actor: Actor) -> Entity:
     """Enable or disable an entity, and everybody acting for it.
 
     Raises Refused if it does not exist or nothing would change, access.Forbidden, StoreUnavailable. Source: D50
     """
-    key = (entity_id,)
-    found = (await registry.directory.read(Entity, [key])).get(key)
-    if found is None:
-        raise Refused(f"there is no entity {entity_id!r}")
+    found = await entity_named(registry, entity_id, actor=actor)
     becomes = switched(found, f"entity {entity_id}", enabled=enabled)
-    change = Change(verb="change", kind="entity", key=key, was=found, becomes=becomes)
+    change = Change(verb="change", kind="entity", key=found.key, was=found, becomes=becomes)
     await write(registry, actor, [change])
     return becomes

@@ -9,13 +9,13 @@ from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import password_checks, second_factor_methods, throttle
 from corpid.flows.directory.entities import addition
+from corpid.flows.directory.finding import user_named
 from corpid.flows.directory.write import Refused, audit_event, switched, write
 from corpid.ports import COMMAND_LINE, FactorChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import User
 
@@ -128,22 +128,6 @@ async def unlock_user(
         await throttle.unlock(unit, issuer, user.user_name)
         await registry.code_guesses.forget_all(user.user_id, audit_event(actor, AuditAction.USER_UNLOCK, user.user_id))
     return user
-
-
-async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> User:
-    """The person of this name, however it is written.
-
-    Raises writing.Refused when there is none, access.Forbidden, StoreUnavailable. D51
-    """
-    try:
-        name = mapped(user_name)
-    except ValueError as error:
-        raise Refused(f"{user_name!r}: {error}") from None
-    found = await registry.directory.user_by_name(name)
-    if found is None:
-        raise Refused(f"there is no user {name!r}")
-    authorise(actor, "read", Object(kind="user", user_id=found.user_id))
-    return found
 
 
 async def _hashed(passwords: Passwords, user: User, password: str) -> str:

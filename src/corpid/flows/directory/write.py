@@ -44,7 +44,7 @@ SWITCHES: Final[Mapping[Kind, tuple[AuditAction, AuditAction]]] = {
 class Refused(Exception):
     """A command cannot be carried out.
 
-    The text says why and what to do. Nothing was changed.
+    The text says why and what to do; further texts are lines that list something. Nothing was changed.
     """
 
 

@@ -58,9 +58,9 @@ def tp_auth_info(rows: Iterable[ThirdPartyRow], services: Iterable[Service], tod
         service_id, client_entity_id = row.assignment.service_id, row.client_entity.entity_id
         if service_id not in served or not row.client_entity.enabled:
             continue
-        for granted in _granted(row, today.isoformat()):
+        for cut in granted(row, today.isoformat()):
             entities[client_entity_id] = row.client_entity
-            found[service_id][client_entity_id].append(granted)
+            found[service_id][client_entity_id].append(cut)
     if not found:
         return None
     results: list[dict[str, object]] = [
@@ -74,10 +74,10 @@ def _served(services: Iterable[Service]) -> dict[str, Service]:
     return {service.service_id: service for service in services if service.enabled}
 
 
-def _granted(row: ThirdPartyRow, today: str) -> list[ThirdPartyAssignment]:
+def granted(row: ThirdPartyRow, today: str) -> list[ThirdPartyAssignment]:
     """The row, cut to the dates of its longest valid grant.
 
-    None unless it is valid today.
+    None unless it is valid today. Source: D23
     """
     spans = [
         (min(grant.end_date, row.assignment.end_date), max(grant.start_date, row.assignment.start_date))

@@ -305,10 +305,10 @@ def _yaml(value: object, *, flow: bool | None) -> str:
     return printable_lines(str(text))  # YAML itself writes bidirectional and zero-width characters as they are
 
 
-def one_entry(section_name: str, key: str, members: Mapping[str, object]) -> bytes:
+def one_entry(section_name: str, key: str | None, members: Mapping[str, object]) -> bytes:
     """A directory file of a single entry.
 
-    For the commands that add one record. Source: docs/directory.md
+    For the commands that write one record. `key` is None for a row. Source: docs/directory.md
     """
     stated = {name: value for name, value in members.items() if value is not None}
-    return _yaml({section_name: {key: stated}}, flow=None).encode()
+    return _yaml({section_name: [stated] if key is None else {key: stated}}, flow=None).encode()

@@ -1,7 +1,7 @@
 """Records of the directory: people, entities, services, roles and third parties.
 
 Frozen structs without behaviour. Dates are ISO text (YYYY-MM-DD), inclusive, in the deployment's
-time zone (D23); `9999-12-31` means without end. Each record names its key in `key`.
+time zone (D23); `0001-01-01` means always, `9999-12-31` without end. Each record names its key in `key`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import msgspec
 
 from corpid.rules.authentication.records import Credentials
 
+NO_BEGINNING = "0001-01-01"
 NO_END = "9999-12-31"
 
 EntityType = Literal["UEN", "NON-UEN", "GSTN"]
@@ -123,7 +124,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     role: str = ""
     sub_entity: str = ""
     ref: str = ""
-    start_date: str = "0001-01-01"
+    start_date: str = NO_BEGINNING
     end_date: str = NO_END
     parameters: tuple[Parameter, ...] = ()
 
@@ -145,7 +146,7 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
     role: str = ""
     sub_entity: str = ""
     ref: str = ""
-    start_date: str = "0001-01-01"
+    start_date: str = NO_BEGINNING
     end_date: str = NO_END
     parameters: tuple[Parameter, ...] = ()
 
@@ -196,7 +197,7 @@ class ThirdPartyAssignment(msgspec.Struct, frozen=True, kw_only=True):
     role: str = ""
     sub_entity: str = ""
     ref: str = ""
-    start_date: str = "0001-01-01"
+    start_date: str = NO_BEGINNING
     end_date: str = NO_END
     parameters: tuple[Parameter, ...] = ()
 

@@ -25,8 +25,8 @@ from corpid.rules.directory.records import (
     ThirdPartyRow,
     User,
 )
+from corpid.stores.sql.directory_lists import SqlDirectoryLists
 from corpid.stores.sql.mappers import ENTITIES, USERS, columns, record_codec, user_name_key
-from corpid.stores.sql.records import SqlRecords
 from corpid.stores.sql.tables import (
     administrators,
     assignments,
@@ -260,7 +260,7 @@ def _found(row: Row) -> Acting:
     )
 
 
-class SqlDirectory(SqlRecords):
+class SqlDirectory(SqlDirectoryLists):
     """A ports.Directory."""
 
     def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:

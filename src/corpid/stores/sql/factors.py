@@ -145,6 +145,9 @@ class SqlFactors:
         )
         self._drop_codes: Final = prepare(sa.delete(recovery_codes).where(_of_person(recovery_codes)))
         self._add_code: Final = prepare(insert(recovery_codes).values(parameters(("user_id", "code_hash"))))
+        self._links: Final = prepare(
+            sa.select(*columns(links, _LINKS)).where(_of_person(links)).order_by(links.c.purpose)
+        )
         self._link: Final = prepare(sa.select(*columns(links, _LINKS)).where(_THIS_LINK))
         self._keep_link: Final = prepare(upsert(links, _LINKS.written))
         self._drop_links: Final = prepare(
@@ -332,6 +335,10 @@ class SqlFactors:
     async def link(self, link_hash: str) -> Link | None:
         row = await self._database.row(self._link, {"link_hash": link_hash})
         return None if row is None else _LINKS.decode(row)
+
+    async def links_of(self, user_id: str) -> list[Link]:
+        """In the order of purposes."""
+        return [_LINKS.decode(row) for row in await self._database.rows(self._links, {"user_id": user_id})]
 
 
 def _members(name: str, states: Mapping[str, object], *, personal: bool = False) -> Members:

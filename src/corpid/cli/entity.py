@@ -1,0 +1,198 @@
+"""`corpid entity`: the organisations that people act for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from corpid import settings
+from corpid.cli import listing, output
+from corpid.cli.running import run
+from corpid.engines import open_registry
+from corpid.flows.directory import entities, finding, lists
+from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.sections import NOTHING
+
+if TYPE_CHECKING:
+    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.lists import Appointment, Belonging, Page
+    from corpid.rules.directory.records import Entity
+
+OWNERS_SHOWN: Final = 10
+
+app = typer.Typer(no_args_is_help=True)
+
+EntityId = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity's identifier, at most 10 characters.")]
+
+
+@app.command("list")
+def show_all(
+    *,
+    search: Annotated[str, typer.Option(help="Only those whose identifier begins so.")] = "",
+    user: Annotated[str, typer.Option(metavar="NAME", help="Those that this person acts for; without --search.")] = "",
+    limit: listing.Limit = listing.DEFAULT,
+    after: listing.After = "",
+    json: listing.AsJson = False,
+) -> None:
+    """List entities, by identifier."""
+    if user and search:
+        output.fail("--user and --search cannot be combined: leave one of them out")
+    if user:
+        _of_person(user, after, limit, json=json)
+        return
+    page = run(_all(search, after, limit))
+    if json:
+        output.as_json({"entities": page.found, "after": page.after})
+        return
+    listing.show(
+        "Entities", ("Entity", "Name", "Type", "Status", "State"), page, _row, "entity list", limit=limit, search=search
+    )
+
+
+@app.command()
+def show(entity_id: EntityId, *, json: listing.AsJson = False) -> None:
+    """Show one entity, with its administrators."""
+    entity, administrators = run(_one(entity_id))
+    shown = [(each.user.user_name, each.administrator.level) for each in administrators.found]
+    if json:
+        held = [{"user": name, "level": level} for name, level in shown]
+        output.as_json({"entity": entity, "administrators": held, "after": administrators.after})
+        return
+    named = [f"{name} ({level})" for name, level in shown]
+    further = f"and more: `corpid administrator list --entity {entity_id}`"
+    values: dict[str, str | tuple[str, ...]] = {
+        "Name": entity.name,
+        "Type": entity.type,
+        "Registration number": entity.registration_number,
+        "Country": entity.country,
+        "Status": entity.status or "(none)",
+        "State": listing.state(enabled=entity.enabled),
+        "Administrators": (*named, *([further] if administrators.after else [])) or ("(none)",),
+    }
+    output.members(entity.entity_id, values)
+    output.say(f"People: `corpid user list --entity {entity_id}`. Roles: `corpid role list --entity {entity_id}`.")
+
+
+@app.command()
+def add(
+    entity_id: EntityId,
+    *,
+    name: Annotated[str, typer.Option(help="Its registered name.")],
+    entity_type: Annotated[str, typer.Option("--type", help="UEN, NON-UEN or GSTN.")] = "UEN",
+    country: Annotated[str, typer.Option(help="Country of registration, two letters.")] = "SG",
+    registration_number: Annotated[
+        str | None, typer.Option(help="Its number in the register; a UEN entity's identifier is its number.")
+    ] = None,
+    status: Annotated[str | None, typer.Option(help="Registered, Deregistered or Withdrawn.")] = None,
+) -> None:
+    """Add an entity."""
+    members: dict[str, object] = {
+        "name": name,
+        "type": entity_type,
+        "country": country,
+        "registration_number": registration_number,
+        "status": status or ("Registered" if entity_type == "UEN" else None),
+    }
+    for remark in run(_add(entity_id, members)):
+        output.warn(remark)
+    output.say(f"The entity {entity_id} is added.")
+
+
+@app.command()
+def update(
+    entity_id: EntityId,
+    *,
+    name: Annotated[str | None, typer.Option(help="Its registered name.")] = None,
+    entity_type: Annotated[str | None, typer.Option("--type", help="UEN, NON-UEN or GSTN.")] = None,
+    country: Annotated[str | None, typer.Option(help="Country of registration, two letters.")] = None,
+    registration_number: Annotated[str | None, typer.Option(help="Its number in the register.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Registered, Deregistered or Withdrawn; none takes it away.")
+    ] = None,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
+) -> None:
+    """Change what is named of an entity; the rest stays."""
+    members: dict[str, object] = {
+        "name": name,
+        "type": entity_type,
+        "country": country,
+        "registration_number": registration_number,
+        "status": "" if status == NOTHING else status,
+    }
+    listing.tell(run(_update(entity_id, members, dry_run=dry_run)), dry_run=dry_run, json=json)
+
+
+@app.command()
+def disable(entity_id: EntityId) -> None:
+    """Disable an entity: nobody can act for it."""
+    run(_switch(entity_id, enabled=False))
+    output.say(f"The entity {entity_id} is disabled.")
+
+
+@app.command()
+def enable(entity_id: EntityId) -> None:
+    """Switch an entity on again."""
+    run(_switch(entity_id, enabled=True))
+    output.say(f"The entity {entity_id} is enabled.")
+
+
+def _of_person(user: str, after: str, limit: int, *, json: bool) -> None:
+    page = run(_held(user, after, limit))
+    if json:
+        shown = [{"entity": each.entity, "membership_enabled": each.membership.enabled, "level": each.level or None}
+                 for each in page.found]  # fmt: skip
+        output.as_json({"entities": shown, "after": page.after})
+        return
+    headings = ("Entity", "Name", "Level", "State")
+    listing.show(f"Entities of {user}", headings, page, _held_row, "entity list", limit=limit, user=user)
+
+
+def _held_row(held: Belonging) -> tuple[str, ...]:
+    entity = held.entity
+    disabled = "membership disabled" if entity.enabled and not held.membership.enabled else ""
+    return entity.entity_id, entity.name, held.level, disabled or listing.state(enabled=entity.enabled)
+
+
+def _row(entity: Entity) -> tuple[str, ...]:
+    return entity.entity_id, entity.name, entity.type, entity.status, listing.state(enabled=entity.enabled)
+
+
+async def _all(search: str, after: str, limit: int) -> Page[Entity]:
+    async with open_registry(settings.load()) as opened:
+        return await lists.entities(opened.registry, CommandLine(), search=search, after=after, limit=limit)
+
+
+async def _held(user: str, after: str, limit: int) -> Page[Belonging]:
+    async with open_registry(settings.load()) as opened:
+        person = await finding.user_named(opened.registry, user, actor=CommandLine())
+        return await lists.memberships(opened.registry, CommandLine(), person, after=after, limit=limit)
+
+
+async def _one(entity_id: str) -> tuple[Entity, Page[Appointment]]:
+    async with open_registry(settings.load()) as opened:
+        found = await finding.entity_named(opened.registry, entity_id, actor=CommandLine())
+        wanted = lists.Wanted(entity=entity_id)
+        held = await lists.administrators(opened.registry, CommandLine(), wanted, after="", limit=OWNERS_SHOWN)
+        return found, held
+
+
+async def _add(entity_id: str, members: dict[str, object]) -> tuple[str, ...]:
+    async with open_registry(settings.load()) as opened:
+        _, remarks = await entities.add_entity(
+            opened.registry, opened.passwords, entity_id, members, actor=CommandLine()
+        )
+    return remarks
+
+
+async def _update(entity_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
+    async with open_registry(settings.load()) as opened:
+        return await entities.update_entity(
+            opened.registry, opened.passwords, entity_id, members, actor=CommandLine(), dry_run=dry_run
+        )
+
+
+async def _switch(entity_id: str, *, enabled: bool) -> None:
+    async with open_registry(settings.load()) as opened:
+        await entities.switch_entity(opened.registry, entity_id, enabled=enabled, actor=CommandLine())

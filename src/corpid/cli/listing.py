@@ -1,0 +1,95 @@
+"""The options and the output of lists."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from corpid.cli import output
+from corpid.rules.directory.records import NO_BEGINNING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from corpid.cli.output import Lines
+    from corpid.engines import Stores
+    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.lists import Page, T
+    from corpid.rules.directory.effect import Row
+    from corpid.rules.directory.records import Entity, ThirdPartyGrant
+    from corpid.settings import Settings
+
+DEFAULT: Final = 50
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing.")]
+Limit = Annotated[int, typer.Option(help="At most so many.", min=1, max=1000)]
+After = Annotated[str, typer.Option(metavar="PLACE", help="Go on after this place; the last line of a list names it.")]
+Search = Annotated[str, typer.Option(help="Only those whose identifier begins so.")]
+OfUser = Annotated[str, typer.Option(metavar="NAME", help="Only of this person.")]
+OfEntity = Annotated[str, typer.Option(metavar="ID", help="Only for this entity.")]
+OfService = Annotated[str, typer.Option(metavar="ID", help="Only at this service.")]
+
+
+def show(
+    title: str,
+    headings: Sequence[str],
+    page: Page[T],
+    row: Callable[[T], Sequence[Lines]],
+    command: str,
+    *,
+    limit: int = DEFAULT,
+    after: str = "after",
+    **given: str,
+) -> None:
+    """Print a page as a table.
+
+    Its last line is the command that shows the next one. `given` are the options that narrow the list, `after` is the one that leads on.
+    """
+    if not page.found:
+        output.say(f"{title}: none.")
+        return
+    output.table(title, headings, [row(each) for each in page.found])
+    if page.after:
+        options = {**given, "limit": "" if limit == DEFAULT else str(limit), after: page.after}
+        words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value]
+        output.say(f"There are more: {shlex.join(['corpid', *command.split(), *words])}")
+
+
+def today(chosen: Settings, stores: Stores) -> str:
+    """Return the day in the deployment's time zone (D23)."""
+    return datetime.fromtimestamp(stores.clock(), chosen.timezone).date().isoformat()
+
+
+def state(*, enabled: bool) -> str:
+    """Return the state of a record in a word."""
+    return "enabled" if enabled else "disabled"
+
+
+def entity(shown: Entity) -> tuple[str, str]:
+    """Return the cell of an entity: identifier and name."""
+    return shown.entity_id, shown.name
+
+
+def parts(row: Row | ThirdPartyGrant, *, any_role: str = "(none)") -> tuple[str, ...]:
+    """Return the cell of a role, one part a line."""
+    further = (row.sub_entity, f"ref {row.ref}" if row.ref else "")
+    values = (f"{each.name} = {each.value}" for each in row.parameters)
+    return (row.role or any_role, *filter(None, further), *values)
+
+
+def first_day(day: str) -> str:
+    """Return the first day of a row, if it has one."""
+    return "" if day == NO_BEGINNING else day
+
+
+def tell(applied: Applied, *, dry_run: bool, json: bool) -> None:
+    """Print the changes of a command as `corpid apply` prints them."""
+    for warning in applied.warnings:
+        output.warn(warning.reason)
+    if json:
+        output.as_json({"changes": applied.differences, "written": applied.written})
+    else:
+        output.differences(applied.differences, done=not dry_run)

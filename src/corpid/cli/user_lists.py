@@ -1,0 +1,197 @@
+"""`corpid user list` and `corpid user show`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+import typer
+
+from corpid import settings
+from corpid.cli import listing, output
+from corpid.cli.role import as_data
+from corpid.cli.running import run
+from corpid.engines import open_registry
+from corpid.flows.directory import lists
+from corpid.flows.directory.person import person
+from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.effect import named, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from corpid.flows.directory.lists import Belonging, Member, Page
+    from corpid.flows.directory.person import Person
+    from corpid.rules.authentication.records import HeldFactors
+    from corpid.rules.directory.records import User
+
+_LEVELS: Final = {"owner": "owner", "administrator": "administrator", "sub_administrator": "sub-administrator"}
+
+
+def show_all(
+    *,
+    entity: Annotated[str, typer.Option(metavar="ID", help="Only the people of this entity.")] = "",
+    search: Annotated[str, typer.Option(help="Only those whose user name begins so.")] = "",
+    limit: listing.Limit = listing.DEFAULT,
+    after: listing.After = "",
+    json: listing.AsJson = False,
+) -> None:
+    """List people, by user name."""
+    if entity:
+        members = run(_members(entity, search, after, limit))
+        if json:
+            output.as_json({"users": [_member_data(each) for each in members.found], "after": members.after})
+            return
+        headings = ("User", "Name", "Level", "State")
+        listing.show(
+            f"People of {entity}", headings, members, _member, "user list", limit=limit, entity=entity, search=search
+        )
+        return
+    people = run(_people(search, after, limit))
+    if json:
+        output.as_json({"users": people.found, "after": people.after})
+        return
+    listing.show(
+        "People", ("User", "Name", "E-mail", "State"), people, _person, "user list", limit=limit, search=search
+    )
+
+
+def show(
+    user_name: Annotated[str, typer.Argument(metavar="USER", help="The name that the person signs in with.")],
+    *,
+    limit: Annotated[int, typer.Option(help="At most so many entities, and so many roles.", min=1, max=1000)] = 50,
+    json: listing.AsJson = False,
+) -> None:
+    """Show one person, and what they may do, for whom, until when."""
+    shown, today, invited = run(_one(user_name, limit))
+    if json:
+        output.as_json(_as_data(shown, today, invited))
+        return
+    user = shown.user
+    values = {
+        "Name": user.name,
+        "E-mail": user.email,
+        "Identity": " ".join(filter(None, (user.identity_number, user.identity_country))),
+        "Account": user.account_type,
+        "Identifier": user.user_id,
+        "State": listing.state(enabled=user.enabled),
+        "Signs in with": _signs_in(user.user_name, shown.factors, invited),
+        "Operator": shown.operator,
+    }
+    output.members(user.user_name, {name: value for name, value in values.items() if value})
+    output.say("")
+    for each in _sentences(shown, today):
+        output.say(each)
+
+
+def _sentences(shown: Person, today: str) -> Iterator[str]:
+    name = shown.user.user_name
+    for held in shown.memberships.found:
+        off = _off(shown.user, held)
+        level = _LEVELS.get(held.level, "")
+        article = "an" if level[:1] in {"o", "a"} else "a"
+        at = f", {article} {level} of it" if level else ""
+        where = _services(held)
+        yield f"{'Cannot act' if off else 'Acts'} for {named(held.entity)}{at}{where}{f': {off}' if off else ''}."
+    if shown.memberships.after:
+        yield f"Acts for more entities: `corpid entity list --user {name}` pages through them."
+    if not shown.memberships.found:
+        yield "Acts for no entity."
+    for role in (*shown.roles.found, *shown.third_party_roles.found):
+        yield sentence(role, today)
+    if shown.roles.after:
+        yield f"Has more roles: `corpid role list --user {name}` pages through them."
+    if shown.third_party_roles.after:
+        yield f"Has more roles for other entities: `corpid third-party list --user {name}` pages through them."
+    if not shown.roles.found and not shown.third_party_roles.found:
+        yield "Has no role at a service."
+
+
+def _off(user: User, held: Belonging) -> str:
+    reasons = (
+        "" if user.enabled else "the person is disabled",
+        "" if held.membership.enabled else "the membership is disabled",
+        "" if held.entity.enabled else "the entity is disabled",
+    )
+    return "; ".join(filter(None, reasons))
+
+
+def _services(held: Belonging) -> str:
+    if held.level != "sub_administrator":
+        return ""
+    if held.services == "all":
+        return " (every service)"
+    return f" ({', '.join(held.services)})" if held.services else " (no service)"
+
+
+def _signs_in(user_name: str, has: HeldFactors, invited: str) -> str:
+    parts = (
+        "a password" if has.password else "",
+        "an authenticator app" if has.app else "",
+        f"{len(has.passkeys)} passkey{'s' if len(has.passkeys) > 1 else ''}" if has.passkeys else "",
+        f"{has.codes} recovery codes" if has.codes else "",
+    )
+    nothing = f"invited until {invited}" if invited else f"`corpid user invite {user_name}` makes a link"
+    return ", ".join(filter(None, parts)) or f"nothing yet: {nothing}"
+
+
+def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
+    has = shown.factors
+    return {
+        **msgspec.structs.asdict(shown.user),
+        "factors": {
+            "password": has.password, "app": has.app, "passkeys": len(has.passkeys), "recovery_codes": has.codes,
+        },
+        "invited_until": invited or None,
+        "operator": shown.operator or None,
+        "memberships": [
+            {
+                "entity": held.entity.entity_id,
+                "name": held.entity.name,
+                "enabled": held.membership.enabled and held.entity.enabled,
+                "level": held.level or None,
+            }
+            for held in shown.memberships.found
+        ],
+        "roles": [as_data(each, today) for each in shown.roles.found],
+        "third_party_roles": [as_data(each, today) for each in shown.third_party_roles.found],
+        "complete": not (shown.memberships.after or shown.roles.after or shown.third_party_roles.after),
+    }  # fmt: skip
+
+
+def _person(user: User) -> tuple[str, ...]:
+    return user.user_name, user.name, user.email, listing.state(enabled=user.enabled)
+
+
+def _member(member: Member) -> tuple[str, ...]:
+    user = member.user
+    disabled = "membership disabled" if user.enabled and not member.membership.enabled else ""
+    return user.user_name, user.name, _LEVELS.get(member.level, ""), disabled or listing.state(enabled=user.enabled)
+
+
+def _member_data(member: Member) -> dict[str, object]:
+    return {
+        **msgspec.structs.asdict(member.user),
+        "membership_enabled": member.membership.enabled,
+        "level": member.level or None,
+    }
+
+
+async def _people(search: str, after: str, limit: int) -> Page[User]:
+    async with open_registry(settings.load()) as opened:
+        return await lists.people(opened.registry, CommandLine(), search=search, after=after, limit=limit)
+
+
+async def _members(entity: str, search: str, after: str, limit: int) -> Page[Member]:
+    async with open_registry(settings.load()) as opened:
+        return await lists.members(opened.registry, CommandLine(), entity, search=search, after=after, limit=limit)
+
+
+async def _one(user_name: str, limit: int) -> tuple[Person, str, str]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        found = await person(opened.registry, CommandLine(), user_name, limit=limit, now=opened.clock())
+        ends = datetime.fromtimestamp(found.invited_until, chosen.timezone)
+        invited = f"{ends:%Y-%m-%d %H:%M} ({chosen.timezone})" if found.invited_until else ""
+        return found, listing.today(chosen, opened), invited

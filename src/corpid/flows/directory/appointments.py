@@ -1,0 +1,148 @@
+"""Single roles and administrators, by the rules of a file."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows.directory.apply import Prepared
+from corpid.flows.directory.entities import carried_out, prepared_entry
+from corpid.flows.directory.finding import entity_named, service_named, user_named
+from corpid.flows.directory.write import Refused
+from corpid.rules.directory.effect import in_words
+from corpid.rules.directory.nodes import Problem
+from corpid.rules.directory.plan import Change, Plan
+from corpid.rules.directory.records import NO_END, Assignment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.directory.apply import Applied
+    from corpid.ports import Passwords, Registry
+    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.plan import Verb
+
+_SET: Final[frozenset[Verb]] = frozenset({"add", "change"})
+_MOST: Final = 1000
+"""roles of one person for one entity at one service that are looked through"""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A role to take; None: whichever it has."""
+
+    user: str
+    entity: str
+    service: str
+    role: str | None = None
+    sub_entity: str | None = None
+    ref: str | None = None
+
+
+async def add_role(
+    registry: Registry,
+    passwords: Passwords,
+    user_name: str,
+    entity_id: str,
+    service_id: str,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    dry_run: bool = False,
+) -> Applied:
+    """Give a person a role, or change one that is there.
+
+    `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
+    Conflict, StoreUnavailable. Source: R-14, D53, docs/directory.md
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    await entity_named(registry, entity_id, actor=actor)
+    await service_named(registry, service_id, actor=actor)
+    row = {"user": user.user_name, "entity": entity_id, "service": service_id, **members}
+    prepared = await prepared_entry(registry, passwords, "assignments", None, row, new_user_id=str)
+    return await carried_out(registry, prepared, actor=actor, verbs=_SET, dry_run=dry_run)
+
+
+async def remove_role(registry: Registry, wanted: Wanted, *, actor: Actor, dry_run: bool = False) -> Applied:
+    """Take one role from a person.
+
+    Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: R-14, D53
+    """
+    user = await user_named(registry, wanted.user, actor=actor)
+    await entity_named(registry, wanted.entity, actor=actor)
+    await service_named(registry, wanted.service, actor=actor)
+    where = {"user_id": user.user_id, "entity_id": wanted.entity, "service_id": wanted.service}
+    held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST)
+    found = [row for row in held if _is_wanted(row, wanted)]
+    whose = f"{user.user_name} has no {'such ' if held else ''}role for {wanted.entity} at {wanted.service}"
+    if not found:
+        raise Refused(f"{whose}; there is" if held else whose, *map(_described, held))
+    if len(found) > 1:
+        raise Refused("several roles are meant; name one of them by its options", *map(_described, found))
+    change = Change(verb="remove", kind="assignment", key=found[0].key, was=found[0])
+    prepared = Prepared(plan=Plan(changes=(change,)), user_names={user.user_id: user.user_name})
+    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"remove"}), dry_run=dry_run)
+
+
+def _is_wanted(row: Assignment, wanted: Wanted) -> bool:
+    asked = ((wanted.role, row.role), (wanted.sub_entity, row.sub_entity), (wanted.ref, row.ref))
+    return all(named is None or named == value for named, value in asked)
+
+
+def _described(row: Assignment) -> str:
+    """A row by the options that tell it from others."""
+    options = (("role", row.role), ("sub-entity", row.sub_entity), ("ref", row.ref))
+    last = "" if row.end_date == NO_END else f"  (until {in_words(row.end_date)})"
+    return f"  {' '.join(f'--{name} {shlex.quote(value)}' for name, value in options)}{last}"
+
+
+async def set_administrator(
+    registry: Registry,
+    passwords: Passwords,
+    user_name: str,
+    entity_id: str,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    dry_run: bool = False,
+) -> Applied:
+    """Make a member an administrator, or change the level of one.
+
+    `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
+    Conflict, StoreUnavailable. Source: D53, D54, docs/directory.md
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    await entity_named(registry, entity_id, actor=actor)
+    services = members.get("services")
+    for service_id in services if isinstance(services, list) else ():
+        await service_named(registry, service_id, actor=actor)
+    row = {"user": user.user_name, "entity": entity_id, **members}
+    prepared = await prepared_entry(registry, passwords, "administrators", None, row, new_user_id=str)
+    return await carried_out(registry, prepared, actor=actor, verbs=_SET, dry_run=dry_run)
+
+
+async def remove_administrator(
+    registry: Registry, user_name: str, entity_id: str, *, actor: Actor, dry_run: bool = False
+) -> Applied:
+    """Take a person's level at an entity; the membership and roles stay.
+
+    An operator may take the last owner, which is remarked on. Raises Refused if the person has none, access.Forbidden,
+    Conflict, StoreUnavailable. Source: D53, D54
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    await entity_named(registry, entity_id, actor=actor)
+    held = {each.record.key: each for each in await registry.directory.administrators(entity_id)}
+    mine = held.pop((user.user_id, entity_id), None)
+    if mine is None:
+        raise Refused(
+            f"{user.user_name} does not administer {entity_id}: `corpid administrator list --entity {entity_id}` shows who does"
+        )
+    is_last = mine.record.level == "owner" and not any(
+        each.enabled and each.record.level == "owner" for each in held.values()
+    )
+    remark = Problem(0, f"the entity {entity_id} will have no owner left who can act")
+    change = Change(verb="remove", kind="administrator", key=mine.record.key, was=mine.record)
+    plan = Plan(changes=(change,), warnings=(remark,) if is_last else ())
+    prepared = Prepared(plan=plan, user_names={user.user_id: user.user_name})
+    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"remove"}), dry_run=dry_run)

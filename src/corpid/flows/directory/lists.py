@@ -1,0 +1,299 @@
+"""Pages of people, entities, services, roles and administrators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from corpid.flows.directory.finding import LAST, entity_named, is_storable, service_named, shown_key, user_named
+from corpid.flows.directory.write import Refused
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.effect import Role
+from corpid.rules.directory.names import user_name as mapped
+from corpid.rules.directory.records import (
+    Administrator,
+    AdministratorServices,
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from corpid.ports import Directory, Registry
+    from corpid.ports.directory_lists import L, N
+    from corpid.rules.directory.actors import Actor
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+MOST_GRANTS: Final = 1000
+"""of one entity to one third party for one service, that a row is compared with"""
+_AFTER: Final = "\x01"
+"""before every character of an identifier or user name"""
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """A page of a list.
+
+    `after` names its last record if there are more.
+    """
+
+    found: tuple[T, ...]
+    after: str = ""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The records that a list is narrowed to; empty texts narrow nothing."""
+
+    user: str = ""
+    """a user name"""
+    entity: str = ""
+    """of third parties the third party"""
+    client_entity: str = ""
+    service: str = ""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A person of an entity, with their level there."""
+
+    user: User
+    membership: Membership
+    level: str = ""
+
+
+class Appointment(msgspec.Struct, frozen=True, kw_only=True):
+    """An administrator, with the records that the level rests on."""
+
+    administrator: Administrator
+    user: User
+    entity: Entity
+    membership: Membership
+
+
+class Belonging(msgspec.Struct, frozen=True, kw_only=True):
+    """An entity of a person, with their level there."""
+
+    entity: Entity
+    membership: Membership
+    level: str = ""
+    services: AdministratorServices = ()
+
+
+async def people(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> Page[User]:
+    """List people by user name; `search` is its beginning.
+
+    Raises Refused, access.Forbidden, StoreUnavailable. Source: D51
+    """
+    authorise(actor, "read", Object(kind="user"))
+    return await _named(registry, User, search=_name(search), after=_name(after), limit=limit)
+
+
+async def members(
+    registry: Registry, actor: Actor, entity_id: str, *, search: str, after: str, limit: int
+) -> Page[Member]:
+    """List the people of an entity by user name.
+
+    `search` is its beginning. Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source: D51, D53
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
+    first, until = _span(_name(search), _name(after))
+    users = await registry.directory.members(entity_id, first=first, until=until, limit=limit + 1)
+    keys = [(user.user_id, entity_id) for user in users]
+    held = await registry.directory.read(Membership, keys)
+    levels = await registry.directory.read(Administrator, keys)
+    found = [
+        Member(user=user, membership=held[key], level=levels[key].level if key in levels else "")
+        for user, key in zip(users, keys, strict=True)
+        if key in held
+    ]
+    return _cut(found, limit, [each.user.user_name for each in found])
+
+
+async def entities(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> Page[Entity]:
+    """List entities by identifier; `search` is its beginning.
+
+    Raises access.Forbidden, StoreUnavailable. Source: R-14.2
+    """
+    authorise(actor, "read", Object(kind="entity"))
+    return await _named(registry, Entity, search=search, after=after, limit=limit)
+
+
+async def services(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> Page[Service]:
+    """List services by identifier; `search` is its beginning.
+
+    Raises access.Forbidden, StoreUnavailable. Source: R-14.1
+    """
+    authorise(actor, "read", Object(kind="service"))
+    return await _named(registry, Service, search=search, after=after, limit=limit)
+
+
+async def roles(registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int) -> Page[Role]:
+    """List roles of people for their entities.
+
+    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, D50
+    """
+    authorise(actor, "read", Object(kind="assignment"))
+    where = await _where(registry, actor, wanted)
+    rows = await _page(registry, Assignment, where, after=after, limit=limit, width=6)
+    return Page(found=await _roles(registry.directory, rows.found), after=rows.after)
+
+
+async def third_party_roles(registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int) -> Page[Role]:
+    """List roles of third parties' people for client entities.
+
+    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, R-21
+    """
+    authorise(actor, "read", Object(kind="third-party row"))
+    where = await _where(registry, actor, wanted)
+    rows = await _page(registry, ThirdPartyAssignment, where, after=after, limit=limit, width=7)
+    return Page(found=await _roles(registry.directory, rows.found), after=rows.after)
+
+
+async def grants(registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int) -> Page[ThirdPartyGrant]:
+    """List what client entities grant to third parties.
+
+    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: R-21
+    """
+    authorise(actor, "read", Object(kind="grant"))
+    where = await _where(registry, actor, wanted)
+    return await _page(registry, ThirdPartyGrant, where, after=after, limit=limit, width=6)
+
+
+async def memberships(registry: Registry, actor: Actor, user: User, *, after: str, limit: int) -> Page[Belonging]:
+    """List the entities of a person by identifier.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D50, D53
+    """
+    authorise(actor, "read", Object(kind="membership", user_id=user.user_id))
+    page = await _page(registry, Membership, {"user_id": user.user_id}, after=after, limit=limit, width=2)
+    known = await registry.directory.read(Entity, [row.key[1:] for row in page.found])
+    levels = await registry.directory.read(Administrator, [row.key for row in page.found])
+    found = []
+    for row in page.found:
+        entity, held = known.get(row.key[1:]), levels.get(row.key)
+        if entity is not None:
+            level, services_of = (held.level, held.services) if held else ("", ())
+            found.append(Belonging(entity=entity, membership=row, level=level, services=services_of))
+    return Page(found=tuple(found), after=page.after)
+
+
+async def administrators(
+    registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int
+) -> Page[Appointment]:
+    """List administrators of entities.
+
+    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D53
+    """
+    authorise(actor, "read", Object(kind="administrator"))
+    where = await _where(registry, actor, wanted)
+    rows = await _page(registry, Administrator, where, after=after, limit=limit, width=2)
+    directory = registry.directory
+    users = await directory.read(User, {row.key[:1] for row in rows.found})
+    held = await directory.read(Entity, {row.key[1:] for row in rows.found})
+    belonging = await directory.read(Membership, {row.key for row in rows.found})
+    found = [
+        Appointment(administrator=row, user=users[row.key[:1]], entity=held[row.key[1:]], membership=belonging[row.key])
+        for row in rows.found
+        if row.key[:1] in users and row.key[1:] in held and row.key in belonging
+    ]
+    return Page(found=tuple(found), after=rows.after)
+
+
+async def _where(registry: Registry, actor: Actor, wanted: Wanted) -> dict[str, str]:
+    where: dict[str, str] = {}
+    if wanted.user:
+        where["user_id"] = (await user_named(registry, wanted.user, actor=actor)).user_id
+    for member, entity_id in (("entity_id", wanted.entity), ("client_entity_id", wanted.client_entity)):
+        if entity_id:
+            where[member] = (await entity_named(registry, entity_id, actor=actor)).entity_id
+    if wanted.service:
+        where["service_id"] = (await service_named(registry, wanted.service, actor=actor)).service_id
+    return where
+
+
+async def _roles(directory: Directory, rows: Sequence[Assignment | ThirdPartyAssignment]) -> tuple[Role, ...]:
+    """Return the rows with what they rest on.
+
+    One that has lost it meanwhile is left out.
+    """
+    users = await directory.read(User, {(row.user_id,) for row in rows})
+    memberships = await directory.read(Membership, {(row.user_id, row.entity_id) for row in rows})
+    services_of = await directory.read(Service, {(row.service_id,) for row in rows})
+    clients = {(row.client_entity_id,) for row in rows if isinstance(row, ThirdPartyAssignment)}
+    known = await directory.read(Entity, clients | {(row.entity_id,) for row in rows})
+    granted = await _grants(directory, rows)
+    found = []
+    for row in rows:
+        client_id = row.client_entity_id if isinstance(row, ThirdPartyAssignment) else ""
+        user, service = users.get((row.user_id,)), services_of.get((row.service_id,))
+        entity, client = known.get((row.entity_id,)), known.get((client_id,))
+        membership = memberships.get((row.user_id, row.entity_id))
+        if user and service and entity and membership and (client or not client_id):
+            found.append(
+                Role(
+                    row=row, user=user, entity=entity, membership=membership, service=service,
+                    client_entity=client, grants=granted.get((client_id, row.entity_id, row.service_id), ()),
+                )
+            )  # fmt: skip
+    return tuple(found)
+
+
+async def _grants(
+    directory: Directory, rows: Iterable[Assignment | ThirdPartyAssignment]
+) -> dict[tuple[str, str, str], tuple[ThirdPartyGrant, ...]]:
+    wanted = {
+        (row.client_entity_id, row.entity_id, row.service_id) for row in rows if isinstance(row, ThirdPartyAssignment)
+    }
+    found = {}
+    for key in wanted:
+        where = dict(zip(("client_entity_id", "entity_id", "service_id"), key, strict=True))
+        page = await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=MOST_GRANTS)
+        found[key] = tuple(page)
+    return found
+
+
+async def _named(registry: Registry, kind: type[N], *, search: str, after: str, limit: int) -> Page[N]:
+    if not is_storable(search + after):
+        raise Refused("this has characters that no identifier has: leave them out")
+    first, until = _span(search, after)
+    found = await registry.directory.named(kind, first=first, until=until, limit=limit + 1)
+    return _cut(found, limit, [shown_key(each) for each in found])
+
+
+async def _page(
+    registry: Registry, kind: type[L], where: Mapping[str, str], *, after: str, limit: int, width: int
+) -> Page[L]:
+    found = await registry.directory.page(kind, where, after=_place(after, width), limit=limit + 1)
+    return _cut(found, limit, ["/".join(quote(part, safe="") for part in each.key) for each in found])
+
+
+def _cut(found: Sequence[S], limit: int, places: Sequence[str]) -> Page[S]:
+    return Page(found=tuple(found[:limit]), after=places[limit - 1] if len(found) > limit else "")
+
+
+def _place(after: str, width: int) -> tuple[str, ...]:
+    parts = tuple(unquote(part) for part in after.split("/")) if after else ("",) * width
+    if len(parts) != width or not is_storable("".join(parts)):
+        raise Refused("--after is no place in this list: copy it from the last line of a list")
+    return parts
+
+
+def _span(search: str, after: str) -> tuple[str, str]:
+    """Return the bounds of keys that begin with `search`, after `after`."""
+    return max(search, after + _AFTER if after else ""), search + LAST
+
+
+def _name(text: str) -> str:
+    try:
+        return mapped(text) if text else ""
+    except ValueError as error:
+        raise Refused(f"{text!r}: {error}") from None

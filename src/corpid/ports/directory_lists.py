@@ -1,0 +1,41 @@
+"""Lists of the directory's records, a page at a time.
+
+Each page is one statement on an index, whatever the size of the directory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+N = TypeVar("N", Entity, Service, User)
+L = TypeVar("L", Membership, Administrator, Assignment, ThirdPartyGrant, ThirdPartyAssignment)
+
+
+class DirectoryLists(Protocol):
+    """Pages of records, for the lists that people read."""
+
+    async def named(self, kind: type[N], *, first: str, until: str, limit: int) -> list[N]:
+        """Records by identifier, a user's by name: from `first`, before `until`."""
+
+    async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:
+        """An entity's members by user name: from `first`, before `until`."""
+
+    async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:
+        """Records by key, after that key; empty texts are before every key.
+
+        `where` gives members of the key and their values; each that is named is one that the kind has.
+        """

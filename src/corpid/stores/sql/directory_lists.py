@@ -1,0 +1,119 @@
+"""Lists of the directory's records: one statement for each page."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.stores.sql.mappers import columns
+from corpid.stores.sql.records import SqlRecords
+from corpid.stores.sql.tables import administrators, memberships, users
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.ports.directory_lists import L, N
+    from corpid.stores.sql.mappers import RecordType
+    from corpid.stores.sql.statements import Prepared
+
+NARROWED_BY: Final[Mapping[type, tuple[str, ...]]] = {
+    Membership: ("user_id",),
+    Administrator: ("entity_id", "user_id"),
+    Assignment: ("entity_id", "service_id", "user_id"),
+    ThirdPartyGrant: ("client_entity_id", "entity_id", "service_id"),
+    ThirdPartyAssignment: ("client_entity_id", "entity_id", "service_id", "user_id"),
+}
+"""kind → members that a page of it can be narrowed by, in the order of names"""
+
+_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
+_FIRST: Final = sa.bindparam("first", type_=sa.Text)
+_UNTIL: Final = sa.bindparam("until", type_=sa.Text)
+
+
+def named(known: RecordType, key: sa.ColumnElement[str]) -> sa.Select[Any]:
+    """`first`, `until`, `limit` → records."""
+    within = key >= _FIRST, key < _UNTIL
+    return sa.select(*columns(known.table, known.codec)).where(*within).order_by(key).limit(_LIMIT)
+
+
+def members(known: RecordType) -> sa.Select[Any]:
+    """`entity_id`, `first`, `until`, `limit` → user."""
+    chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
+    found = named(known, users.c.user_name_key).select_from(chain)
+    return found.where(memberships.c.entity_id == sa.bindparam("entity_id", type_=sa.Text))
+
+
+def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
+    """The given members of the key, `after_…` of all, `limit` → records.
+
+    Rows of roles have no index by entity: they are reached by the entity's memberships. A service may have a million
+    rows, so its index is kept out of the engine's sight if something narrower is given.
+    """
+    table = known.table
+    keys = [table.c[name] for name in known.keys]
+    after = sa.tuple_(*(sa.bindparam(f"after_{name}", type_=sa.Text) for name in known.keys))
+    values = {name: sa.bindparam(name, type_=sa.Text) for name in given}
+    found = sa.select(*columns(table, known.codec))
+    for name, value in values.items():
+        is_last = name == "service_id" and len(given) > 1
+        found = found.where((table.c[name] + "" if is_last else table.c[name]) == value)
+    by_membership = {"user_id", "entity_id"} <= set(known.keys) and table not in (memberships, administrators)
+    if by_membership and "entity_id" in given and "user_id" not in given:
+        same = memberships.c.user_id == table.c.user_id, memberships.c.entity_id == table.c.entity_id
+        found = found.select_from(memberships.join(table, sa.and_(*same)))
+        found = found.where(memberships.c.entity_id == values["entity_id"])
+    return found.where(sa.tuple_(*keys) > after).order_by(*keys).limit(_LIMIT)
+
+
+class SqlDirectoryLists(SqlRecords):
+    """A ports.DirectoryLists."""
+
+    @cached_property
+    def _named(self) -> dict[type, Prepared]:
+        keys = {Entity: "entity_id", Service: "service_id", User: "user_name_key"}
+        found = {kind: named(self._kinds[kind], self._kinds[kind].table.c[key]) for kind, key in keys.items()}
+        return {kind: self._database.prepare(statement) for kind, statement in found.items()}
+
+    @cached_property
+    def _members(self) -> Prepared:
+        return self._database.prepare(members(self._kinds[User]))
+
+    @cached_property
+    def _pages(self) -> dict[tuple[type, tuple[str, ...]], Prepared]:
+        return {
+            (kind, given): self._database.prepare(page(self._kinds[kind], given))
+            for kind, members in NARROWED_BY.items()
+            for count in range(len(members) + 1)
+            for given in combinations(members, count)
+        }
+
+    async def named(self, kind: type[N], *, first: str, until: str, limit: int) -> list[N]:
+        """In the order of identifiers, byte by byte."""
+        rows = await self._database.rows(self._named[kind], {"first": first, "until": until, "limit": limit})
+        return [self._kinds[kind].codec.decode(row) for row in rows]
+
+    async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:
+        """In the order of user names, byte by byte."""
+        values = {"entity_id": entity_id, "first": first, "until": until, "limit": limit}
+        return [self._kinds[User].codec.decode(row) for row in await self._database.rows(self._members, values)]
+
+    async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:
+        """In the order of keys."""
+        known = self._kinds[kind]
+        beginning = {f"after_{name}": value for name, value in zip(known.keys, after, strict=True)}
+        values = {**where, **beginning, "limit": limit}
+        rows = await self._database.rows(self._pages[kind, tuple(sorted(where))], values)
+        return [known.codec.decode(row) for row in rows]

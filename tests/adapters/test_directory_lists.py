@@ -1,0 +1,110 @@
+"""Pages of the directory's records, on both engines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Entity,
+    Membership,
+    Record,
+    Service,
+    ThirdPartyAssignment,
+    User,
+)
+from tests.adapters.stored_records import write
+
+if TYPE_CHECKING:
+    from corpid.stores.sql.open import SqlStores
+    from tests.adapters.databases import Place
+
+LAST = "\U0010ffff"
+NAMES = ("anna", "b-1", "b_1", "ba", "bó", "c")
+USERS = [User(user_id=f"u{9 - number}", user_name=name, name=name) for number, name in enumerate(NAMES)]
+ENTITIES = [
+    Entity(entity_id=entity_id, type="UEN", registration_number=entity_id, country="SG", name=entity_id)
+    for entity_id in ("A-1", "A.1", "A1", "B2")
+]
+SERVICES = [Service(service_id=service_id, name=service_id, roles=("R",)) for service_id in ("S1", "S2")]
+MEMBERSHIPS = [
+    Membership(user_id=user.user_id, entity_id=entity_id) for user in USERS[:4] for entity_id in ("A1", "B2")
+]
+ROLES = [
+    Assignment(user_id=held.user_id, entity_id=held.entity_id, service_id=service.service_id, role="R", ref=ref)
+    for held in MEMBERSHIPS
+    for service in SERVICES
+    for ref in ("", "two")
+]
+LEVELS = [Administrator(user_id=held.user_id, entity_id=held.entity_id, level="owner") for held in MEMBERSHIPS]
+THIRD = [
+    ThirdPartyAssignment(user_id=held.user_id, entity_id=held.entity_id, client_entity_id="A-1", service_id="S1")
+    for held in MEMBERSHIPS
+]
+EVERYTHING: tuple[Record, ...] = (*ENTITIES, *SERVICES, *USERS, *MEMBERSHIPS, *LEVELS, *ROLES, *THIRD)
+
+
+def test_records_are_paged_by_identifier_byte_by_byte(place: Place) -> None:
+    """The order and the bounds do not depend on the language that a database was made with."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYTHING)
+        directory = stores.registry.directory
+        users = await directory.named(User, first="", until=LAST, limit=10)
+        assert [user.user_name for user in users] == sorted(NAMES)
+        within = await directory.named(User, first="b", until="b" + LAST, limit=3)
+        assert [user.user_name for user in within] == ["b-1", "b_1", "ba"]
+        further = await directory.named(User, first="ba\x01", until="b" + LAST, limit=3)
+        assert [user.user_name for user in further] == ["bó"]
+        entities = await directory.named(Entity, first="A", until="A" + LAST, limit=10)
+        assert [entity.entity_id for entity in entities] == ["A-1", "A.1", "A1"]
+        assert await directory.named(Service, first="", until=LAST, limit=1) == SERVICES[:1]
+
+    place.run(scenario)
+
+
+def test_members_of_an_entity_are_paged_by_user_name(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYTHING)
+        directory = stores.registry.directory
+        found = await directory.members("A1", first="b", until=LAST, limit=2)
+        assert [user.user_name for user in found] == ["b-1", "b_1"]
+        assert await directory.members("A-1", first="", until=LAST, limit=2) == []
+
+    place.run(scenario)
+
+
+def test_every_way_to_narrow_rows_pages_through_exactly_those(place: Place) -> None:
+    """Each combination of the members that a page can be narrowed by, in pages of three."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYTHING)
+        values = {"user_id": "u8", "entity_id": "A1", "service_id": "S2"}
+        for chosen in range(8):
+            where = {name: values[name] for bit, name in enumerate(values) if chosen >> bit & 1}
+            expected = [row for row in ROLES if all(getattr(row, name) == value for name, value in where.items())]
+            found: list[Assignment] = []
+            after: tuple[str, ...] = ("",) * 6
+            while page := await stores.registry.directory.page(Assignment, where, after=after, limit=3):
+                found += page
+                after = page[-1].key
+            assert found == sorted(expected, key=lambda row: row.key), where
+
+    place.run(scenario)
+
+
+def test_other_rows_are_narrowed_alike(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYTHING)
+        page = stores.registry.directory.page
+        levels = await page(Administrator, {"entity_id": "B2"}, after=("u7", "B2"), limit=9)
+        assert [held.key for held in levels] == [("u8", "B2"), ("u9", "B2")]
+        held = await page(Membership, {"user_id": "u9"}, after=("u9", "A1"), limit=9)
+        assert [each.entity_id for each in held] == ["B2"]
+        third = await page(
+            ThirdPartyAssignment, {"entity_id": "A1", "client_entity_id": "A-1"}, after=("",) * 7, limit=9
+        )
+        assert [row.user_id for row in third] == ["u6", "u7", "u8", "u9"]
+
+    place.run(scenario)

@@ -1,0 +1,52 @@
+"""A small directory in which somebody may do something, and somebody no longer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from corpid.engines import Stores
+    from tests.cli.conftest import Terminal
+
+DIRECTORY = """
+entities:
+  209900042K: {type: UEN, country: SG, name: Saltwater Foods}
+  B2: {type: NON-UEN, country: SG, registration_number: X1, name: Beta, enabled: false}
+  C3: {type: NON-UEN, country: SG, registration_number: X2, name: Gamma}
+services:
+  PERMITS:
+    name: Building permits
+    roles: [Approver, Filer]
+    third_parties: true
+    sub_entity: optional
+    parameters: {Limit: {kind: number}}
+  TAXES: {name: Taxes, roles: [Viewer]}
+users:
+  rina: {name: Rina Example, email: rina@example.com, memberships: [209900042K, B2]}
+  arjun: {name: Arjun, memberships: [209900042K]}
+  mei: {name: Mei}
+administrators:
+  - {user: rina, entity: 209900042K, level: owner}
+  - {user: arjun, entity: 209900042K, level: sub_administrator, services: [PERMITS]}
+operators: [{user: mei, level: operator}]
+assignments:
+  - {user: rina, entity: 209900042K, service: PERMITS, role: Approver, end_date: 2999-12-31}
+  - {user: rina, entity: 209900042K, service: PERMITS, role: Approver, ref: two, sub_entity: North, parameters: {Limit: [500]}}
+  - {user: rina, entity: 209900042K, service: TAXES, role: Viewer, start_date: 2999-01-01}
+  - {user: rina, entity: B2, service: TAXES, role: Viewer, end_date: 2020-01-01}
+third_party:
+  grants: [{client_entity: C3, third_party: 209900042K, service: PERMITS, end_date: 2998-12-31}]
+  assignments:
+    - {user: rina, third_party: 209900042K, client_entity: C3, service: PERMITS, role: Filer, end_date: 2998-12-31}
+"""
+
+
+def fill(terminal: Terminal) -> None:
+    """Apply the directory."""
+    terminal.done("apply", terminal.file(DIRECTORY))
+
+
+async def last_event(stores: Stores) -> tuple[str, str, dict[str, str]]:
+    """The action, object and detail of the last audit entry."""
+    last = (await stores.registry.audit.entries(limit=1000))[-1]
+    return last.action, last.object.partition("/")[2], last.detail

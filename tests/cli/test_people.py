@@ -1,0 +1,151 @@
+"""`corpid user list` and `corpid user show`: people, and what one of them may do."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.flows.directory.person import person
+from corpid.rules.directory.actors import CommandLine
+from tests.cli.directories import fill
+
+if TYPE_CHECKING:
+    from corpid.engines import Stores
+    from tests.cli.conftest import Terminal
+
+
+def sentences(terminal: Terminal, user_name: str) -> list[str]:
+    return terminal.done("user", "show", user_name).partition("\n\n")[2].splitlines()
+
+
+def test_a_person_is_shown_with_what_they_may_do_for_whom_until_when(terminal: Terminal) -> None:
+    """D23, D50, D53, R-21."""
+    fill(terminal)
+    assert sentences(terminal, "RINA") == [
+        "Acts for 209900042K (Saltwater Foods), an owner of it.",
+        "Cannot act for B2 (Beta): the entity is disabled.",
+        "May act as Approver at PERMITS for 209900042K (Saltwater Foods) until 31 December 2999.",
+        "May act as Approver at PERMITS (sub-entity North, ref two, Limit = 500) for 209900042K (Saltwater Foods).",
+        "Cannot act as Viewer at TAXES for 209900042K (Saltwater Foods): it starts on 1 January 2999.",
+        "Cannot act as Viewer at TAXES for B2 (Beta): it ended on 1 January 2020; the entity B2 is disabled.",
+        "May act as Filer at PERMITS for C3 (Gamma) through 209900042K (Saltwater Foods) until 31 December 2998.",
+    ]
+    assert sentences(terminal, "arjun") == [
+        "Acts for 209900042K (Saltwater Foods), a sub-administrator of it (PERMITS).",
+        "Has no role at a service.",
+    ]
+    assert sentences(terminal, "mei") == ["Acts for no entity.", "Has no role at a service."]
+
+
+def test_a_disabled_person_can_do_nothing_of_it(terminal: Terminal) -> None:
+    """D50."""
+    fill(terminal)
+    terminal.done("user", "disable", "rina")
+    assert "State          disabled" in terminal.done("user", "show", "rina")
+    said = sentences(terminal, "rina")
+    assert all(each.startswith("Cannot act") and "the person is disabled" in each for each in said)
+    assert len(said) == 7
+
+
+def test_what_a_person_signs_in_with_is_shown_without_secrets(terminal: Terminal) -> None:
+    """D44, D45."""
+    fill(terminal)
+    assert "nothing yet: `corpid user invite rina` makes a link" in terminal.done("user", "show", "rina")
+    assert "Operator       operator" in terminal.done("user", "show", "mei")
+    told = terminal.done("user", "add", "ravi", "--name", "Ravi", "--with-factors")
+    shown = terminal.done("user", "show", "ravi")
+    assert "Signs in with  a password, an authenticator app\n" in shown
+    secrets = [line.split()[-1] for line in told.splitlines() if line.strip().startswith(("Password", "TOTP secret"))]
+    assert len(secrets) == 2
+    assert not any(secret in shown + terminal.done("user", "show", "ravi", "--json") for secret in secrets)
+
+
+def test_an_invitation_is_shown_until_it_ends(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D46: 72 hours."""
+    fill(terminal)
+    terminal.done("user", "invite", "rina")
+    monkeypatch.setenv("CORPID_TIMEZONE", "UTC")
+    said = terminal.done("user", "show", "rina").partition("Signs in with  nothing yet: invited until ")[2]
+    until = datetime.strptime(said.partition("\n")[0], "%Y-%m-%d %H:%M (UTC)").replace(tzinfo=UTC)
+    assert timedelta(hours=71) < until - datetime.now(UTC) < timedelta(hours=73)
+
+    async def read(stores: Stores, days: int) -> int:
+        shown = await person(stores.registry, CommandLine(), "rina", limit=1, now=stores.clock() + days * 86400)
+        return shown.invited_until
+
+    assert terminal.look(partial(read, days=2)) // 60 * 60 == until.timestamp()
+    assert terminal.look(partial(read, days=4)) == 0
+
+
+def test_a_person_is_shown_as_json(terminal: Terminal) -> None:
+    fill(terminal)
+    shown = json.loads(terminal.done("user", "show", "rina", "--json"))
+    assert shown["memberships"] == [
+        {"entity": "209900042K", "name": "Saltwater Foods", "enabled": True, "level": "owner"},
+        {"entity": "B2", "name": "Beta", "enabled": False, "level": None},
+    ]
+    assert [each["not_effective"] for each in shown["roles"][:2]] == [[], []]
+    assert shown["third_party_roles"][0]["client_entity"] == "C3"
+    assert (shown["factors"]["password"], shown["complete"]) == (False, True)
+
+
+def test_a_person_with_much_is_shown_in_part_and_says_so(terminal: Terminal) -> None:
+    fill(terminal)
+    said = terminal.done("user", "show", "rina", "--limit", "1")
+    assert "Acts for more entities: `corpid entity list --user rina` pages through them." in said
+    assert "Has more roles: `corpid role list --user rina` pages through them." in said
+    assert json.loads(terminal.done("user", "show", "rina", "--limit", "1", "--json"))["complete"] is False
+
+
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [
+        ((), ["arjun", "mei", "rina"]),
+        (("--search", "R"), ["rina"]),
+        (("--search", "rx"), []),
+        (("--entity", "209900042K"), ["arjun", "rina"]),
+        (("--entity", "209900042K", "--search", "ar"), ["arjun"]),
+        (("--entity", "C3"), []),
+    ],
+)  # fmt: skip
+def test_people_are_listed_narrowed_and_paged(terminal: Terminal, filters: tuple[str, ...], names: list[str]) -> None:
+    """D51: a user name is found however it is written."""
+    fill(terminal)
+    found, after = [], ""
+    for _ in range(len(names) + 1):
+        page = json.loads(terminal.done("user", "list", *filters, "--limit", "1", "--after", after, "--json"))
+        found += [each["user_name"] for each in page["users"]]
+        after = page["after"]
+        if not after:
+            break
+    assert found == names
+
+
+def test_members_of_an_entity_are_listed_with_their_level(terminal: Terminal) -> None:
+    """D53."""
+    fill(terminal)
+    shown = terminal.done("user", "list", "--entity", "209900042K")
+    [arjun, rina] = [line.split() for line in shown.splitlines() if line.startswith("│")]
+    assert (arjun[5], rina[6]) == ("sub-administrator", "owner")
+    terminal.done("apply", terminal.file("users: {arjun: {memberships: [{entity: 209900042K, enabled: false}]}}"))
+    assert "membership disabled" in terminal.done("user", "list", "--entity", "209900042K")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("user", "show", "rnia"), "there is no user 'rnia'; did you mean 'rina'?"),
+        (("user", "list", "--entity", "209900042"), "there is no entity '209900042'; did you mean '209900042K'?"),
+        (("user", "list", "--search", "a b"), "U+0020"),
+        (("user", "disable", "arjn"), "there is no user 'arjn'; did you mean 'arjun'?"),
+    ],
+)
+def test_who_is_not_there_is_a_sentence_with_a_hint(
+    terminal: Terminal, arguments: tuple[str, ...], reason: str
+) -> None:
+    fill(terminal)
+    assert reason in terminal.refused(*arguments)
