@@ -33,10 +33,10 @@ def test_a_role_is_added_changed_and_removed_each_with_its_event(terminal: Termi
 @pytest.mark.parametrize("arguments", [ADD, (*REMOVE, "--ref", "two")])
 def test_a_dry_run_shows_the_change_and_writes_nothing(terminal: Terminal, arguments: tuple[str, ...]) -> None:
     fill(terminal)
-    before = terminal.done("export"), terminal.done("audit", "list", "--json", "--limit", "1000")
+    before = terminal.done("export"), terminal.done("audit", "list", "--json", "--last", "1000")
     assert "Would be: 1 " in terminal.done(*arguments, "--dry-run")
     assert json.loads(terminal.done(*arguments, "--dry-run", "--json"))["written"] is False
-    assert (terminal.done("export"), terminal.done("audit", "list", "--json", "--limit", "1000")) == before
+    assert (terminal.done("export"), terminal.done("audit", "list", "--json", "--last", "1000")) == before
 
 
 def test_a_removal_that_means_several_roles_lists_them_and_takes_none(terminal: Terminal) -> None:

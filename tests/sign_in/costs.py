@@ -14,6 +14,7 @@ from base64 import b64encode
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,18 +49,12 @@ _ON_SQLITE: Final = SqliteDatabase._at_once.__code__
 _ON_POSTGRESQL: Final = PostgresDatabase._run_translated.__code__
 _ON_REDIS: Final = Link.ask.__code__
 _ONCE: Final = {
-    *(
-        member.func.__code__
-        for kind in (Prepared, RecordType)
-        for member in vars(kind).values()
-        if hasattr(member, "func")
-    ),
-    *(
-        made.__code__
-        for made in (_binder, RecordType._records, RecordType._this, RecordType._page, columns, upsert, parameters)
-    ),
+    *(each.func.__code__ for each in vars(RecordType).values() if isinstance(each, cached_property)),
+    *(each.__code__ for each in (_binder, RecordType._records, RecordType._this, RecordType._page)),
+    *(each.__code__ for each in (columns, upsert, parameters)),
 }
-"""what makes a statement, which happens once in the life of a process"""
+_PREPARED: Final = f"{Prepared.__name__}."
+"""with what is above, what makes a statement: that happens once in the life of a process"""
 _IDENTIFIER: Final = re.compile(r"/[A-Za-z0-9_-]{43}\b")
 
 
@@ -105,7 +100,11 @@ def _counting(cost: Cost) -> Iterator[None]:
         code = frame.f_code
         if event != "call" or not code.co_filename.startswith(_HOME) or _COUNTED.get() is not cost:
             return
-        if code.co_code[frame.f_lasti + 1] & _ARGUMENT != _STARTED or code in _ONCE:
+        if (
+            code.co_code[frame.f_lasti + 1] & _ARGUMENT != _STARTED
+            or code in _ONCE
+            or code.co_qualname.startswith(_PREPARED)
+        ):
             return
         cost.calls += 1
         if code is _ON_SQLITE:

@@ -166,7 +166,7 @@ async def after_restore(
             )
         await end_everything(database, now=moment)
         await database.row(database.prepare(_LEAP), {"left_out": _NUMBERS_LEFT_OUT})
-        await audit.record(event)
+        await audit.write(event)
 
 
 class SinceRestore:

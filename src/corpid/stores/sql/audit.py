@@ -89,10 +89,10 @@ class SqlAudit:
             .limit(_LIMIT)
         )
 
-    async def write(self, event: AuditEvent, *, now: float, members: Members = UNCHANGED) -> None:
+    async def write(self, event: AuditEvent, *, now: float | None = None, members: Members = UNCHANGED) -> None:
         """Write an event, its details in a row of their own.
 
-        Both in one statement, if the engine can.
+        Both in one statement, if the engine can. `now` in epoch seconds; None: by the clock.
         """
         facts = dict(event.detail)
         private: dict[str, str] = {}
@@ -120,7 +120,7 @@ class SqlAudit:
             "request_id": event.request_id,
             "detail": _JSON(facts).decode(),
             "members": told,
-            "at": int(now),
+            "at": int(self._clock() if now is None else now),
             "digest": sha256(f"audit-detail:{salt}:{details}".encode()).hexdigest() if details else "",
             "salt": salt,
             "private": details,
@@ -132,15 +132,11 @@ class SqlAudit:
         else:
             await self._database.write_all((self._insert, self._insert_details), values)
 
-    async def record(self, event: AuditEvent, members: Members = UNCHANGED) -> None:
-        """Write the event of a change in progress, at the clock's time."""
-        await self.write(event, now=self._clock(), members=members)
-
     async def record_change(
         self, event: AuditEvent, was: msgspec.Struct | None, becomes: msgspec.Struct | None
     ) -> None:
-        """The same with the members in which a record changes. Source: D57"""
-        await self.record(event, changed(was, becomes))
+        """As `write`, with the members in which a record changes. Source: D57"""
+        await self.write(event, members=changed(was, becomes))
 
     def _at_command_line(self, command: CommandUser, actor: str, facts: dict[str, str], private: dict[str, str]) -> str:
         """The actor, with what is known of who runs the command."""

@@ -256,7 +256,7 @@ async def _forget(stores: SqlStores, now: float, event: AuditEvent, after: int) 
     async with stores.database.transaction():
         await end_everything(stores.database, now=now)
         await _number_after(stores.database, after)
-        await stores.registry.audit.record(event)
+        await stores.registry.audit.write(event)
 
 
 async def _number_after(database: Database, after: int) -> None:

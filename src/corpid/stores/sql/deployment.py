@@ -85,4 +85,4 @@ class SqlDeployment:
         async with self._database.transaction():
             was = await self._values.get(_MAINTENANCE) == _SWITCH[True]
             await self._values.put(_MAINTENANCE, _SWITCH[on])
-            await self._audit.record(event, Members(before={"maintenance": was}, after={"maintenance": on}))
+            await self._audit.write(event, members=Members(before={"maintenance": was}, after={"maintenance": on}))

@@ -213,7 +213,7 @@ class SqlFactors:
         async with self._database.transaction():
             accepted = await self._database.run(self._raise_step, {"user_id": user_id, "step": step}) == 1
             if accepted:
-                await self._audit.record(event)
+                await self._audit.write(event)
         return accepted
 
     async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
@@ -235,7 +235,7 @@ class SqlFactors:
         async with self._database.transaction():
             written = await self._database.run(self._use_passkey, values) == 1
             if written:
-                await self._audit.record(event)
+                await self._audit.write(event)
         return written
 
     async def rename_passkey(self, passkey: Passkey, event: AuditEvent) -> bool:
@@ -255,13 +255,13 @@ class SqlFactors:
         async with self._database.transaction():
             taken = await self._database.run(self._take_code, {"user_id": user_id, "code_hash": code_hash}) == 1
             if taken:
-                await self._audit.record(event)
+                await self._audit.write(event)
         return taken
 
     async def change(self, change: FactorChange, event: AuditEvent) -> bool:
         try:
             async with self._database.transaction():
-                await self._audit.record(event, await self._change(change))
+                await self._audit.write(event, members=await self._change(change))
         except (_NotAsBefore, Conflict):
             return False
         return True
@@ -393,7 +393,7 @@ class SqlCodeGuesses:
         async with self._database.transaction():
             await self._database.run(self._forget_all, {"user_id": user_id})
             if event is not None:
-                await self._audit.record(event)
+                await self._audit.write(event)
 
 
 def _replacement() -> sa.Executable:

@@ -115,7 +115,7 @@ async def rewrap(database: Database, cipher: SecretCipher, audit: SqlAudit, even
     """
     async with database.transaction():
         changed = [await _rewrap(database, cipher, *column) for column in SEALED]
-        await audit.record(event)
+        await audit.write(event)
     return sum(changed)
 
 

@@ -112,7 +112,7 @@ class SqlRecords:
         async with self._database.transaction():
             await self._write(parts[-1])
             if event is not None:
-                await self._audit.record(event)
+                await self._audit.write(event)
 
     def _parts(self, changes: Sequence[Change]) -> list[list[Change]]:
         """Return the changes of each transaction, at least one transaction.

@@ -206,7 +206,7 @@ class SqlSessions:
     async def end(self, session_id: str, event: AuditEvent) -> bool:
         async with self._database.transaction():
             ended = await self._database.run(self._end, {"session_id": session_id}) == 1
-            await self._audit.record(event)
+            await self._audit.write(event)
         return ended
 
     async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> bool:
@@ -217,7 +217,7 @@ class SqlSessions:
         async with self._database.transaction():
             await self._sign_outs.lock(user_id)
             await self._sign_outs.end_sessions(user_id, but_browser=but_browser)
-            await self._audit.record(event)
+            await self._audit.write(event)
 
     async def sweep(self, *, now: float) -> int:
         """Those that another process removes are left to it."""
