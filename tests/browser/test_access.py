@@ -2,7 +2,8 @@
 
 The pages are those of developer mode, which have everything that the others have.
 
-Axe looks at each state in its plain appearance in `make test`, and in the whole matrix in `make test-full`.
+In `make test` each page is looked at in one state, and in one with errors; in `make test-full` in every state, and by
+axe in the whole matrix.
 """
 
 from __future__ import annotations
@@ -91,7 +92,22 @@ def beholder(chromium: Browser) -> Iterator[Beholder]:
         yield Beholder(browser=chromium, address=address)
 
 
-@pytest.fixture(scope="module", params=STATES)
+def _one_of_each() -> Iterator[str]:
+    """The first state of each page, and its first one with errors."""
+    seen = set()
+    for name, view in STATES.items():
+        sort = type(view), bool(getattr(view, "errors", ()))
+        if sort not in seen:
+            yield name
+        seen.add(sort)
+
+
+FIRST: Final = frozenset(_one_of_each())
+
+
+@pytest.fixture(
+    scope="module", params=[name if name in FIRST else pytest.param(name, marks=pytest.mark.full) for name in STATES]
+)
 def state(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -159,7 +175,9 @@ def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(ope
     assert after is None or after["html"] == expected[0]
 
 
-@pytest.mark.parametrize("appearance", [ZOOMED, WORDY], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "appearance", [pytest.param(ZOOMED, marks=pytest.mark.full), WORDY], ids=lambda each: each.name
+)
 @pytest.mark.parametrize("state", ["sign-in-warned", "sign-in-over", "choose-warned"])
 def test_the_note_about_time_never_covers_what_has_the_focus(
     beholder: Beholder, state: str, appearance: Appearance
@@ -173,7 +191,9 @@ def test_the_note_about_time_never_covers_what_has_the_focus(
         assert focused["seen"], f"something covers what has the focus: {focused['html']}"
 
 
-@pytest.mark.parametrize("appearance", [ZOOMED, WORDY], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "appearance", [pytest.param(ZOOMED, marks=pytest.mark.full), WORDY], ids=lambda each: each.name
+)
 def test_the_note_about_time_does_not_come_to_lie_over_what_is_typed(
     beholder: Beholder, appearance: Appearance
 ) -> None:

@@ -191,13 +191,10 @@ def test_the_demo_does_not_scroll_sideways_on_a_small_screen(demo: str, page: Pa
     assert page.evaluate(CUT) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("mode", "person"),
-    [
-        pytest.param("query", "Rina Example", marks=pytest.mark.full),
-        pytest.param("fragment", "Arjun Sample", marks=pytest.mark.full),
-        ("form_post", "Greta Müller-Beispiel"),
-    ],
+    [("query", "Rina Example"), ("fragment", "Arjun Sample"), ("form_post", "Greta Müller-Beispiel")],
 )
 def test_every_response_mode_of_legacy_ends_at_the_tables(legacy_demo: str, page: Page, mode: str, person: str) -> None:
     """D37, D38: in the address, behind its fragment sign by a script, or as a form that brings no cookie of ours."""
@@ -213,6 +210,7 @@ def test_every_response_mode_of_legacy_ends_at_the_tables(legacy_demo: str, page
         assert page.get_by_text(text).first.is_visible(), text
 
 
+@pytest.mark.full
 def test_who_cancels_in_legacy_is_told_by_form_as_well(legacy_demo: str, page: Page) -> None:
     """D17, D37."""
     page.goto(link(legacy_demo))
@@ -223,6 +221,7 @@ def test_who_cancels_in_legacy_is_told_by_form_as_well(legacy_demo: str, page: P
     assert page.get_by_text("access_denied").first.is_visible()
 
 
+@pytest.mark.full
 def test_an_answer_that_was_posted_belongs_to_the_browser_that_began(
     legacy_demo: str, page: Page, chromium: Browser
 ) -> None:

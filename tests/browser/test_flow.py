@@ -103,6 +103,7 @@ def test_the_whole_way_by_keyboard_alone(visitor: Visitor, stage: Stage) -> None
     assert stage.redeem(rp, page.url) == "200000011A"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("visitor", [SMALL], indirect=True, ids=["320 px"])
 def test_no_page_scrolls_sideways_at_320_pixels(visitor: Visitor, stage: Stage) -> None:
     """WCAG 1.4.10: with errors, and with a name of seventy letters without a gap."""

@@ -50,7 +50,14 @@ def test_the_list_of_commands_and_the_version_need_no_command(arguments: tuple[s
 
 @pytest.mark.parametrize(
     "arguments",
-    [("client", "list"), ("user", "disable", "--help"), ("maintenance", "status"), ("key", "list"), ("export",)],
+    [
+        ("client", "list"),
+        ("user", "disable", "--help"),
+        *(
+            pytest.param(each, marks=pytest.mark.full)
+            for each in (("maintenance", "status"), ("key", "list"), ("export",))
+        ),
+    ],
 )
 def test_a_command_on_the_database_needs_no_server(terminal: Terminal, arguments: tuple[str, ...]) -> None:
     """One that has nothing to migrate."""

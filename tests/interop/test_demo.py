@@ -285,6 +285,7 @@ def test_one_generation_and_issuers_together_are_refused() -> None:
     )
 
 
+@pytest.mark.full
 def test_the_demo_names_each_issuer_and_where_to_open_it(tmp_path: Path) -> None:
     """D62: by the id that log lines, metrics and client records have."""
     with subprocess.Popen(

@@ -77,7 +77,7 @@ def arrived(callback: Callback) -> dict[str, str]:
 
 
 @served
-@pytest.mark.parametrize("nonce", ["a-nonce", None], ids=["nonce", "no nonce"])
+@pytest.mark.parametrize("nonce", ["a-nonce", pytest.param(None, marks=pytest.mark.full)], ids=["nonce", "no nonce"])
 def test_a_person_signs_in_and_their_roles_are_read(
     serving: Serving, tmp_path: Path, generations: tuple[Interface, ...], nonce: str | None
 ) -> None:

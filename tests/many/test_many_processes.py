@@ -95,6 +95,7 @@ def test_a_rotated_key_is_published_everywhere_within_five_seconds(nodes: Nodes)
     told(nodes, story)
 
 
+@pytest.mark.full
 def test_a_disabled_client_is_refused_everywhere_within_five_seconds(nodes: Nodes) -> None:
     """D50."""
 
