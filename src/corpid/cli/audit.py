@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -190,7 +191,7 @@ def _who(actor: str, names: Mapping[str, str]) -> str:
     kind, _, name = actor.partition(":")
     if kind == "user":
         return _name(name, names)
-    return name or kind
+    return _file_name(name) if kind == "file" else name or kind
 
 
 def _about(entry: AuditEntry, action: AuditAction | None, names: Mapping[str, str]) -> str:
@@ -198,10 +199,17 @@ def _about(entry: AuditEntry, action: AuditAction | None, names: Mapping[str, st
 
     Empty if it is the actor.
     """
+    if action is not None and action.object_kind == "file":
+        return _file_name(entry.object)
     of_sign_in = action is not None and action.object_kind == "sign_in"
     parts = (entry.client_id, entry.entity_id) if of_sign_in or not entry.object else entry.object.split("/")
     told = " ".join(_name(part, names) for part in parts if part)
     return "" if entry.actor == f"user:{entry.object}" else told
+
+
+def _file_name(path: str) -> str:
+    """The name of a file without its folders."""
+    return PurePath(path).name or path
 
 
 def _name(identifier: str, names: Mapping[str, str]) -> str:
