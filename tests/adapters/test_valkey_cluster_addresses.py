@@ -80,6 +80,7 @@ def test_one_node_that_may_evict_what_was_spent_is_enough_to_refuse(cluster: Red
     assert "set maxmemory-policy to noeviction" in sentence
 
 
+@pytest.mark.full
 def test_a_cluster_that_is_not_whole_is_explained(program: str) -> None:
     with ClusterNode(program=program) as alone:
         assert "slots that no node serves" in refusal(alone.url)

@@ -267,6 +267,7 @@ def test_one_browser_signs_in_at_two_issuers(tmp_path: Path, page: Page) -> None
         assert {"corpid", "corpid-legacy"} <= {each.get("name") for each in page.context.cookies()}
 
 
+@pytest.mark.full
 def test_a_newcomer_sets_up_a_passkey_and_uses_it_at_once(demo: str, page: Page) -> None:
     """D46: from the demo's own page, without a word about links."""
     Holder(page)

@@ -21,6 +21,7 @@ WIDEST = {LANGUAGES[-1].tag, PSEUDO.tag}
 """the longest words, and the other direction: the others are in `make test-full`"""
 
 
+@pytest.mark.full
 @with_and_without_script
 def test_a_person_picks_a_language_at_the_foot_of_the_page_and_goes_on_in_it(visitor: Visitor, stage: Stage) -> None:
     page = visitor.tab()

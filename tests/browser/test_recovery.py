@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.authentication import totp
@@ -49,6 +50,7 @@ def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visito
     shows(page, CONSENT)
 
 
+@pytest.mark.full
 @with_and_without_script
 def test_a_lost_second_factor_is_replaced_by_a_link_and_the_password(visitor: Visitor, stage: Stage) -> None:
     """D45: the person who manages CorpID gives the link."""

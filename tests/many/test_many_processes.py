@@ -78,6 +78,7 @@ def test_one_code_redeemed_at_every_process_at_once_yields_one_token(nodes: Node
     told(nodes, story)
 
 
+@pytest.mark.full
 def test_a_rotated_key_is_published_everywhere_within_five_seconds(nodes: Nodes) -> None:
     """D42, D50: without restart."""
 
