@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import Appointed
 
 ENDED = "you no longer administer this entity"
 SHARED = "somebody else administers this entity by now: open the page again"
@@ -152,7 +153,14 @@ async def _has_parameters(registry: Registry, change: Change, thing: Object) -> 
 
 
 async def _other_owners(registry: Registry, key: tuple[str, ...]) -> bool:
-    administrators = await registry.directory.administrators(key[1])
+    return has_owner_beside(key, await registry.directory.administrators(key[1]))
+
+
+def has_owner_beside(key: tuple[str, ...], administrators: Iterable[Appointed[Administrator]]) -> bool:
+    """Return whether another administrator is an owner who can act.
+
+    `key` is person and entity. Source: D54
+    """
     return any(each.enabled and each.record.level == "owner" and each.record.key != key for each in administrators)
 
 

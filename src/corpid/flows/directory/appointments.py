@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from corpid.flows.directory.administrators import has_owner_beside
 from corpid.flows.directory.apply import Prepared
 from corpid.flows.directory.entities import carried_out, prepared_entry
 from corpid.flows.directory.finding import entity_named, service_named, user_named
@@ -132,17 +133,16 @@ async def remove_administrator(
     """
     user = await user_named(registry, user_name, actor=actor)
     await entity_named(registry, entity_id, actor=actor)
-    held = {each.record.key: each for each in await registry.directory.administrators(entity_id)}
-    mine = held.pop((user.user_id, entity_id), None)
+    key = (user.user_id, entity_id)
+    held = await registry.directory.administrators(entity_id)
+    mine = next((each.record for each in held if each.record.key == key), None)
     if mine is None:
         raise Refused(
             f"{user.user_name} does not administer {entity_id}: `corpid administrator list --entity {entity_id}` shows who does"
         )
-    is_last = mine.record.level == "owner" and not any(
-        each.enabled and each.record.level == "owner" for each in held.values()
-    )
+    is_last = mine.level == "owner" and not has_owner_beside(key, held)
     remark = Problem(0, f"the entity {entity_id} will have no owner left who can act")
-    change = Change(verb="remove", kind="administrator", key=mine.record.key, was=mine.record)
+    change = Change(verb="remove", kind="administrator", key=key, was=mine)
     plan = Plan(changes=(change,), warnings=(remark,) if is_last else ())
     prepared = Prepared(plan=plan, user_names={user.user_id: user.user_name})
     return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"remove"}), dry_run=dry_run)

@@ -46,11 +46,7 @@ async def entity_named(registry: Registry, entity_id: str, *, actor: Actor) -> E
 
     Raises writing.Refused if there is none, access.Forbidden, StoreUnavailable. Source: R-14.2
     """
-    authorise(actor, "read", Object(kind="entity", entity_id=entity_id))
-    found = await _one(registry, Entity, entity_id)
-    if found is None:
-        raise Refused(f"there is no entity {entity_id!r}{await _hint(registry, Entity, entity_id)}")
-    return found
+    return await _identified(registry, Entity, entity_id, Object(kind="entity", entity_id=entity_id), actor)
 
 
 async def service_named(registry: Registry, service_id: str, *, actor: Actor) -> Service:
@@ -58,11 +54,7 @@ async def service_named(registry: Registry, service_id: str, *, actor: Actor) ->
 
     Raises writing.Refused if there is none, access.Forbidden, StoreUnavailable. Source: R-14.1
     """
-    authorise(actor, "read", Object(kind="service", service_id=service_id))
-    found = await _one(registry, Service, service_id)
-    if found is None:
-        raise Refused(f"there is no service {service_id!r}{await _hint(registry, Service, service_id)}")
-    return found
+    return await _identified(registry, Service, service_id, Object(kind="service", service_id=service_id), actor)
 
 
 def is_storable(text: str) -> bool:
@@ -73,10 +65,13 @@ def is_storable(text: str) -> bool:
     return "\0" not in text and not any(_SURROGATES[0] <= each <= _SURROGATES[1] for each in text)
 
 
-async def _one(registry: Registry, kind: type[K], identifier: str) -> K | None:
-    if not is_storable(identifier):
-        return None
-    return (await registry.directory.read(kind, [(identifier,)])).get((identifier,))
+async def _identified(registry: Registry, record: type[K], identifier: str, thing: Object, actor: Actor) -> K:
+    authorise(actor, "read", thing)
+    key = (identifier,)
+    found = (await registry.directory.read(record, [key])).get(key) if is_storable(identifier) else None
+    if found is None:
+        raise Refused(f"there is no {thing.kind} {identifier!r}{await _hint(registry, record, identifier)}")
+    return found
 
 
 def shown_key(record: Entity | Service | User) -> str:
