@@ -24,7 +24,8 @@ from corpid.flows.operations.signing_keys import ensure_first_keys
 from corpid.jose.encoding import base64url
 from corpid.outbound.mail import NoMail, mail_server
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import CommandUser, StoreUnavailable
+from corpid.ports import StoreUnavailable
+from corpid.rules.directory.actors import CommandLine
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
@@ -77,8 +78,9 @@ class Engines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """Dependencies of a command: stores, password hashing, and the clock."""
+    """Dependencies of a command: its actor, stores, password hashing, and the clock."""
 
+    actor: CommandLine
     registry: Registry
     transient: TransientStore
     passwords: Passwords
@@ -133,17 +135,17 @@ async def planned(settings: Settings) -> Plan:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, clock: Clock, *, command: CommandUser | None = None) -> AsyncIterator[Engines]:
+async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
     """The stores of a deployment, with its first keys in them.
 
-    `command` says who is at the command line. Raises StartError.
+    Raises StartError.
     """
     async with AsyncExitStack() as stack:
         try:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             if settings.sqlite_path is not None:
                 stack.enter_context(in_use(settings.sqlite_path))
-            stores = await _database(settings, clock, command)
+            stores = await _database(settings, clock)
             stack.push_async_callback(stores.close)
             if not await stores.registry.keys.all():
                 await data_loss.no_store_yet(stores.database)
@@ -168,7 +170,7 @@ reason: Final[ContextVar[str]] = ContextVar("reason", default="")
 """why whoever runs a command does it, as they say: `corpid --reason TEXT …`"""
 
 
-def at_command_line() -> CommandUser:
+def at_command_line() -> CommandLine:
     """The system's user who runs this process, and the host.
 
     Source: D54
@@ -177,7 +179,7 @@ def at_command_line() -> CommandUser:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # an identifier without a name
         user = str(os.getuid())
-    return CommandUser(by=f"{user}@{socket.gethostname()}", reason=reason.get())
+    return CommandLine(by=f"{user}@{socket.gethostname()}", reason=reason.get())
 
 
 @asynccontextmanager
@@ -188,8 +190,9 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
     """
     passwords = Argon2Passwords(threads=1)
     try:
-        async with opened(settings, clock, command=at_command_line()) as stores:
+        async with opened(settings, clock) as stores:
             yield Stores(
+                actor=at_command_line(),
                 registry=stores.registry,
                 transient=stores.transient,
                 passwords=passwords,
@@ -202,19 +205,16 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
         passwords.close()
 
 
-async def _database(settings: Settings, clock: Clock, command: CommandUser | None) -> SqlStores:
+async def _database(settings: Settings, clock: Clock) -> SqlStores:
     sealing_with = secret_cipher(settings)
     if settings.sqlite_path is not None:
-        return await open_sqlite(
-            settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded, command=command
-        )
+        return await open_sqlite(settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded)
     return await open_postgresql(
         settings.database_url,
         sealing_with,
         clock,
         migrate=settings.migrate_on_start,
         pool_size=settings.database_connections,
-        command=command,
     )
 
 

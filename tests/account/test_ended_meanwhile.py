@@ -30,7 +30,7 @@ async def sign_out_everywhere_else(made: World, owner: Browser) -> None:
 
 
 async def reset_by_the_operator(made: World, _owner: Browser) -> None:
-    await people.reset_factors(made.provider.registry, "alice", SECRET, actor=CommandLine())
+    await people.reset_factors(made.provider.registry, "alice", SECRET, actor=CommandLine(by="lee@node1"))
 
 
 @pytest.mark.parametrize("end", [sign_out_everywhere_else, reset_by_the_operator])

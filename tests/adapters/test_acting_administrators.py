@@ -232,7 +232,7 @@ def test_the_last_owner_goes_by_an_operator_only(place: Place) -> None:
         operator = Operating(user_id="u3", level="operator", auth_time=NOW, now=NOW)
         await write_as(stores.registry, operator, [taken(LIM_OWNS)])
         await write(stores, LIM_OWNS)
-        await write_as(stores.registry, CommandLine(), [taken(LIM_OWNS)])
+        await write_as(stores.registry, CommandLine(by="lee@node1"), [taken(LIM_OWNS)])
         assert await stores.registry.directory.administrators("E1") == []
 
     place.run(scenario)

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from corpid.ports import (
     AuditEvent,
     AuditQuery,
-    CommandUser,
     Delete,
     FactorChange,
     FetchedKeySet,
@@ -276,19 +275,5 @@ def test_an_entry_of_the_version_before_is_read(place: Place) -> None:
         [entry] = await stores.registry.audit.sign_ins_of("u1", limit=5)
         assert (entry.detail, entry.before, entry.erased) == ({"address": ADDRESS}, {}, False)
         assert await entries(stores) == [entry]
-
-    place.run(scenario)
-
-
-def test_who_is_at_the_command_line_is_the_actor(place: Place) -> None:
-    """D54: also beside a file, which is the actor itself."""
-
-    async def scenario(stores: SqlStores) -> None:
-        stores.registry.audit._command = CommandUser(by="lee@node1")  # type: ignore[misc]
-        await stores.registry.audit.write(replace(EVENT, detail={}), now=NOW)
-        await stores.registry.audit.write(replace(EVENT, actor="file:a.yaml", detail={}), now=NOW)
-        await stores.registry.audit.write(replace(EVENT, actor="user:u1", detail={}), now=NOW)
-        told = [(each.actor, each.detail) for each in await entries(stores)]
-        assert told == [("command:lee@node1", {}), ("file:a.yaml", {"by": "lee@node1"}), ("user:u1", {})]
 
     place.run(scenario)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from corpid.ports import AuditEntry
     from tests.cli.conftest import Terminal
 
-BY = at_command_line().actor
+BY = at_command_line().name
 ENTITY = "entities: {E1: {type: UEN, registration_number: E1, country: SG, name: %s}}"
 FILE = """
 entities: {E1: {type: UEN, registration_number: E1, country: SG, name: Acme}}
@@ -111,9 +111,9 @@ def test_a_command_tells_members_before_and_after(
 def test_a_reason_stands_with_what_the_command_changes(terminal: Terminal) -> None:
     """D57: also with what a file changes; it is free text, and so goes with the details."""
     terminal.done("--reason", "Ticket 4711", "apply", terminal.file(ENTITY % "Acme"))
-    assert {entry["detail"]["reason"] for entry in told(terminal)} == {"Ticket 4711"}
+    assert {entry["detail"]["reason_given"] for entry in told(terminal)} == {"Ticket 4711"}
     terminal.done("entity", "disable", "E1")
-    assert "reason" not in last(terminal)["detail"]
+    assert "reason_given" not in last(terminal)["detail"]
     with closing(sqlite3.connect(terminal.folder / "data" / "corpid.sqlite")) as opened:
         assert "4711" not in str(opened.execute("SELECT * FROM audit").fetchall())
     for reason in ("x" * 501, "two\nlines"):

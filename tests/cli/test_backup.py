@@ -184,7 +184,7 @@ def test_a_restore_keeps_the_old_database_and_tells_the_audit_table(backed_up: T
     assert (event.action, event.object, event.actor) == (
         "deployment.restore",
         "copy.corpid",
-        at_command_line().actor,
+        at_command_line().name,
     )
     assert event.number > last.number, "whoever reads on from a number would miss it"
     assert stat.S_IMODE(database(backed_up).stat().st_mode) == 0o600

@@ -80,7 +80,7 @@ def test_a_key_is_certified_by_an_authority_and_goes_back_to_its_own_certificate
     (key,) = json.loads(terminal.done("key", "list", "--json"))
     assert key["certificate"].startswith("issued by CN=Root of the nation")
     event = terminal.look(events)[-1]
-    assert (event.action, event.object, event.actor) == ("key.certify", kid, at_command_line().actor)
+    assert (event.action, event.object, event.actor) == ("key.certify", kid, at_command_line().name)
     assert "self-signed" in terminal.done("key", "certify", kid, "--remove")
     assert "no certificate is stored" in terminal.refused("key", "certify", kid, "--remove")
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.directory.person import person
-from corpid.rules.directory.actors import CommandLine
 from tests.cli.directories import fill
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def test_an_invitation_is_shown_until_it_ends(terminal: Terminal, monkeypatch: p
     assert timedelta(hours=71) < until - datetime.now(UTC) < timedelta(hours=73)
 
     async def read(stores: Stores, days: int) -> int:
-        shown = await person(stores.registry, CommandLine(), "rina", limit=1, now=stores.clock() + days * 86400)
+        shown = await person(stores.registry, stores.actor, "rina", limit=1, now=stores.clock() + days * 86400)
         return shown.invited_until
 
     assert terminal.look(partial(read, days=2)) // 60 * 60 == until.timestamp()

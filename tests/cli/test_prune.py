@@ -33,7 +33,7 @@ def test_old_entries_go_and_an_event_tells_how_many(terminal: Terminal) -> None:
     told = terminal.done("maintenance", "prune", "--audit-days", "365", "--sign-in-days", "90")
     assert "Removed 2 audit entries" in told
     kept, pruned = terminal.look(events)
-    assert (kept.action, pruned.action, pruned.actor) == ("key.rotate", "audit.prune", at_command_line().actor)
+    assert (kept.action, pruned.action, pruned.actor) == ("key.rotate", "audit.prune", at_command_line().name)
     assert pruned.detail == {
         "audit_days": "365",
         "sign_in_days": "90",

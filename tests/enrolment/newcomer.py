@@ -45,7 +45,7 @@ async def new_link(made: World, purpose: LinkPurpose = "invitation", user_id: st
         made.provider.registry,
         user,
         purpose,
-        actor=CommandLine(),
+        actor=CommandLine(by="lee@node1"),
         base_url=made.base,
         now=made.clock(),
         new_id=made.provider.new_id,

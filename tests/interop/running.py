@@ -85,7 +85,7 @@ async def _apply(composed: app.Application, chosen: settings.Settings, directory
         composed.provider.passwords,
         json.dumps(directory).encode(),
         file="tests",
-        actor=CommandLine(),
+        actor=CommandLine(by="lee@node1"),
         new_user_id=lambda: str(uuid.uuid4()),
         rules=client_rules(chosen),
         plain_passwords=True,

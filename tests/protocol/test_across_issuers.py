@@ -373,7 +373,7 @@ def test_a_link_opens_nothing_at_a_further_issuer(worlds: Worlds, there: str, pu
     world = made.world
     link = world.run(
         links.make(
-            world.provider.registry, directory.BOB, purpose, actor=CommandLine(), base_url=ISSUER, now=world.clock(),
+            world.provider.registry, directory.BOB, purpose, actor=CommandLine(by="lee@node1"), base_url=ISSUER, now=world.clock(),
             new_id=world.provider.new_id,
         )
     )  # fmt: skip

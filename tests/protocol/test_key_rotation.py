@@ -15,7 +15,7 @@ from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import resource_refusal
 
 pytestmark = pytest.mark.generations(*EVERY)
-OPERATOR = CommandLine()
+OPERATOR = CommandLine(by="lee@node1")
 PUBLISHED_BEFORE = 7200
 KEPT_AFTER = 600 + 3600
 

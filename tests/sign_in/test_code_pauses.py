@@ -197,9 +197,11 @@ def test_an_operator_or_a_new_password_ends_the_pause() -> None:
     async def story(made: World) -> None:
         registry = made.provider.registry
         await use_up(made)
-        await unlock_user(registry, made.provider.transient, made.base, "alice", actor=CommandLine(), now=made.clock())
+        await unlock_user(
+            registry, made.provider.transient, made.base, "alice", actor=CommandLine(by="lee@node1"), now=made.clock()
+        )
         await use_up(made)
-        await reset_password(registry, made.passwords, "alice", PASSWORD, actor=CommandLine())
+        await reset_password(registry, made.passwords, "alice", PASSWORD, actor=CommandLine(by="lee@node1"))
         made.clock.pass_(60)
         assert await shown(made, await at_code(made)) == CHOICE
 

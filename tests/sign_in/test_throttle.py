@@ -163,7 +163,7 @@ def test_an_operator_unlocks_a_known_browser_too() -> None:
         assert max(await keep_guessing(made, browser, 8)) > 0
         assert (await guess(made, browser, "alice", PASSWORD)).status_code == 429
         registry, transient = made.provider.registry, made.provider.transient
-        await unlock_user(registry, transient, made.base, "alice", actor=CommandLine(), now=made.clock())
+        await unlock_user(registry, transient, made.base, "alice", actor=CommandLine(by="lee@node1"), now=made.clock())
         assert (await guess(made, browser, "alice", PASSWORD)).status_code == 303
 
     run(story)

@@ -119,7 +119,9 @@ def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Pa
             assert found["corpid_build_info", __version__] == 1
             assert found["corpid_signing_key_start_timestamp_seconds", "next"] == 0
             active = found["corpid_signing_key_start_timestamp_seconds", "active"]
-            key = await signing_keys.rotate(made.application.provider.registry, CommandLine(), now=time.time())
+            key = await signing_keys.rotate(
+                made.application.provider.registry, CommandLine(by="lee@node1"), now=time.time()
+            )
             made.application.provider.signing_keys._looked_at = float("-inf")
             found = await made.scrape()
             assert found["corpid_signing_key_start_timestamp_seconds", "next"] == key.active_from

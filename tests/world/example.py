@@ -102,7 +102,7 @@ class OpenedProvider(RunningProvider):
             provider.passwords,
             content,
             file="test.yaml",
-            actor=CommandLine(),
+            actor=CommandLine(by="lee@node1"),
             new_user_id=lambda: str(uuid.uuid4()),
             plain_passwords=True,
         )

@@ -11,7 +11,6 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import appointments, lists
-from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.sections import ALL
 
 if TYPE_CHECKING:
@@ -100,18 +99,18 @@ def _row(held: Appointment) -> tuple[str | tuple[str, ...], ...]:
 
 async def _all(wanted: Wanted, after: str, limit: int) -> Page[Appointment]:
     async with open_registry(settings.load()) as opened:
-        return await lists.administrators(opened.registry, CommandLine(), wanted, after=after, limit=limit)
+        return await lists.administrators(opened.registry, opened.actor, wanted, after=after, limit=limit)
 
 
 async def _add(user: str, entity: str, members: dict[str, object], *, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
         return await appointments.set_administrator(
-            opened.registry, opened.passwords, user, entity, members, actor=CommandLine(), dry_run=dry_run
+            opened.registry, opened.passwords, user, entity, members, actor=opened.actor, dry_run=dry_run
         )
 
 
 async def _remove(user: str, entity: str, *, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
         return await appointments.remove_administrator(
-            opened.registry, user, entity, actor=CommandLine(), dry_run=dry_run
+            opened.registry, user, entity, actor=opened.actor, dry_run=dry_run
         )

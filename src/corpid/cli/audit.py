@@ -18,7 +18,6 @@ from corpid.flows.operations import audit
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import audit_questions
-from corpid.rules.directory.actors import CommandLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -162,7 +161,7 @@ async def _with_names(stores: Stores, entries: list[AuditEntry], zone: ZoneInfo)
 
 async def _erase(user: str) -> tuple[str, int]:
     async with open_registry(settings.load()) as stores:
-        return await audit.erase_person(stores.registry, stores.erase, user, actor=CommandLine(), now=stores.clock())
+        return await audit.erase_person(stores.registry, stores.erase, user, actor=stores.actor, now=stores.clock())
 
 
 def _for_programs(shown: _Shown) -> Iterator[dict[str, object]]:

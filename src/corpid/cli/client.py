@@ -21,7 +21,6 @@ from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import clients
 from corpid.flows.operations.migration_report import report
-from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.client_registration import is_registered_at, used
@@ -95,7 +94,7 @@ async def _add(client_id: str, members: dict[str, object]) -> tuple[Client, tupl
     rules = replace(rules, issuers=defaults)
     async with open_registry(chosen) as opened:
         client, remarks = await clients.add_client(
-            opened.registry, opened.passwords, client_id, members, actor=CommandLine(), rules=rules
+            opened.registry, opened.passwords, client_id, members, actor=opened.actor, rules=rules
         )
     return client, (*remarks, *_unserved(client, chosen)), chosen
 
@@ -124,7 +123,7 @@ async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) 
     async with open_registry(chosen) as opened:
         return await clients.update_client(
             opened.registry, opened.passwords, client_id, members,
-            actor=CommandLine(), rules=client_rules(chosen), dry_run=dry_run,
+            actor=opened.actor, rules=client_rules(chosen), dry_run=dry_run,
         )  # fmt: skip
 
 
@@ -334,7 +333,7 @@ async def _report() -> tuple[list[ClientUse], tuple[str, ...]]:
     async with open_registry(chosen) as stores:
         today = datetime.fromtimestamp(stores.clock(), chosen.timezone).date().isoformat()
         rules = client_rules(chosen)
-        found = await report(stores.registry, actor=CommandLine(), generations=GENERATIONS, today=today, rules=rules)
+        found = await report(stores.registry, actor=stores.actor, generations=GENERATIONS, today=today, rules=rules)
     served = dict.fromkeys(name for issuer in issuers(chosen).values() for name in issuer.generations)
     return found, tuple(served)
 
@@ -414,19 +413,19 @@ def _shown(value: object) -> str | tuple[str, ...]:
 async def _all() -> tuple[list[Client], Rules]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        return await clients.clients(opened.registry, actor=CommandLine()), client_rules(chosen)
+        return await clients.clients(opened.registry, actor=opened.actor), client_rules(chosen)
 
 
 async def _one(client_id: str) -> Client:
     async with open_registry(settings.load()) as opened:
-        return await clients.client(opened.registry, client_id, actor=CommandLine())
+        return await clients.client(opened.registry, client_id, actor=opened.actor)
 
 
 async def _switch(client_id: str, *, enabled: bool) -> None:
     async with open_registry(settings.load()) as opened:
-        await clients.switch_client(opened.registry, client_id, enabled=enabled, actor=CommandLine())
+        await clients.switch_client(opened.registry, client_id, enabled=enabled, actor=opened.actor)
 
 
 async def _drop_keys(client_id: str) -> None:
     async with open_registry(settings.load()) as opened:
-        await clients.drop_keys(opened.registry, client_id, actor=CommandLine())
+        await clients.drop_keys(opened.registry, client_id, actor=opened.actor)

@@ -18,7 +18,6 @@ from corpid.cli.running import run
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import CommandLine
 from corpid.stores.data_loss import RestoreRefused
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME
 from corpid.stores.sql import backup as copies
@@ -165,12 +164,11 @@ def restore(file: File) -> None:
 
 
 async def _restore(chosen: Settings, path: Path, file: Path) -> Restored:
-    authorise(CommandLine(), "write", Object(kind="deployment"))
-    event = audit_event(CommandLine(), AuditAction.DEPLOYMENT_RESTORE, file.name)
+    actor = engines.at_command_line()
+    authorise(actor, "write", Object(kind="deployment"))
+    event = audit_event(actor, AuditAction.DEPLOYMENT_RESTORE, file.name)
     try:
-        return await copies.restore(
-            path, file, engines.secret_cipher(chosen), time.time, event, command=engines.at_command_line()
-        )
+        return await copies.restore(path, file, engines.secret_cipher(chosen), time.time, event)
     except copies.BackupRefused as error:
         output.fail(str(error))
 
@@ -189,9 +187,10 @@ def after_restore() -> None:
 
 
 async def _after_restore() -> None:
-    authorise(CommandLine(), "write", Object(kind="deployment"))
-    event = audit_event(CommandLine(), AuditAction.DEPLOYMENT_RESTORE, "pg_restore")
-    async with engines.opened(settings.load(), time.time, command=engines.at_command_line()) as stores:
+    actor = engines.at_command_line()
+    authorise(actor, "write", Object(kind="deployment"))
+    event = audit_event(actor, AuditAction.DEPLOYMENT_RESTORE, "pg_restore")
+    async with engines.opened(settings.load(), time.time) as stores:
         try:
             await stores.after_restore(event, now=time.time())
         except RestoreRefused as error:

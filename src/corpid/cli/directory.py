@@ -15,7 +15,7 @@ from corpid.cli import output
 from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import apply as apply_flow
-from corpid.rules.directory.actors import CommandLine, DirectoryFile
+from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.nodes import located
 from corpid.settings.issuers import client_rules
 
@@ -124,7 +124,7 @@ async def _apply(
             opened.passwords,
             content,
             file=name,
-            actor=DirectoryFile(),
+            actor=DirectoryFile.of(name, content, by=opened.actor),
             new_user_id=new_user_id,
             rules=client_rules(chosen),
             plain_passwords=chosen.developer_mode or development,
@@ -136,4 +136,4 @@ async def _apply(
 
 async def _export() -> str:
     async with open_registry(settings.load()) as opened:
-        return "".join([piece async for piece in apply_flow.export(opened.registry, actor=CommandLine())])
+        return "".join([piece async for piece in apply_flow.export(opened.registry, actor=opened.actor)])

@@ -11,7 +11,6 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import entities, finding, lists
-from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.sections import NOTHING
 
 if TYPE_CHECKING:
@@ -161,27 +160,27 @@ def _row(entity: Entity) -> tuple[str, ...]:
 
 async def _all(search: str, after: str, limit: int) -> Page[Entity]:
     async with open_registry(settings.load()) as opened:
-        return await lists.entities(opened.registry, CommandLine(), search=search, after=after, limit=limit)
+        return await lists.entities(opened.registry, opened.actor, search=search, after=after, limit=limit)
 
 
 async def _held(user: str, after: str, limit: int) -> Page[Belonging]:
     async with open_registry(settings.load()) as opened:
-        person = await finding.user_named(opened.registry, user, actor=CommandLine())
-        return await lists.memberships(opened.registry, CommandLine(), person, after=after, limit=limit)
+        person = await finding.user_named(opened.registry, user, actor=opened.actor)
+        return await lists.memberships(opened.registry, opened.actor, person, after=after, limit=limit)
 
 
 async def _one(entity_id: str) -> tuple[Entity, Page[Appointment]]:
     async with open_registry(settings.load()) as opened:
-        found = await finding.entity_named(opened.registry, entity_id, actor=CommandLine())
+        found = await finding.entity_named(opened.registry, entity_id, actor=opened.actor)
         wanted = lists.Wanted(entity=entity_id)
-        held = await lists.administrators(opened.registry, CommandLine(), wanted, after="", limit=OWNERS_SHOWN)
+        held = await lists.administrators(opened.registry, opened.actor, wanted, after="", limit=OWNERS_SHOWN)
         return found, held
 
 
 async def _add(entity_id: str, members: dict[str, object]) -> tuple[str, ...]:
     async with open_registry(settings.load()) as opened:
         _, remarks = await entities.add_entity(
-            opened.registry, opened.passwords, entity_id, members, actor=CommandLine()
+            opened.registry, opened.passwords, entity_id, members, actor=opened.actor
         )
     return remarks
 
@@ -189,10 +188,10 @@ async def _add(entity_id: str, members: dict[str, object]) -> tuple[str, ...]:
 async def _update(entity_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
         return await entities.update_entity(
-            opened.registry, opened.passwords, entity_id, members, actor=CommandLine(), dry_run=dry_run
+            opened.registry, opened.passwords, entity_id, members, actor=opened.actor, dry_run=dry_run
         )
 
 
 async def _switch(entity_id: str, *, enabled: bool) -> None:
     async with open_registry(settings.load()) as opened:
-        await entities.switch_entity(opened.registry, entity_id, enabled=enabled, actor=CommandLine())
+        await entities.switch_entity(opened.registry, entity_id, enabled=enabled, actor=opened.actor)

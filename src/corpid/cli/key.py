@@ -16,7 +16,6 @@ from corpid.engines import open_registry
 from corpid.flows.operations import signing_keys
 from corpid.flows.operations.signing_keys import KEPT_SECONDS
 from corpid.jose.certificates import parse_chain
-from corpid.rules.directory.actors import CommandLine
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings.issuers import issuers
 
@@ -152,13 +151,13 @@ async def _all() -> tuple[list[SealedKey], float]:
 
 async def _rotate(*, at_once: bool) -> SealedKey:
     async with open_registry(settings.load()) as stores:
-        return await signing_keys.rotate(stores.registry, CommandLine(), now=stores.clock(), at_once=at_once)
+        return await signing_keys.rotate(stores.registry, stores.actor, now=stores.clock(), at_once=at_once)
 
 
 async def _revoke(kid: str) -> SealedKey | None:
     async with open_registry(settings.load()) as stores:
         try:
-            return await signing_keys.revoke(stores.registry, CommandLine(), kid, now=stores.clock())
+            return await signing_keys.revoke(stores.registry, stores.actor, kid, now=stores.clock())
         except signing_keys.RotationRefused as error:
             output.fail(f"{error}.")
 
@@ -167,20 +166,20 @@ async def _request_certificate(kid: str, subject_name: str | None) -> str:
     chosen = settings.load()
     name = urlsplit(chosen.base_url).hostname or "" if subject_name is None else subject_name
     async with open_registry(chosen) as stores:
-        return await signing_keys.signing_request(stores.registry, CommandLine(), kid, subject_name=name)
+        return await signing_keys.signing_request(stores.registry, stores.actor, kid, subject_name=name)
 
 
 async def _certify(kid: str, chain: str) -> tuple[SealedKey, float]:
     async with open_registry(settings.load()) as stores:
         now = stores.clock()
-        return await signing_keys.certify(stores.registry, CommandLine(), kid, chain, now=now), now
+        return await signing_keys.certify(stores.registry, stores.actor, kid, chain, now=now), now
 
 
 async def _give_up(kid: str) -> tuple[SealedKey, float]:
     async with open_registry(settings.load()) as stores:
-        return await signing_keys.give_up(stores.registry, CommandLine(), kid), stores.clock()
+        return await signing_keys.give_up(stores.registry, stores.actor, kid), stores.clock()
 
 
 async def _rewrap() -> int:
     async with open_registry(settings.load()) as stores:
-        return await signing_keys.rewrap(stores.rewrap, CommandLine())
+        return await signing_keys.rewrap(stores.rewrap, stores.actor)

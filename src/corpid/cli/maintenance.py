@@ -11,12 +11,11 @@ from corpid import settings
 from corpid.cli import output
 from corpid.cli.database import after_restore
 from corpid.cli.running import run
-from corpid.engines import open_registry
+from corpid.engines import at_command_line, open_registry
 from corpid.flows.directory.write import audit_event
 from corpid.flows.operations.readiness import switch_maintenance
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import CommandLine
 from corpid.stores.sql.audit_retention import Kept
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def status() -> None:
 
 async def _switch(*, on: bool) -> None:
     async with open_registry(settings.load()) as stores:
-        await switch_maintenance(stores.registry, on=on, actor=CommandLine())
+        await switch_maintenance(stores.registry, on=on, actor=stores.actor)
 
 
 async def _status() -> bool:
@@ -86,7 +85,8 @@ def prune(
 
 async def _prune(audit_days: int | None, sign_in_days: int | None, audit_detail_days: int | None) -> Pruned | None:
     """Remove what is old; None if all is kept."""
-    authorise(CommandLine(), "write", Object(kind="deployment"))
+    actor = at_command_line()
+    authorise(actor, "write", Object(kind="deployment"))
     chosen = settings.load()
     kept = Kept(
         audit_days=chosen.audit_days if audit_days is None else audit_days,
@@ -96,7 +96,7 @@ async def _prune(audit_days: int | None, sign_in_days: int | None, audit_detail_
     if not kept:
         return None
     days = {name: str(number) for name, number in asdict(kept).items()}
-    event = audit_event(CommandLine(), AuditAction.AUDIT_PRUNE, "", **days)
+    event = audit_event(actor, AuditAction.AUDIT_PRUNE, "", **days)
     async with open_registry(chosen) as stores:
         pruned: Pruned = await stores.prune(event, now=stores.clock(), kept=kept)
         return pruned

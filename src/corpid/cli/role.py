@@ -11,7 +11,6 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import appointments, lists
-from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.effect import reasons, until
 
 if TYPE_CHECKING:
@@ -149,17 +148,17 @@ def _parameters(given: list[str]) -> dict[str, list[str]] | None:
 async def _all(wanted: Wanted, after: str, limit: int) -> tuple[Page[Role], str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        page = await lists.roles(opened.registry, CommandLine(), wanted, after=after, limit=limit)
+        page = await lists.roles(opened.registry, opened.actor, wanted, after=after, limit=limit)
         return page, listing.today(chosen, opened)
 
 
 async def _add(user: str, entity: str, service: str, members: dict[str, object], *, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
         return await appointments.add_role(
-            opened.registry, opened.passwords, user, entity, service, members, actor=CommandLine(), dry_run=dry_run
+            opened.registry, opened.passwords, user, entity, service, members, actor=opened.actor, dry_run=dry_run
         )
 
 
 async def _remove(wanted: appointments.Wanted, *, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
-        return await appointments.remove_role(opened.registry, wanted, actor=CommandLine(), dry_run=dry_run)
+        return await appointments.remove_role(opened.registry, wanted, actor=opened.actor, dry_run=dry_run)

@@ -11,7 +11,6 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import finding, lists
-from corpid.rules.directory.actors import CommandLine
 
 if TYPE_CHECKING:
     from corpid.flows.directory.lists import Page
@@ -74,9 +73,9 @@ def _parameter(definition: ParameterDefinition) -> str:
 
 async def _all(search: str, after: str, limit: int) -> Page[Service]:
     async with open_registry(settings.load()) as opened:
-        return await lists.services(opened.registry, CommandLine(), search=search, after=after, limit=limit)
+        return await lists.services(opened.registry, opened.actor, search=search, after=after, limit=limit)
 
 
 async def _one(service_id: str) -> Service:
     async with open_registry(settings.load()) as opened:
-        return await finding.service_named(opened.registry, service_id, actor=CommandLine())
+        return await finding.service_named(opened.registry, service_id, actor=opened.actor)

@@ -12,7 +12,6 @@ from corpid.cli.role import as_data, state
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import lists
-from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.records import NO_END
 
 if TYPE_CHECKING:
@@ -77,11 +76,11 @@ def _row(role: Role, today: str) -> tuple[str | tuple[str, ...], ...]:
 
 async def _grants(wanted: Wanted, after: str, limit: int) -> Page[ThirdPartyGrant]:
     async with open_registry(settings.load()) as opened:
-        return await lists.grants(opened.registry, CommandLine(), wanted, after=after, limit=limit)
+        return await lists.grants(opened.registry, opened.actor, wanted, after=after, limit=limit)
 
 
 async def _roles(wanted: Wanted, after: str, limit: int) -> tuple[Page[Role], str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        page = await lists.third_party_roles(opened.registry, CommandLine(), wanted, after=after, limit=limit)
+        page = await lists.third_party_roles(opened.registry, opened.actor, wanted, after=after, limit=limit)
         return page, listing.today(chosen, opened)

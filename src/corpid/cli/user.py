@@ -20,7 +20,6 @@ from corpid.flows.directory import people
 from corpid.flows.directory.administrators import entities_without_owner
 from corpid.flows.directory.people import Office
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
-from corpid.rules.directory.actors import CommandLine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -38,7 +37,7 @@ async def held_factors(user_name: str) -> tuple[User, HeldFactors, ZoneInfo]:
     """A person, their factors, and the deployment's time zone."""
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        user, has = await people.factors(opened.registry, user_name, actor=CommandLine())
+        user, has = await people.factors(opened.registry, user_name, actor=opened.actor)
         return user, has, chosen.timezone
 
 
@@ -88,7 +87,7 @@ async def _office() -> AsyncIterator[tuple[Settings, Stores, Office]]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         office = Office(
-            registry=opened.registry, base_url=chosen.base_url, new_id=new_id, now=opened.clock(), actor=CommandLine()
+            registry=opened.registry, base_url=chosen.base_url, new_id=new_id, now=opened.clock(), actor=opened.actor
         )
         yield chosen, opened, office
 
@@ -292,25 +291,25 @@ async def _add(user_name: str, members: dict[str, object], password: str, secret
             password=password,
             totp_secret=secret,
             new_user_id=new_user_id,
-            actor=CommandLine(),
+            actor=opened.actor,
         )
     return user, chosen.name
 
 
 async def _reset_password(user_name: str, password: str) -> User:
     async with open_registry(settings.load()) as opened:
-        return await people.reset_password(opened.registry, opened.passwords, user_name, password, actor=CommandLine())
+        return await people.reset_password(opened.registry, opened.passwords, user_name, password, actor=opened.actor)
 
 
 async def _reset_factors(user_name: str, secret: str) -> tuple[User, str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        return await people.reset_factors(opened.registry, user_name, secret, actor=CommandLine()), chosen.name
+        return await people.reset_factors(opened.registry, user_name, secret, actor=opened.actor), chosen.name
 
 
 async def _switch(user_name: str, *, enabled: bool) -> User:
     async with open_registry(settings.load()) as opened:
-        return await people.switch_user(opened.registry, user_name, enabled=enabled, actor=CommandLine())
+        return await people.switch_user(opened.registry, user_name, enabled=enabled, actor=opened.actor)
 
 
 async def _without_owner(user: User) -> list[str]:
@@ -326,6 +325,6 @@ async def _unlock(user_name: str) -> User:
             opened.transient,
             chosen.base_url,
             user_name,
-            actor=CommandLine(),
+            actor=opened.actor,
             now=opened.clock(),
         )

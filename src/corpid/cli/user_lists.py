@@ -15,7 +15,6 @@ from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import lists
 from corpid.flows.directory.person import person
-from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.effect import named, sentence
 
 if TYPE_CHECKING:
@@ -180,18 +179,18 @@ def _member_data(member: Member) -> dict[str, object]:
 
 async def _people(search: str, after: str, limit: int) -> Page[User]:
     async with open_registry(settings.load()) as opened:
-        return await lists.people(opened.registry, CommandLine(), search=search, after=after, limit=limit)
+        return await lists.people(opened.registry, opened.actor, search=search, after=after, limit=limit)
 
 
 async def _members(entity: str, search: str, after: str, limit: int) -> Page[Member]:
     async with open_registry(settings.load()) as opened:
-        return await lists.members(opened.registry, CommandLine(), entity, search=search, after=after, limit=limit)
+        return await lists.members(opened.registry, opened.actor, entity, search=search, after=after, limit=limit)
 
 
 async def _one(user_name: str, limit: int) -> tuple[Person, str, str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        found = await person(opened.registry, CommandLine(), user_name, limit=limit, now=opened.clock())
+        found = await person(opened.registry, opened.actor, user_name, limit=limit, now=opened.clock())
         ends = datetime.fromtimestamp(found.invited_until, chosen.timezone)
         invited = f"{ends:%Y-%m-%d %H:%M} ({chosen.timezone})" if found.invited_until else ""
         return found, listing.today(chosen, opened), invited

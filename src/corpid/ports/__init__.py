@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from corpid.ports.audit import ACTOR_KINDS, Audit, AuditEntry, AuditEvent, AuditQuery, CommandUser
+from corpid.ports.audit import ACTOR_KINDS, Audit, AuditEntry, AuditEvent, AuditQuery
 from corpid.ports.outbound import (
     COMMAND_LINE,
     ClientKeys,
@@ -70,7 +70,7 @@ Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
     "ACTOR_KINDS", "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "AuditQuery", "Change",
-    "ChangedMeanwhile", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "CommandUser", "Conflict", "Delete",
+    "ChangedMeanwhile", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete",
     "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet", "HashingSource",
     "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose", "Mail", "MissingReference", "NameRefused",
     "NameTaken", "NobodyRemains", "Passwords", "PasswordsBusy", "R", "Registry", "Remains", "SealedKey",

@@ -31,20 +31,6 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
     detail: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class CommandUser(msgspec.Struct, frozen=True, kw_only=True):
-    """The person at the command line of a process (D54)."""
-
-    by: str
-    """user@host, as the operating system says"""
-    reason: str = ""
-    """why they do it, as they say"""
-
-    @property
-    def actor(self) -> str:
-        """The actor as the audit table writes it."""
-        return f"command:{self.by}"
-
-
 class AuditEntry(AuditEvent, frozen=True, kw_only=True):
     """An event as it was written."""
 

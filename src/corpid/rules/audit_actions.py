@@ -10,7 +10,7 @@ import re
 from enum import StrEnum, unique
 from typing import Final, Self
 
-PERSONAL_DETAILS: Final = ("address", "device", "context_message")
+PERSONAL_DETAILS: Final = ("address", "device", "context_message", "reason_given")
 """details of an event that are about a person, and so can be erased (D57)"""
 
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from corpid import app, settings
-from corpid.engines import new_user_id
+from corpid.engines import at_command_line, new_user_id
 from corpid.flows.account import links
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.finding import user_named
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.sandbox import example_directory
 from corpid.sandbox.demo_rp import CLIENT_ID, Beside, CaughtMail, DemoRP, Registration
@@ -206,13 +206,14 @@ async def _apply(
         example_directory.NAME: example_directory.content(),
         "the demo's own client": json.dumps({"clients": {CLIENT_ID: client}}).encode(),
     }
+    by = at_command_line()
     for name, content in files.items():
         await apply(
             provider.registry,
             provider.passwords,
             content,
             file=name,
-            actor=CommandLine(),
+            actor=DirectoryFile.of(name, content, by=by),
             new_user_id=new_user_id,
             rules=rules,
             plain_passwords=True,
@@ -220,12 +221,13 @@ async def _apply(
 
 
 async def _invite(provider: Provider, user_name: str) -> str:
-    user = await user_named(provider.registry, user_name, actor=CommandLine())
+    actor = at_command_line()
+    user = await user_named(provider.registry, user_name, actor=actor)
     link = await links.make(
         provider.registry,
         user,
         "invitation",
-        actor=CommandLine(),
+        actor=actor,
         base_url=provider.policy.base_url,
         now=provider.clock(),
         new_id=provider.new_id,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from corpid.ports import Registry
 
 NOW = 1_800_000_000
+OPERATOR = CommandLine(by="lee@node1")
 MEMBERS = {"x5c", "x5t", "x5t#S256"}
 ROOT = Authority("Root")
 
@@ -59,7 +60,7 @@ def test_keys_carry_certificates_only_where_a_served_generation_wants_them(tmp_p
 
     async def story(registry: Registry) -> None:
         chain = await chain_for(registry)
-        await signing_key_flows.certify(registry, CommandLine(), await kid_of(registry), pem(chain), now=NOW)
+        await signing_key_flows.certify(registry, OPERATOR, await kid_of(registry), pem(chain), now=NOW)
         assert MEMBERS.isdisjoint(await jwk_of(SigningKeys(registry), NOW))
         shown = await jwk_of(SigningKeys(registry, certificates=True), NOW)
         assert {name: shown[name] for name in MEMBERS} == members(chain)
@@ -83,10 +84,10 @@ def test_a_new_chain_is_published_within_five_seconds_and_given_up_again(tmp_pat
         signing_keys, kid = SigningKeys(registry, certificates=True), await kid_of(registry)
         default = await jwk_of(signing_keys, NOW)
         chain = await chain_for(registry)
-        await signing_key_flows.certify(registry, CommandLine(), kid, pem(chain), now=NOW)
+        await signing_key_flows.certify(registry, OPERATOR, kid, pem(chain), now=NOW)
         assert await jwk_of(signing_keys, NOW + 4) == default
         assert (await jwk_of(signing_keys, NOW + 5))["x5c"] == members(chain)["x5c"]
-        await signing_key_flows.give_up(registry, CommandLine(), kid)
+        await signing_key_flows.give_up(registry, OPERATOR, kid)
         assert await jwk_of(signing_keys, NOW + 10) == default
         events = [(each.action, each.object) for each in await registry.audit.entries()]
         assert events == [("key.certify", kid)] * 2
@@ -100,11 +101,11 @@ def test_a_chain_that_is_not_the_keys_or_not_valid_is_refused_and_nothing_change
         expired = pem(await chain_for(registry, seconds=10))
         for text, why in (("", "no certificate in PEM form"), (pem(ROOT.chain), "is not of this key")):
             with pytest.raises(Refused, match=f"no certificate chain for the key {kid}: .*{why}"):
-                await signing_key_flows.certify(registry, CommandLine(), kid, text, now=NOW)
+                await signing_key_flows.certify(registry, OPERATOR, kid, text, now=NOW)
         with pytest.raises(Refused, match="expired at"):
-            await signing_key_flows.certify(registry, CommandLine(), kid, expired, now=NOW + 11)
+            await signing_key_flows.certify(registry, OPERATOR, kid, expired, now=NOW + 11)
         with pytest.raises(Refused, match="no certificate is stored with the key"):
-            await signing_key_flows.give_up(registry, CommandLine(), kid)
+            await signing_key_flows.give_up(registry, OPERATOR, kid)
         assert (await signing_key_flows.stored_keys(registry))[0].certificate_chain is None
         assert await registry.audit.entries() == []
 
@@ -115,12 +116,12 @@ def test_an_unknown_and_a_revoked_key_are_refused(tmp_path: Path) -> None:
     async def story(registry: Registry) -> None:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
         with pytest.raises(Refused, match="there is no signing key with the kid nothing"):
-            await signing_key_flows.certify(registry, CommandLine(), "nothing", chain, now=NOW)
-        await signing_key_flows.revoke(registry, CommandLine(), kid, now=NOW)
+            await signing_key_flows.certify(registry, OPERATOR, "nothing", chain, now=NOW)
+        await signing_key_flows.revoke(registry, OPERATOR, kid, now=NOW)
         with pytest.raises(Refused, match="is revoked"):
-            await signing_key_flows.certify(registry, CommandLine(), kid, chain, now=NOW)
+            await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW)
         with pytest.raises(Refused, match="is revoked"):
-            await signing_key_flows.signing_request(registry, CommandLine(), kid, subject_name="op.example")
+            await signing_key_flows.signing_request(registry, OPERATOR, kid, subject_name="op.example")
 
     run(tmp_path, story)
 
@@ -143,8 +144,8 @@ def test_rotation_and_rewrapping_keep_the_chain(tmp_path: Path) -> None:
 
     async def certified(registry: Registry) -> None:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
-        await signing_key_flows.certify(registry, CommandLine(), kid, chain, now=NOW)
-        await signing_key_flows.rotate(registry, CommandLine(), now=NOW)
+        await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW)
+        await signing_key_flows.rotate(registry, OPERATOR, now=NOW)
         kept.append(await registry.keys.all())
 
     async def rewrapped() -> None:

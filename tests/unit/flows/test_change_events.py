@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import pytest
 
-from corpid.flows.directory.write import ACTIONS, AppliedFile, action_of, change_event
+from corpid.flows.directory.write import ACTIONS, action_of, audit_event, change_event
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Entity, Membership, ThirdPartyAssignment, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
 
+if TYPE_CHECKING:
+    from corpid.rules.directory.actors import Actor
+
+LEE = CommandLine(by="lee@node1")
+TICKET = msgspec.structs.replace(LEE, reason="Ticket 4711")
 LIM = User(user_id="u2", user_name="lim", name="Lim")
 ACME = Entity(entity_id="E1", type="UEN", registration_number="E1", country="SG", name="Acme")
 
@@ -32,9 +39,9 @@ def test_every_kind_of_record_has_an_action_for_each_verb(kind: str, verb: str, 
 def test_the_event_of_a_change_names_record_and_entity() -> None:
     was = Membership(user_id="u2", entity_id="E1")
     change = changed(was, msgspec.structs.replace(was, enabled=False), kind="membership", key=was.key)
-    event = change_event(CommandLine(), change)
+    event = change_event(LEE, change)
     assert (event.actor, event.action, event.object, event.entity_id) == (
-        "operator",
+        "command:lee@node1",
         "membership.update",
         "u2/E1",
         "E1",
@@ -45,18 +52,27 @@ def test_an_authorisation_of_a_third_party_is_in_the_history_of_both_sides() -> 
     """D56."""
     grant = ThirdPartyGrant(client_entity_id="E1", entity_id="E2", service_id="s")
     row = ThirdPartyAssignment(user_id="u2", entity_id="E2", client_entity_id="E1", service_id="s")
-    granted = change_event(CommandLine(), Change(verb="add", kind="grant", key=grant.key, becomes=grant))
-    given = change_event(CommandLine(), Change(verb="remove", kind="third-party row", key=row.key, was=row))
+    granted = change_event(LEE, Change(verb="add", kind="grant", key=grant.key, becomes=grant))
+    given = change_event(LEE, Change(verb="remove", kind="third-party row", key=row.key, was=row))
     assert (granted.entity_id, granted.other_entity_id) == ("E1", "E2")
     assert (given.entity_id, given.other_entity_id) == ("E2", "E1")
 
 
 def test_the_actor_of_what_a_file_changes_is_the_file() -> None:
-    """D57, D65."""
-    file = AppliedFile(name="people.yaml", sha256="ab" * 32)
+    """D54, D57, D65: with its digest, and who applies it."""
+    file = DirectoryFile.of("people.yaml", b"users: {}\n", by=LEE)
     change = changed(LIM, msgspec.structs.replace(LIM, name="Lim B"), kind="user", key=LIM.key)
-    event = change_event(CommandLine(), change, file=file)
-    assert (event.actor, event.detail) == ("file:people.yaml", {"sha256": "ab" * 32})
+    event = change_event(file, change)
+    digest = "6c2bbaa7874bc3d9214a2ad93ae43f7e77b0d849667ce047fcad4d753a93bbbe"
+    assert (event.actor, event.detail) == ("file:people.yaml", {"sha256": digest, "by": "lee@node1"})
+
+
+@pytest.mark.parametrize("actor", [TICKET, DirectoryFile(file="f", sha256="", by=TICKET)])
+def test_the_reason_given_to_a_command_stands_with_its_events(actor: Actor) -> None:
+    """D54, D57."""
+    change = Change(verb="add", kind="user", key=LIM.key, becomes=LIM)
+    events = change_event(actor, change), audit_event(actor, AuditAction.KEY_ROTATE, "k1", at_once="True")
+    assert [event.detail["reason_given"] for event in events] == ["Ticket 4711"] * 2
 
 
 @pytest.mark.parametrize(

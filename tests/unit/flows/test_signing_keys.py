@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.provider import Provider
 
-OPERATOR = CommandLine()
+OPERATOR = CommandLine(by="lee@node1")
 TWO_HOURS = 7200
 KEPT = 600 + 3600
 

@@ -201,7 +201,7 @@ async def make(
         action=PURPOSES[purpose].made,
         object=user.user_id,
         request_id=request_id,
-        detail={"address": address} if address else {},
+        detail=actor.detail | ({"address": address} if address else {}),
     )
     await registry.factors.keep_link(link, event, spared=spared)
     return NewLink(page=base_url + PATH, code=code)

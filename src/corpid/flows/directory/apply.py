@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory.write import AppliedFile, write
+from corpid.flows.directory.write import audit_event, write
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.ports import COMMAND_LINE, AuditEvent
+from corpid.ports import COMMAND_LINE
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
 from corpid.rules.authentication.records import Credentials
@@ -290,14 +290,9 @@ async def apply(
         counts: dict[str, str] = {
             verb: str(number) for verb, number in Counter(change.verb for change in changes).items()
         }
-        applied = AppliedFile(name=printable(file), sha256=hashlib.sha256(content).hexdigest())
-        summary = AuditEvent(
-            actor=applied.actor,
-            action=AuditAction.DIRECTORY_APPLY,
-            object=applied.name,
-            detail={"sha256": applied.sha256, **counts},
-        )
-        await write(registry, actor, changes, file=applied, summary=summary)
+        digest = hashlib.sha256(content).hexdigest()
+        summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
+        await write(registry, actor, changes, summary=summary)
     return Applied(
         differences=tuple(difference(change, prepared.user_names) for change in changes),
         warnings=prepared.plan.warnings,

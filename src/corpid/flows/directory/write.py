@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -54,14 +53,13 @@ async def write(
     changes: Sequence[Change],
     *,
     action: AuditAction | None = None,
-    file: AppliedFile | None = None,
     summary: AuditEvent | None = None,
 ) -> None:
     """Authorise all changes and write them, each with an audit event.
 
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
-    knows a more exact one than `action_of`. `file` is the directory file that says so. `summary` is an event about all
-    changes, written with the last one. Raises access.Forbidden before anything is written, Conflict (NobodyRemains if
+    knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last
+    one. Raises access.Forbidden before anything is written, Conflict (NobodyRemains if
     the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer so), and StoreUnavailable.
     Source: DESIGN "Security", D53, D57
     """
@@ -69,7 +67,7 @@ async def write(
     for change, thing in zip(changes, objects, strict=True):
         authorise(actor, "delete" if change.verb == "remove" else "write", thing)
     recorded = [
-        _recorded(change, _marked(change_event(actor, change, action, file), own=on_self(actor, thing)))
+        _recorded(change, _marked(change_event(actor, change, action), own=on_self(actor, thing)))
         for change, thing in zip(changes, objects, strict=True)
     ]
     await registry.directory.write([*recorded, *_signed_out(changes), *guards], summary)
@@ -80,34 +78,20 @@ def _marked(event: AuditEvent, *, own: bool) -> AuditEvent:
     return msgspec.structs.replace(event, detail={**event.detail, "self": "true"}) if own else event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedFile:
-    """A directory file: the actor of all that it changes (D57)."""
-
-    name: str
-    sha256: str
-
-    @property
-    def actor(self) -> str:
-        """The actor as the audit table writes it."""
-        return f"file:{self.name}"
-
-
-def change_event(
-    actor: Actor, change: Change, action: AuditAction | None = None, file: AppliedFile | None = None
-) -> AuditEvent:
+def change_event(actor: Actor, change: Change, action: AuditAction | None = None) -> AuditEvent:
     """Return the audit event of one change.
 
     Its object is the record's key. The store adds the members that differ from what it replaces. Source: D57
     """
+    thing = _object(change)
     return AuditEvent(
-        actor=file.actor if file is not None else actor.name,
+        actor=actor.name,
         action=action or action_of(change),
         object="/".join(change.key),
         client_id=change.key[0] if change.kind == "client" else "",
-        entity_id=_object(change).entity_id,
-        other_entity_id=_other_side(change),
-        detail={"sha256": file.sha256} if file is not None else {},
+        entity_id=thing.entity_id,
+        other_entity_id=thing.other_entity_id,
+        detail=actor.detail,
     )
 
 
@@ -135,7 +119,7 @@ def switched(record: S, described: str, *, enabled: bool) -> S:
 
 def audit_event(actor: Actor, action: AuditAction, subject: str, **detail: str) -> AuditEvent:
     """An event of an actor; `subject` is what was acted on. Source: DESIGN, Security."""
-    return AuditEvent(actor=actor.name, action=action, object=subject, detail=detail)
+    return AuditEvent(actor=actor.name, action=action, object=subject, detail={**actor.detail, **detail})
 
 
 def _object(change: Change) -> Object:
@@ -150,13 +134,6 @@ def _object(change: Change) -> Object:
         user_id=getattr(record, "user_id", ""),
         members=frozenset(_differing(change)) if change.was and change.becomes else None,
     )
-
-
-def _other_side(change: Change) -> str:
-    """The other entity of a change between two (D56)."""
-    record = change.becomes or change.was
-    name = "entity_id" if change.kind == "grant" else "client_entity_id"
-    return getattr(record, name, "") if change.kind in {"grant", "third-party row"} else ""
 
 
 def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:

@@ -183,11 +183,11 @@ async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool 
     active_from = int(now) if at_once else int(now) + KEY_PUBLISHED_BEFORE_USE_SECONDS
     authorise(actor, "write", Object(kind="key"))
     key = _new_key(now=now, active_from=active_from)
-    event = _event(actor, AuditAction.KEY_ROTATE, key.kid, {"active_from": str(active_from), "at_once": str(at_once)})
+    event = audit_event(actor, AuditAction.KEY_ROTATE, key.kid, active_from=str(active_from), at_once=str(at_once))
     older = [old for old in await stored_keys(registry) if old.revoked_at is None and old.retired_at is None]
     await registry.keys.add(key, event)
     for old in older:
-        retired = _event(actor, AuditAction.KEY_RETIRE, old.kid, {"retired_at": str(active_from)})
+        retired = audit_event(actor, AuditAction.KEY_RETIRE, old.kid, retired_at=str(active_from))
         await registry.keys.update(msgspec.structs.replace(old, retired_at=active_from), retired)
     return key
 
@@ -210,7 +210,7 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
     left = [other for other in keys if other.kid != kid and other.revoked_at is None]
     replacement = await _close_gap(registry, actor, left, now)
     await registry.keys.update(
-        msgspec.structs.replace(key, revoked_at=int(now)), _event(actor, AuditAction.KEY_REVOKE, kid, {})
+        msgspec.structs.replace(key, revoked_at=int(now)), audit_event(actor, AuditAction.KEY_REVOKE, kid)
     )
     return replacement
 
@@ -223,7 +223,7 @@ async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -
     Raises access.Forbidden; SecretUnreadable for a row that no configured key opens, then nothing is changed. D43
     """
     authorise(actor, "write", Object(kind="key"))
-    return await reseal(_event(actor, AuditAction.KEY_REWRAP, "", {}))
+    return await reseal(audit_event(actor, AuditAction.KEY_REWRAP, ""))
 
 
 async def _close_gap(registry: Registry, actor: Actor, left: list[SealedKey], now: float) -> SealedKey | None:
@@ -239,16 +239,12 @@ async def _close_gap(registry: Registry, actor: Actor, left: list[SealedKey], no
     successor = made or min(lasting, key=lambda key: key.active_from)
     if signing.retired_at is not None and signing.retired_at < successor.active_from:
         kept = msgspec.structs.replace(signing, retired_at=successor.active_from)
-        await registry.keys.update(kept, _event(actor, AuditAction.KEY_KEEP, kept.kid, {"until": str(kept.retired_at)}))
+        await registry.keys.update(kept, audit_event(actor, AuditAction.KEY_KEEP, kept.kid, until=str(kept.retired_at)))
     return made
 
 
 def _signs(key: SealedKey, now: float) -> bool:
     return key.revoked_at is None and key.active_from <= now and (key.retired_at is None or now < key.retired_at)
-
-
-def _event(actor: Actor, action: AuditAction, kid: str, detail: dict[str, str]) -> AuditEvent:
-    return AuditEvent(actor=actor.name, action=action, object=kid, detail=detail)
 
 
 async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject_name: str) -> str:

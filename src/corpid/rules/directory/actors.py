@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal, TypeAlias
+from hashlib import sha256
+from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 import msgspec
 
 from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, OperatorLevel
+from corpid.rules.printable import printable
 
 Role: TypeAlias = Literal[
     "command line", "file", "operator", "support", "auditor", "owner", "administrator", "sub_administrator", "person",
@@ -19,29 +21,61 @@ Scope: TypeAlias = Literal[
 """of a token of the admin API (D59)"""
 
 
-class CommandLine(msgspec.Struct, frozen=True):
-    """A command of the operator, who has an account of the machine."""
+class _Actor(msgspec.Struct, frozen=True):
+    """Default detail of an actor: none."""
 
+    @property
+    def detail(self) -> dict[str, str]:
+        """Details of the actor for the audit, in addition to its name."""
+        return {}
+
+
+class CommandLine(_Actor, frozen=True, kw_only=True):
+    """A command of the operator, who has an account of the machine (D54)."""
+
+    by: str
+    """user@host, as the operating system says"""
+    reason: str = ""
+    """why they do it, as they say"""
     role: ClassVar[Role] = "command line"
 
     @property
     def name(self) -> str:
         """The actor as the audit table writes it."""
-        return "operator"
+        return f"command:{self.by}"
+
+    @property
+    def detail(self) -> dict[str, str]:
+        """The reason, if one was given (D57)."""
+        return {"reason_given": self.reason} if self.reason else {}
 
 
-class DirectoryFile(msgspec.Struct, frozen=True):
-    """A directory file that the operator applies."""
+class DirectoryFile(_Actor, frozen=True, kw_only=True):
+    """A directory file that the operator applies (D57)."""
 
+    file: str
+    """its name, printable"""
+    sha256: str
+    by: CommandLine
     role: ClassVar[Role] = "file"
+
+    @classmethod
+    def of(cls, file: str, content: bytes, *, by: CommandLine) -> Self:
+        """Return a file as the actor of its changes."""
+        return cls(file=printable(file), sha256=sha256(content).hexdigest(), by=by)
 
     @property
     def name(self) -> str:
         """The actor as the audit table writes it."""
-        return "operator"
+        return f"file:{self.file}"
+
+    @property
+    def detail(self) -> dict[str, str]:
+        """The file's digest, and who applies it."""
+        return {"sha256": self.sha256, "by": self.by.by, **self.by.detail}
 
 
-class Person(msgspec.Struct, frozen=True):
+class Person(_Actor, frozen=True):
     """A signed-in person, acting on their own account."""
 
     user_id: str
@@ -53,7 +87,7 @@ class Person(msgspec.Struct, frozen=True):
         return f"user:{self.user_id}"
 
 
-class Administering(msgspec.Struct, frozen=True, kw_only=True):
+class Administering(_Actor, frozen=True, kw_only=True):
     """A person who administers the one entity chosen at sign-in (D54)."""
 
     user_id: str
@@ -76,7 +110,7 @@ class Administering(msgspec.Struct, frozen=True, kw_only=True):
         return f"user:{self.user_id}"
 
 
-class Operating(msgspec.Struct, frozen=True, kw_only=True):
+class Operating(_Actor, frozen=True, kw_only=True):
     """A person who operates the deployment, in the browser (D53)."""
 
     user_id: str
@@ -95,7 +129,7 @@ class Operating(msgspec.Struct, frozen=True, kw_only=True):
         return f"operator:{self.user_id}"
 
 
-class ApiClient(msgspec.Struct, frozen=True, kw_only=True):
+class ApiClient(_Actor, frozen=True, kw_only=True):
     """A client of the admin API, with the scopes of its token (D59)."""
 
     client_id: str
@@ -114,7 +148,7 @@ class ApiClient(msgspec.Struct, frozen=True, kw_only=True):
         return f"client:{self.client_id}"
 
 
-class ProvisioningToken(msgspec.Struct, frozen=True, kw_only=True):
+class ProvisioningToken(_Actor, frozen=True, kw_only=True):
     """A bearer token of SCIM, which chooses one entity (D60)."""
 
     token_id: str
@@ -127,7 +161,7 @@ class ProvisioningToken(msgspec.Struct, frozen=True, kw_only=True):
         return f"token:{self.token_id}"
 
 
-class Anonymous(msgspec.Struct, frozen=True):
+class Anonymous(_Actor, frozen=True):
     """A caller that is not authenticated."""
 
     role: ClassVar[Role] = "anonymous"

@@ -20,7 +20,7 @@ from corpid.stores.sql.tables import OF_NO_SIGN_IN, audit, audit_details
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from corpid.ports import AuditQuery, Clock, CommandUser
+    from corpid.ports import AuditQuery, Clock
     from corpid.stores.sql.statements import Database, Row
 
 WRITING_LOCK: Final = 0x436F72704945
@@ -33,8 +33,6 @@ UNCHANGED: Final = Members()
 _SALT_BYTES: Final = 16
 _EVENTS: Final = record_codec(AuditEvent)
 _WRITTEN: Final = (*_EVENTS.written, "at", "members", "digest")
-_OPERATOR: Final = "operator"
-_FILE: Final = "file:"
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,13 +52,12 @@ _NOTHING: Final = _Told()
 class SqlAudit:
     """The audit log. `write` joins the transaction of the recorded change.
 
-    `command` says who is at the command line of this process; None for a server. Source: D54, D57
+    Source: D57
     """
 
-    def __init__(self, database: Database, clock: Clock, command: CommandUser | None = None) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database: Final = database
         self._clock: Final = clock
-        self._command: Final = command
         row = insert(audit).values(parameters(_WRITTEN))
         entry = row.returning(audit.c.number).cte("entry")
         salted = sa.select(entry.c.number, sa.bindparam("salt", type_=sa.Text), sa.bindparam("private", type_=sa.Text))
@@ -99,9 +96,7 @@ class SqlAudit:
         for name in PERSONAL_DETAILS:
             if name in facts:
                 private[name] = facts.pop(name)
-        actor, told, details = event.actor, "", ""
-        if self._command is not None:
-            actor = self._at_command_line(self._command, actor, facts, private)
+        told, details = "", ""
         if members is not UNCHANGED:
             facts |= {"members": " ".join(members.names)} if members.names else {}
             told = _text(_part(members, {}, personal=False))
@@ -110,7 +105,7 @@ class SqlAudit:
             details = _JSON(_Told(facts=private)).decode()
         salt = secrets.token_hex(_SALT_BYTES) if details else ""
         values = {
-            "actor": actor,
+            "actor": event.actor,
             "action": str(event.action),
             "object": event.object,
             "client_id": event.client_id,
@@ -137,15 +132,6 @@ class SqlAudit:
     ) -> None:
         """As `write`, with the members in which a record changes. Source: D57"""
         await self.write(event, members=changed(was, becomes))
-
-    def _at_command_line(self, command: CommandUser, actor: str, facts: dict[str, str], private: dict[str, str]) -> str:
-        """The actor, with what is known of who runs the command."""
-        by_file = actor.startswith(_FILE)
-        if by_file:
-            facts["by"] = command.by
-        if command.reason and (by_file or actor == _OPERATOR):
-            private["reason"] = command.reason
-        return command.actor if actor == _OPERATOR else actor
 
     async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]:
         """Entries after a number, without gaps.

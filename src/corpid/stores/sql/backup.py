@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from corpid.ports import AuditEvent, Clock, CommandUser
+    from corpid.ports import AuditEvent, Clock
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.statements import Database
@@ -94,9 +94,7 @@ def back_up(path: Path, file: Path) -> int:
         return file.stat().st_size
 
 
-async def restore(
-    path: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent, *, command: CommandUser | None = None
-) -> Restored:
+async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent) -> Restored:
     """Replace a database by a backup.
 
     The old one keeps a dated name.
@@ -108,7 +106,7 @@ async def restore(
     with _refusals(f"{path} cannot be replaced"), _locked(path, fcntl.LOCK_EX, busy), _draft(path) as draft:
         _fold(path, busy)
         _copy_back(file, draft)
-        opening = partial(open_sqlite, draft, cipher, clock, migrate=True, command=command)
+        opening = partial(open_sqlite, draft, cipher, clock, migrate=True)
         await _make_ready(draft, file, opening, clock, event, after=_last_number(path))
         _fold(draft, busy)
         _fold(path, busy)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.ports import AuditEvent, Clock, CommandUser
+    from corpid.ports import AuditEvent, Clock
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import Database
 
@@ -51,11 +51,9 @@ class SqlRegistry:
     deployment: SqlDeployment
 
 
-def sql_registry(
-    database: Database, cipher: SecretCipher, clock: Clock, command: CommandUser | None = None
-) -> SqlRegistry:
+def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlRegistry:
     """The registry, its statements prepared."""
-    audit, records, sign_outs = SqlAudit(database, clock, command), record_types(database, cipher), SignOuts(database)
+    audit, records, sign_outs = SqlAudit(database, clock), record_types(database, cipher), SignOuts(database)
     return SqlRegistry(
         clients=SqlClients(database, audit),
         directory=SqlDirectory(database, audit, records, sign_outs),
@@ -93,15 +91,13 @@ class SqlStores:
         await self.database.close()
 
 
-async def open_sqlite(
-    path: Path, cipher: SecretCipher, clock: Clock, *, migrate: bool = False, command: CommandUser | None = None
-) -> SqlStores:
+async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate: bool = False) -> SqlStores:
     """Open a database file, in the event loop that will use it.
 
     Each process opens it for itself.
 
     `migrate` brings the schema up to date first, under a lock (the embedded default); without it the
-    schema must be this version's. `clock` gives the time of audit events, `command` says who is at the command line.
+    schema must be this version's. `clock` gives the time of audit events.
     Reads and short writes run in the loop; a thread keeps the write-ahead log short.
 
     Raises SchemaError (older, newer, unreachable), EncryptionError (the key-encryption key is
@@ -118,7 +114,7 @@ async def open_sqlite(
     except BaseException:
         await database.close()
         raise
-    return _stores(database, cipher, clock, command, reject_issued_before=lambda: lost)
+    return _stores(database, cipher, clock, reject_issued_before=lambda: lost)
 
 
 async def open_postgresql(
@@ -128,12 +124,11 @@ async def open_postgresql(
     *,
     migrate: bool = False,
     pool_size: int = POOL_SIZE,
-    command: CommandUser | None = None,
 ) -> SqlStores:
     """Open a PostgreSQL database (`postgresql://user:password@host:port/name`), in the event loop that will use
     it; each process opens it for itself and holds at most `pool_size` connections.
 
-    `migrate`, `clock` and `command` are as for `open_sqlite`. What lives for minutes expires by the server's clock. What
+    `migrate` and `clock` are as for `open_sqlite`. What lives for minutes expires by the server's clock. What
     was written stays written when the server goes down; after a takeover, anything that may be missing is refused.
 
     Raises SchemaError (older, newer, unreachable, forgetful), EncryptionError and StoreUnavailable,
@@ -153,7 +148,7 @@ async def open_postgresql(
     except BaseException:
         await database.close()
         raise
-    return _stores(database, cipher, clock, command, reject_issued_before=lambda: takeovers.reject_issued_before)
+    return _stores(database, cipher, clock, reject_issued_before=lambda: takeovers.reject_issued_before)
 
 
 def _made_usable(url: str) -> None:
@@ -171,12 +166,11 @@ def _stores(
     database: Database,
     cipher: SecretCipher,
     clock: Clock,
-    command: CommandUser | None,
     *,
     reject_issued_before: Callable[[], float],
 ) -> SqlStores:
     return SqlStores(
-        registry=sql_registry(database, cipher, clock, command),
+        registry=sql_registry(database, cipher, clock),
         transient=SqlTransientStore(database, reject_issued_before=reject_issued_before),
         database=database,
         cipher=cipher,

@@ -64,8 +64,8 @@ def operating(level: OperatorLevel) -> Operating:
 
 
 ACTORS: dict[Role, Actor] = {
-    "command line": CommandLine(),
-    "file": DirectoryFile(),
+    "command line": CommandLine(by="lee@node1"),
+    "file": DirectoryFile(file="people.yaml", sha256="", by=CommandLine(by="lee@node1")),
     "operator": operating("operator"),
     "support": operating("support"),
     "auditor": operating("auditor"),
