@@ -9,7 +9,7 @@ import asyncio
 import time
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 from corpid import engines
@@ -28,7 +28,8 @@ from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import StoreUnavailable
 from corpid.rules.authentication.rp_id import works_at
-from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth import api_server
+from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings.issuers import issuers
 from corpid.stores.engines import engine_type
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
     from corpid.engines import Engines
     from corpid.ports import Mail, Passwords, Registry, TransientStore
-    from corpid.rules.oauth.generations import Generation
     from corpid.settings import Settings
     from corpid.web.pages.theme import Theme
     from corpid.web.telemetry.metrics import Metrics, Watched
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
     Fetch = Callable[[str], Awaitable[bytes]]
     from collections.abc import Awaitable
+
+A = TypeVar("A", bound=AuthenticationRules)
 
 OWN_ALGORITHM: Final = "ES256"
 """what the provider itself signs with (D20, D21)"""
@@ -71,8 +73,8 @@ class Application:
     """the paths at which a request's body is not read (Spec 4.4)"""
 
 
-def tested(generation: Generation) -> Generation:
-    """A generation with the algorithms that pass their self-test.
+def tested(rules: A) -> A:
+    """The rules with the algorithms that pass their self-test.
 
     Raises StartError if ours does not. Source: D42
     """
@@ -85,9 +87,9 @@ def tested(generation: Generation) -> Generation:
     if lacking:
         access_log.log().warning("algorithm_not_working", detail=", ".join(lacking))
     return replace(
-        generation,
-        assertion_algorithms=tuple(name for name in generation.assertion_algorithms if name in working),
-        proof_algorithms=tuple(name for name in generation.proof_algorithms if name in working),
+        rules,
+        assertion_algorithms=tuple(name for name in rules.assertion_algorithms if name in working),
+        proof_algorithms=tuple(name for name in rules.proof_algorithms if name in working),
     )
 
 
@@ -115,6 +117,7 @@ def _policy(issuer_id: str, settings: Settings, deployment: Settings) -> Policy:
         context_message_punctuation=settings.context_message_punctuation,
         jwe_header_claims=settings.jwe_header_claims,
         developer_mode=settings.developer_mode,
+        api=tested(api_server.RULES),
     )
 
 
@@ -131,6 +134,7 @@ def _provider(
     settings: Settings,
     stores: Engines,
     client_keys: FetchedClientKeys,
+    api_client_keys: FetchedClientKeys,
     passwords: Passwords,
     mail: Mail,
     clock: Callable[[], float],
@@ -141,6 +145,7 @@ def _provider(
         registry=stores.registry,
         transient=stores.transient,
         client_keys=client_keys,
+        api_client_keys=api_client_keys,
         passwords=passwords,
         mail=mail,
         signing_keys=_signing_keys(policy, stores.registry),
@@ -204,8 +209,10 @@ async def create(
     opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
         stores, checking, fetch = _traced(spans, settings, found, hashing, egress.fetch)
-        client_keys = FetchedClientKeys(stores.registry.clients, metrics.counting(fetch) if metrics else fetch)
-        provider = _provider(settings, stores, client_keys, checking, mail or own_mail, clock)
+        counted = metrics.counting(fetch) if metrics else fetch
+        client_keys = FetchedClientKeys(stores.registry.clients, counted)
+        api_client_keys = FetchedClientKeys(stores.registry.api_clients, counted)
+        provider = _provider(settings, stores, client_keys, api_client_keys, checking, mail or own_mail, clock)
         await _tell_of_unknown_issuers(stores.registry, every)
         providers = {
             name: provider if name == FIRST_ISSUER else _further(name, chosen, settings, provider)
@@ -223,6 +230,7 @@ async def create(
         finally:
             await provider.background_tasks.settle()
             await client_keys.close()
+            await api_client_keys.close()
             hashing.close()
 
 

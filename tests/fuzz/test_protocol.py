@@ -153,7 +153,7 @@ def test_assertions(examples: int, generation: Generation) -> None:
     def check(given: dict[str, str]) -> None:
         try:
             candidate = client_assertion.read(
-                given, issuer=ISSUER, endpoint=f"{ISSUER}/request", generation=generation, now=NOW
+                given, issuer=ISSUER, endpoint=f"{ISSUER}/request", rules=generation, now=NOW
             )
         except InvalidClient as refused:
             told(refused)

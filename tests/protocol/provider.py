@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from corpid import app
     from corpid.flows.provider import Provider
-    from corpid.rules.directory.records import Record
+    from corpid.ports import Written
     from corpid.rules.oauth.records import Client
     from corpid.sandbox.browser import Browser
     from corpid.sandbox.relying_party import RelyingParty
@@ -125,12 +125,12 @@ class World:
         self.writes(self.client(client_id, **changes))
         return self.party(client_id)
 
-    def writes(self, *records: Record | Client) -> None:
+    def writes(self, *records: Written) -> None:
         """Another process writes these records; five seconds later this one knows (D50)."""
         self.run(self.running.write(*records))
         self.clock.now += LIVE
 
-    def deletes(self, *records: Record | Client) -> None:
+    def deletes(self, *records: Written) -> None:
         self.run(self.running.delete(*records))
         self.clock.now += LIVE
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.rules.directory.records import Record
+    from corpid.ports import Written
     from corpid.rules.oauth.records import Client
     from corpid.sandbox.browser import Browser
     from corpid.sandbox.relying_party import RelyingParty
@@ -86,7 +86,7 @@ class World(RunningProvider):
         sent = {"authentication_context_message": MESSAGE, **parameters}
         return self.party(client_id, self.connect("192.0.2.1"), keys=KEYS, scope=scope, parameters=sent)
 
-    async def write(self, *records: Record | Client) -> None:
+    async def write(self, *records: Written) -> None:
         await super().write(*records)
         self.provider.registry_cache.drop()
 

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from corpid.flows.provider import Provider
-    from corpid.ports import Mail
-    from corpid.rules.directory.records import Record
+    from corpid.ports import Mail, Written
     from corpid.rules.oauth.records import Client
     from corpid.sandbox.interfaces import Interface
 
@@ -107,11 +106,11 @@ class RunningProvider:
         """A client as it is registered here, in the generation that is spoken."""
         return clients.record(client_id, **{"interface": self.interface, **members})
 
-    async def write(self, *records: Record | Client) -> None:
+    async def write(self, *records: Written) -> None:
         """Another process writes these records."""
         await self.provider.registry.directory.write([Upsert(each) for each in records], EVENT)
 
-    async def delete(self, *records: Record | Client) -> None:
+    async def delete(self, *records: Written) -> None:
         await self.provider.registry.directory.write([Delete(each) for each in records], EVENT)
 
 

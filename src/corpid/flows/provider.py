@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.registry_cache import RegistryCache
     from corpid.ports import ClientKeys, Mail, Passwords, Registry, TransientStore
-    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.generations import AuthenticationRules, Generation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,8 @@ class Policy:
     jwe_header_claims: bool
     """whether the header of a JWE repeats iss and aud of what it holds (RFC 7519 §5.3, D21)"""
     developer_mode: bool
+    api: AuthenticationRules
+    """of the admin API, with the algorithms that work here (D42, D59)"""
 
     @property
     def is_first(self) -> bool:
@@ -109,6 +111,7 @@ class Provider:
     registry: Registry
     transient: TransientStore
     client_keys: ClientKeys
+    api_client_keys: ClientKeys
     passwords: Passwords
     mail: Mail
     signing_keys: SigningKeys

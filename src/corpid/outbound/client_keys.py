@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from corpid.jose.keys import ClientKeySet
-    from corpid.ports import Clients
-    from corpid.rules.oauth.records import Client
+    from corpid.ports import FetchedKeySets, HasKeys
 
 FRESH_SECONDS: Final = 3600
 GOOD_SECONDS: Final = 86400
@@ -62,7 +61,9 @@ class _Remote:
         "_quiet_until", "_reason", "_refetch_from", "_seen_at", "_waiting", "ready", "ready_until", "source",
     )  # fmt: skip
 
-    def __init__(self, source: str, client_id: str, clients: Clients, fetch: Callable[[str], Awaitable[bytes]]) -> None:
+    def __init__(
+        self, source: str, client_id: str, clients: FetchedKeySets, fetch: Callable[[str], Awaitable[bytes]]
+    ) -> None:
         self.source = source
         self.ready: ClientKeySet | None = None
         self.ready_until = 0.0
@@ -179,16 +180,16 @@ class _Remote:
 class FetchedClientKeys:
     """The port ClientKeys: fetched sets, stored in the registry.
 
-    `fetch` returns the bytes at a URL within its own bounds of time and size, or raises HttpClientError.
+    `clients` stores those of one kind of client, `fetch` returns the bytes at a URL within its own bounds of time and size, or raises HttpClientError.
     Source: D27
     """
 
-    def __init__(self, clients: Clients, fetch: Callable[[str], Awaitable[bytes]]) -> None:
+    def __init__(self, clients: FetchedKeySets, fetch: Callable[[str], Awaitable[bytes]]) -> None:
         self._clients = clients
         self._fetch = fetch
         self._sources: dict[str, _Inline | _Remote] = {}
 
-    async def current(self, client: Client, *, now: float) -> ClientKeySet:
+    async def current(self, client: HasKeys, *, now: float) -> ClientKeySet:
         """The key set to use now (epoch seconds).
 
         It comes from memory if that was read within 5 seconds. A set older than an hour is still the answer, up to 24
@@ -200,7 +201,7 @@ class FetchedClientKeys:
             return source.ready
         return await source.current(now)
 
-    async def refetched(self, client: Client, *, now: float) -> ClientKeySet:
+    async def refetched(self, client: HasKeys, *, now: float) -> ClientKeySet:
         """The key set after an unknown kid or a bad signature.
 
         It is fetched again at once, at most once a minute. Within that minute, and when the fetch fails, the answer is
@@ -216,13 +217,13 @@ class FetchedClientKeys:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _source(self, client: Client) -> _Inline | _Remote:
+    def _source(self, client: HasKeys) -> _Inline | _Remote:
         source = self._sources.get(client.client_id)
         if source is None or source.source != (client.jwks_uri or client.jwks):
             source = self._sources[client.client_id] = self._opened(client)
         return source
 
-    def _opened(self, client: Client) -> _Inline | _Remote:
+    def _opened(self, client: HasKeys) -> _Inline | _Remote:
         if client.jwks_uri:
             return _Remote(client.jwks_uri, client.client_id, self._clients, self._fetch)
         try:

@@ -13,6 +13,7 @@ from corpid.ports.outbound import (
     COMMAND_LINE,
     ClientKeys,
     HashingSource,
+    HasKeys,
     KeySetUnavailable,
     Letter,
     Mail,
@@ -30,6 +31,7 @@ from corpid.ports.records import (
     UseCount,
 )
 from corpid.ports.registry import (
+    ApiClients,
     Change,
     ChangedMeanwhile,
     Clients,
@@ -40,6 +42,7 @@ from corpid.ports.registry import (
     Directory,
     FactorChange,
     Factors,
+    FetchedKeySets,
     Keys,
     MissingReference,
     NameRefused,
@@ -54,6 +57,7 @@ from corpid.ports.registry import (
     SignOut,
     Upsert,
     Usage,
+    Written,
 )
 from corpid.ports.transient import (
     EngineCondition,
@@ -69,11 +73,11 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "ACTOR_KINDS", "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "AuditQuery", "Change",
+    "ACTOR_KINDS", "COMMAND_LINE", "Account", "ApiClients", "Audit", "AuditEntry", "AuditEvent", "AuditQuery", "Change",
     "ChangedMeanwhile", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete",
-    "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet", "HashingSource",
+    "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet", "FetchedKeySets", "HasKeys", "HashingSource",
     "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose", "Mail", "MissingReference", "NameRefused",
     "NameTaken", "NobodyRemains", "Passwords", "PasswordsBusy", "R", "Registry", "Remains", "SealedKey",
     "SecretUnreadable", "Seen", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable",
-    "TransientEngine", "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount",
+    "TransientEngine", "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount", "Written",
 ]  # fmt: skip

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from corpid.jose.keys import ClientKeySet
-    from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
 
 
@@ -24,16 +23,27 @@ class KeySetUnavailable(Exception):
     """
 
 
+class HasKeys(Protocol):
+    """A relying party, or a client of the admin API."""
+
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def jwks(self) -> str | None: ...
+    @property
+    def jwks_uri(self) -> str | None: ...
+
+
 class ClientKeys(Protocol):
     """Key sets of clients, inline or by URL, prepared for use (D27)."""
 
-    async def current(self, client: Client, *, now: float) -> ClientKeySet:
+    async def current(self, client: HasKeys, *, now: float) -> ClientKeySet:
         """The set to use now.
 
         Raises KeySetUnavailable, and StoreUnavailable if no set is in memory and the registry cannot be asked.
         """
 
-    async def refetched(self, client: Client, *, now: float) -> ClientKeySet:
+    async def refetched(self, client: HasKeys, *, now: float) -> ClientKeySet:
         """The set after an unknown kid or a bad signature.
 
         It is fetched again, at most once a minute. An inline set is returned as it is. Raises as `current`.

@@ -5,7 +5,7 @@ With changes of records.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -13,6 +13,7 @@ from corpid.ports.audit import AuditEvent
 from corpid.ports.directory_lists import DirectoryLists
 from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.records import Record
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
@@ -37,10 +38,13 @@ if TYPE_CHECKING:
     )
 
 
+Written: TypeAlias = Record | Client | RegisteredApiClient
+
+
 class Upsert(msgspec.Struct, frozen=True):
     """Write this record, whether or not it exists."""
 
-    record: Record | Client
+    record: Written
     event: AuditEvent | None = None
     """written in the same transaction"""
 
@@ -48,7 +52,7 @@ class Upsert(msgspec.Struct, frozen=True):
 class Delete(msgspec.Struct, frozen=True):
     """Remove this record."""
 
-    record: Record | Client
+    record: Written
     event: AuditEvent | None = None
     """written in the same transaction"""
 
@@ -68,9 +72,9 @@ class Seen(msgspec.Struct, frozen=True):
     If it is no longer as it was read, nothing is written.
     """
 
-    kind: type[Record]
+    kind: type[Written]
     key: tuple[str, ...]
-    record: Record | None
+    record: Written | None
     """None: there was none"""
 
 
@@ -149,14 +153,26 @@ class SecretUnreadable(Exception):
 R = TypeVar("R", bound="Record")
 
 
-class Clients(Protocol):
-    """Registered clients."""
+class FetchedKeySets(Protocol):
+    """Key sets that were fetched from clients of one kind (D27)."""
 
-    async def get(self, client_id: str) -> Client | None: ...
-    async def all(self) -> list[Client]: ...
     async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None: ...
     async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None: ...
     async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None: ...
+
+
+class Clients(FetchedKeySets, Protocol):
+    """Relying parties."""
+
+    async def get(self, client_id: str) -> Client | None: ...
+    async def all(self) -> list[Client]: ...
+
+
+class ApiClients(FetchedKeySets, Protocol):
+    """Clients of the admin API (D59); they are written through Directory.write."""
+
+    async def get(self, client_id: str) -> RegisteredApiClient | None: ...
+    async def all(self) -> list[RegisteredApiClient]: ...
 
 
 class Directory(DirectoryLists, Protocol):
@@ -398,6 +414,8 @@ class Registry(Protocol):
 
     @property
     def clients(self) -> Clients: ...
+    @property
+    def api_clients(self) -> ApiClients: ...
     @property
     def directory(self) -> Directory: ...
     @property

@@ -16,7 +16,7 @@ from corpid.flows.account.links import PATH as LINK_PATH
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
 from corpid.flows.authentication.account_client import RECOVERY_PATH
 from corpid.rules.limits import STATE_CHARACTERS
-from corpid.rules.oauth import discovery, parameters, tokens
+from corpid.rules.oauth import api_server, discovery, parameters, tokens
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.account import enrolment_endpoints as enrolling
@@ -29,6 +29,7 @@ from corpid.web.authentication.sign_out import SIGN_OUT_PATH, sign_out
 from corpid.web.context import SIGN_IN_PATH
 from corpid.web.http.connections import CROWDED
 from corpid.web.http.requests import form_bytes, headers
+from corpid.web.oauth import api_server as api_endpoints
 from corpid.web.oauth import endpoints
 from corpid.web.pages import errors, plain
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
@@ -65,6 +66,10 @@ def _state(request: Request) -> str | None:
     return parameters.lone(known.get("form", b""), "state", longest=STATE_CHARACTERS)
 
 
+def _as_json_of_api(request: Request, error: Exception, web: WebContext) -> Response:
+    return errors.as_json(request, error, web.provider.policy.api)
+
+
 def _as_page(request: Request, error: Exception, web: WebContext) -> Response:
     return errors.as_page(request, error, web.renderer)
 
@@ -88,6 +93,14 @@ class Route:
     """a POST must come from our own page (D35)"""
     scheme: str = ""
     """of the credentials without which nothing else is looked at: no body, nothing that might be busy (Spec 7.4)"""
+    suffix: str = ""
+    """the end of `path`, before which the path of base_url stands (RFC 8414 §3.1); empty: before the whole"""
+
+    def at(self, base_path: str) -> str:
+        """The path under the path of base_url."""
+        if not self.suffix:
+            return base_path + self.path
+        return f"{self.path.removesuffix(self.suffix)}{base_path}{self.suffix}"
 
 
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
@@ -106,8 +119,8 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
 def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, ...]:
     """Every route.
 
-    PAR and resources come from the records of the generations served (Spec 2.1). The account and links have theirs at
-    the first issuer only (D62).
+    PAR and resources come from the records of the generations served (Spec 2.1). The account, links and the admin API
+    have theirs at the first issuer only (D62).
     """
     get, post, both = ("GET",), ("POST",), ("GET", "POST")
     pushing = tuple(
@@ -136,6 +149,16 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
         for path, endpoint in PAGES_WITH_FORMS.items()
         if first or endpoint in (interaction, sign_out)
     )
+    api = (
+        Route(
+            path=api_server.METADATA_PATH,
+            methods=get,
+            endpoint=api_endpoints.metadata,
+            fails=_as_json_of_api,
+            suffix=api_server.ISSUER_PATH,
+        ),
+        Route(path=api_server.TOKEN_PATH, methods=post, endpoint=api_endpoints.token_endpoint, fails=_as_json_of_api),
+    )
     return (
         *pushing,
         Route(path=discovery.AUTHORIZATION_PATH, methods=both, endpoint=endpoints.authorization, fails=_as_page),
@@ -143,6 +166,7 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
         *resources,
         Route(path=discovery.DISCOVERY_PATH, methods=get, endpoint=endpoints.discovery, fails=_as_json),
         Route(path=discovery.JWKS_PATH, methods=get, endpoint=endpoints.jwks, fails=_as_json),
+        *(api if first else ()),
         *pages_with_forms,
         Route(path="/", methods=get, endpoint=plain.home, fails=_as_page),
         Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=plain.language, fails=_as_page),
@@ -152,7 +176,7 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
 
 def bodiless(served: Sequence[Generation], base_path: str) -> frozenset[str]:
     """The paths of requests whose body is not read (Spec 4.4)."""
-    return frozenset(base_path + route.path for route in table(served) if route.scheme)
+    return frozenset(route.at(base_path) for route in table(served) if route.scheme)
 
 
 def hidden_paths(policies: Sequence[Policy]) -> Iterator[str]:
@@ -195,7 +219,7 @@ class Router:
 
     def __init__(self, web: WebContext) -> None:
         self._context, policy = web, web.provider.policy
-        routes = [(web.base_path + route.path, route) for route in table(policy.served, first=policy.is_first)]
+        routes = [(route.at(web.base_path), route) for route in table(policy.served, first=policy.is_first)]
         self._exact = dict(routes)
         self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
         if web.base_path:

@@ -13,6 +13,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Object, authorise, on_self
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.sections import KINDS
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.plan import Change, Verb
     from corpid.rules.directory.sections import Kind
 
-S = TypeVar("S", Client, Entity, User)
+S = TypeVar("S", Client, Entity, RegisteredApiClient, User)
 
 _NOUNS: Final[Mapping[Kind, str]] = {"third-party row": "third_party_assignment"}
 """of kinds whose name is no noun of an action"""

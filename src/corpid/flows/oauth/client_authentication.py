@@ -20,7 +20,7 @@ from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
 from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
-from corpid.rules.oauth.errors import InvalidClient, InvalidRequest, RequestOf, ServerError
+from corpid.rules.oauth.errors import InvalidClient, RequestOf, ServerError
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.refusals import Reason
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientUnit
+    from corpid.ports import ClientKeys, HasKeys, TransientUnit
     from corpid.rules.oauth.client_assertion import Candidate
     from corpid.rules.oauth.generations import Generation
 
@@ -65,74 +65,64 @@ async def authenticate(
 
     Nothing is spent yet, but the request is counted (D47).
 
-    `endpoint` is one of `rate_limits`, `address` the caller's. `authorization` are the request's Authorization headers:
-    another method in addition to the assertion is refused. Raises InvalidClient, InvalidRequest, ServerError,
+    `endpoint` is one of `rate_limits`, `authorization` are the request's Authorization headers. Raises InvalidClient, InvalidRequest, ServerError,
     TooManyRequests. Source: RFC 7523 §3, D5, D8, D27, D64
     """
+    policy = context.provider.policy
+    issuer, url = policy.base_url, policy.base_url + _PATHS[endpoint]
     await context.provider.rate_limits.address(endpoint, context.address, context.now)
-    if "client_assertion" in parameters and ("client_secret" in parameters or authorization):
-        raise InvalidRequest(
-            Reason.CLIENT_AUTHENTICATION_TWICE,
-            "use client_assertion alone, without client_secret or an Authorization header",
-        )
-    candidate = _read(context, parameters, endpoint, generation)
+    candidate = client_assertion.read(
+        parameters, authorization, issuer=issuer, endpoint=url, rules=generation, now=context.now
+    )
     client = await context.provider.registry_cache.client(candidate.client_id, context.now)
     if client is None:
-        raise _failed(context, Reason.CLIENT_UNKNOWN, candidate, "unknown or disabled client")
-    _judge_again(context, parameters, client, candidate, generation, endpoint)
+        raise failed(context, Reason.CLIENT_UNKNOWN, candidate, "unknown or disabled client", issuer=issuer)
+    if policy.pushed is not None and not client_registration.serves(client, generation, context.today):
+        # A caller names the generation by the code it sends, so the milder rules of another one apply to its own
+        # clients only (D8, decisions "No downgrade").
+        try:
+            client_assertion.read(parameters, issuer=issuer, endpoint=url, rules=policy.pushed, now=context.now)
+        except InvalidClient as error:
+            raise failed(context, error.reason, candidate, error.description, issuer=issuer) from None
     if not client_assertion.may_name_its_audience(candidate, client, today=context.today):
         detail = "aud is the endpoint, which this client may not name today"
-        raise _failed(context, Reason.ASSERTION_AUDIENCE_ENDPOINT, candidate, detail)
+        raise failed(context, Reason.ASSERTION_AUDIENCE_ENDPOINT, candidate, detail, issuer=issuer)
+    keys, assertion = await prove(
+        context, client, candidate, source=context.provider.client_keys, issuer=issuer, endpoint=endpoint
+    )
+    return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
+
+
+async def prove(
+    context: RequestContext, client: HasKeys, candidate: Candidate, *, source: ClientKeys, issuer: str, endpoint: str
+) -> tuple[ClientKeySet, Assertion]:
+    """Verify a client's assertion by its keys, and count the request.
+
+    `source` has the keys of this kind of client, `issuer` is that of the authorization server, `endpoint` one of
+    `rate_limits`. Raises InvalidClient, ServerError, TooManyRequests, StoreUnavailable. Source: RFC 7523 §3, D27, D47
+    """
     try:
-        keys = await context.provider.client_keys.current(client, now=context.now)
+        keys = await source.current(client, now=context.now)
         try:
             assertion = client_assertion.verify(candidate, keys, now=context.now)
         except KeyNotFound:
-            keys = await context.provider.client_keys.refetched(client, now=context.now)
+            keys = await source.refetched(client, now=context.now)
             if client.jwks_uri and not keys.signing:
                 cause = _no_signing_key(client.jwks_uri, keys)
                 raise no_key_set(context, cause, Reason.CLIENT_SIGNING_KEY_MISSING) from None
-            assertion = _verify_again(context, candidate, keys)
+            assertion = _verify_again(context, candidate, keys, issuer)
     except KeySetUnavailable as error:
         raise no_key_set(context, str(error)) from None
     with RequestOf(client.client_id):
         await context.provider.rate_limits.client(endpoint, client.client_id, context.address, context.now)
-    return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
+    return keys, assertion
 
 
-def _read(context: RequestContext, parameters: Mapping[str, str], endpoint: str, generation: Generation) -> Candidate:
-    issuer = context.provider.policy.base_url
-    url = issuer + _PATHS[endpoint]
-    return client_assertion.read(parameters, issuer=issuer, endpoint=url, generation=generation, now=context.now)
-
-
-def _failed(context: RequestContext, reason: Reason, candidate: Candidate, detail: str) -> InvalidClient:
-    policy = context.provider.policy
+def failed(context: RequestContext, reason: Reason, candidate: Candidate, detail: str, *, issuer: str) -> InvalidClient:
+    """Return the refusal of an assertion for this issuer without its cause. Source: D28"""
     return client_assertion.failed(
-        reason, candidate, issuer=policy.base_url, developer_mode=policy.developer_mode, detail=detail
+        reason, candidate, issuer=issuer, developer_mode=context.provider.policy.developer_mode, detail=detail
     )
-
-
-def _judge_again(
-    context: RequestContext,
-    parameters: Mapping[str, str],
-    client: Client,
-    candidate: Candidate,
-    generation: Generation,
-    endpoint: str,
-) -> None:
-    """Verify the assertion again by the rules of the code's generation.
-
-    A caller names the generation by the code it sends, so the milder rules of another one apply to its own clients
-    only. Raises InvalidClient. Source: D8, decisions "No downgrade"
-    """
-    pushed = context.provider.policy.pushed
-    if pushed is None or client_registration.serves(client, generation, context.today):
-        return
-    try:
-        _read(context, parameters, endpoint, pushed)
-    except InvalidClient as error:
-        raise _failed(context, error.reason, candidate, error.description) from None
 
 
 def _no_signing_key(url: str, keys: ClientKeySet) -> str:
@@ -143,12 +133,12 @@ def _no_signing_key(url: str, keys: ClientKeySet) -> str:
     return f"the key set at {url} has no usable signing key: {'; '.join(keys.problems) or 'no key has use sig'}"
 
 
-def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKeySet) -> Assertion:
+def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKeySet, issuer: str) -> Assertion:
     try:
         return client_assertion.verify(candidate, keys, now=context.now)
     except KeyNotFound:
         detail = "no registered key fits kid and alg, or none verifies it"
-        raise _failed(context, Reason.ASSERTION_SIGNATURE, candidate, detail) from None
+        raise failed(context, Reason.ASSERTION_SIGNATURE, candidate, detail, issuer=issuer) from None
 
 
 async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion) -> None:

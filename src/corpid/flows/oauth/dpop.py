@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.oauth.dpop import Proof, Target
-    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.generations import AuthenticationRules, Generation
 
 
 async def verify_proof(
@@ -29,22 +29,20 @@ async def verify_proof(
     headers: Sequence[bytes],
     target: Target,
     *,
-    generation: Generation,
+    rules: AuthenticationRules,
     access_token: str | None = None,
 ) -> Proof | None:
     """Verify the request's DPoP header.
 
     None if it has none. Nothing is spent yet.
 
-    Raises InvalidDPoPProof, or UseDPoPNonce if server nonces are on. Of a generation whose tokens are bound to
-    no key, the header is not looked at. Source: RFC 9449 §4.3, §8
+    Raises InvalidDPoPProof, or UseDPoPNonce if server nonces are on. By rules whose tokens are bound to no
+    key, the header is not looked at. Source: RFC 9449 §4.3, §8
     """
-    text = dpop.header(headers) if generation.sender_constrained else None
+    text = dpop.header(headers) if rules.sender_constrained else None
     if text is None:
         return None
-    proof = dpop.verify(
-        text, target, algorithms=generation.proof_algorithms, now=context.now, access_token=access_token
-    )
+    proof = dpop.verify(text, target, algorithms=rules.proof_algorithms, now=context.now, access_token=access_token)
     if context.provider.policy.dpop_nonces and not context.keys.is_dpop_nonce(proof.nonce, context.now):
         raise UseDPoPNonce(
             Reason.PROOF_NONCE,

@@ -100,7 +100,7 @@ async def _verify(
     ring = (await context.provider.signing_keys.at(context.now)).ring
     token = tokens.verify(text, ring, issuer=context.provider.policy.base_url, resource_url=url, now=context.now)
     target = Target(method=method, url=url)
-    proof = await dpop.verify_proof(context, proofs, target, generation=generation, access_token=text)
+    proof = await dpop.verify_proof(context, proofs, target, rules=generation, access_token=text)
     if proof is None and generation.sender_constrained:
         raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is needed")
     tokens.validate_binding(token, proof.jkt if proof else None)

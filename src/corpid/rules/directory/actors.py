@@ -8,6 +8,7 @@ from typing import ClassVar, Final, Literal, Self, TypeAlias
 import msgspec
 
 from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, OperatorLevel
+from corpid.rules.oauth import scopes
 from corpid.rules.printable import printable
 
 Role: TypeAlias = Literal[
@@ -15,9 +16,7 @@ Role: TypeAlias = Literal[
     "API client", "API client of an entity", "provisioning token", "anonymous",
 ]  # fmt: skip
 """kind or level of an actor: what the rules of access are written for"""
-Scope: TypeAlias = Literal[
-    "directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"
-]  # fmt: skip
+Scope: TypeAlias = scopes.ApiScope
 """of a token of the admin API (D59)"""
 
 

@@ -10,7 +10,7 @@ from corpid.rules.directory.members import Telling, masked, shown, telling
 from corpid.rules.directory.records import Parameter, ParameterDefinition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.sections import Kind
@@ -38,7 +38,11 @@ def difference(change: Change, user_names: Mapping[str, str]) -> Difference:
     `user_names` is user identifier → user name. Source: docs/directory.md
     """
     key = tuple(user_names.get(part, part) for part in change.key)
-    members = _added(change) if change.was is None else _changed(change) if change.becomes is not None else ()
+    members: Iterable[str] = ()
+    if change.was is None:
+        members = _added(change)
+    elif change.becomes is not None:
+        members = members_changed(change.was, change.becomes)
     return Difference(sign=_SIGNS[change.verb], subject=_SUBJECTS[change.kind](key), members=tuple(members))
 
 
@@ -52,8 +56,9 @@ def _added(change: Change) -> list[str]:
     ]
 
 
-def _changed(change: Change) -> list[str]:
-    was, becomes, declared = shown(change.was), shown(change.becomes), _declared(change)
+def members_changed(record: msgspec.Struct, replaced_by: msgspec.Struct) -> list[str]:
+    """The members in which two states of a record differ, in words. Source: docs/directory.md"""
+    was, becomes, declared = shown(record), shown(replaced_by), telling(replaced_by)
     return [
         f"{name}: {_text(declared.get(name), was[name])} → {_text(declared.get(name), becomes[name])}"
         for name in becomes

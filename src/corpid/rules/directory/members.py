@@ -54,6 +54,7 @@ TELLINGS: Final[Mapping[str, Mapping[str, Telling]]] = {
         "used_at": Telling.BOOKKEEPING,
     },
     "Client": {"jwks": Telling.SECRET},
+    "RegisteredApiClient": {"jwks": Telling.SECRET},
     "SealedKey": {"secret": Telling.SECRET, "certificate_chain": Telling.SECRET},
     "Link": {"link_hash": Telling.BOOKKEEPING, "factors": Telling.BOOKKEEPING},
     "FetchedKeySet": {"jwks": Telling.SECRET},

@@ -134,7 +134,8 @@ class Section:
     """former name of a key, which is still read → its name"""
 
 
-def _client_key(declared: Declared) -> Key:
+def client_key(declared: Declared) -> Key:
+    """The key of a client's member. Source: docs/directory.md"""
     member = declared.member
     read = _FORMS[declared.form](declared)
     return Key(
@@ -261,6 +262,6 @@ SECTIONS: Final[dict[str, Section]] = {
         identity=("client_id",),
         identifier=CLIENT_ID,
         former={each.member.former: each.name for each in CLIENT_MEMBERS.values() if each.member.former},
-        keys={each.name: _client_key(each) for each in CLIENT_MEMBERS.values() if each.member.in_file},
+        keys={each.name: client_key(each) for each in CLIENT_MEMBERS.values() if each.member.in_file},
     ),
 }

@@ -60,7 +60,7 @@ def validate(
     """
     response_mode = _response_mode(parameters, generation)
     _refuse_objects(parameters, generation)
-    granted = scopes.validate(required(parameters, "scope"), client, generation.scopes)
+    granted = scopes.validate(required(parameters, "scope"), client.scopes, generation.scopes)
     redirect_uri = registered_redirect_uri(parameters, client)
     if required(parameters, "response_type") != "code":
         raise InvalidRequest(Reason.RESPONSE_TYPE, "response_type must be code")

@@ -15,7 +15,7 @@ from corpid.jose import compact
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import JoseError, MalformedToken
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
-from corpid.rules.oauth.errors import InvalidClient
+from corpid.rules.oauth.errors import InvalidClient, InvalidRequest
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
 from corpid.rules.oauth.refusals import Reason
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.jose.keys import ClientKeySet, VerificationKey
-    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.generations import AuthenticationRules
     from corpid.rules.oauth.records import Client
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -42,7 +42,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     token: compact.Unverified
     jti: str | None
     issued_at: float
-    """iat; without one, as long before exp as the generation allows"""
+    """iat; without one, as long before exp as the rules allow"""
     expires_at: float
     names_endpoint: bool
     """its aud is the endpoint that it was sent to, which only a client that may do so is let through with (D64)"""
@@ -61,14 +61,28 @@ class Assertion(msgspec.Struct, frozen=True, kw_only=True):
     names_endpoint: bool
 
 
-def read(parameters: Mapping[str, str], *, issuer: str, endpoint: str, generation: Generation, now: float) -> Candidate:
+def read(
+    parameters: Mapping[str, str],
+    authorization: Sequence[bytes] = (),
+    *,
+    issuer: str,
+    endpoint: str,
+    rules: AuthenticationRules,
+    now: float,
+) -> Candidate:
     """Parse the assertion among the parameters and validate its claims.
 
-    `endpoint` is the URL that it was sent to.
+    `authorization` are the request's Authorization headers: another method in addition to the assertion is refused.
+    `issuer` is the authorization server's, `endpoint` the URL that it was sent to.
 
-    What it names as audience is for `may_name_its_audience`, once the client is known. Raises InvalidClient, in words
-    that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8, D64
+    What it names as audience is for `may_name_its_audience`, once the client is known. Raises InvalidRequest, and
+    InvalidClient in words that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8, D64
     """
+    if "client_assertion" in parameters and ("client_secret" in parameters or authorization):
+        raise InvalidRequest(
+            Reason.CLIENT_AUTHENTICATION_TWICE,
+            "use client_assertion alone, without client_secret or an Authorization header",
+        )
     text = parameters.get("client_assertion")
     if parameters.get("client_assertion_type") != ASSERTION_TYPE:
         raise InvalidClient(Reason.ASSERTION_TYPE, f"client_assertion_type must be {ASSERTION_TYPE}")
@@ -76,7 +90,7 @@ def read(parameters: Mapping[str, str], *, issuer: str, endpoint: str, generatio
         raise InvalidClient(Reason.ASSERTION_MISSING, "client_assertion is missing")
     try:
         token = compact.parse(text)
-        candidate = _validate(token, issuer=issuer, endpoint=endpoint, generation=generation, now=now)
+        candidate = _validate(token, issuer=issuer, endpoint=endpoint, rules=rules, now=now)
     except MalformedToken as error:
         raise InvalidClient(Reason.ASSERTION_MALFORMED, f"client_assertion: {error}") from None
     except BadClaim as error:
@@ -87,23 +101,23 @@ def read(parameters: Mapping[str, str], *, issuer: str, endpoint: str, generatio
 
 
 def _validate(
-    token: compact.Unverified, *, issuer: str, endpoint: str, generation: Generation, now: float
+    token: compact.Unverified, *, issuer: str, endpoint: str, rules: AuthenticationRules, now: float
 ) -> Candidate:
     claims = token.claims
     if token.header.get("typ") not in _TYPES:
         raise BadClaim("typ must be JWT or client-authentication+jwt", Reason.ASSERTION_JWT_TYPE)
-    if token.algorithm not in generation.assertion_algorithms:
-        raise BadClaim(f"alg must be one of {', '.join(generation.assertion_algorithms)}", Reason.ASSERTION_ALGORITHM)
+    if token.algorithm not in rules.assertion_algorithms:
+        raise BadClaim(f"alg must be one of {', '.join(rules.assertion_algorithms)}", Reason.ASSERTION_ALGORITHM)
     client_id = claims.get("sub")
     if not isinstance(client_id, str) or not client_id or claims.get("iss") != client_id:
         raise BadClaim("iss and sub must both be the client_id", Reason.ASSERTION_ISSUER)
-    names_endpoint = generation.endpoint_audience and claims.get("aud") == endpoint
+    names_endpoint = rules.endpoint_audience and claims.get("aud") == endpoint
     if claims.get("aud") != issuer and not names_endpoint:
         raise BadClaim(_audience(issuer), Reason.ASSERTION_AUDIENCE)
     identifier = jti(claims)
-    if identifier is None and generation.assertion_jti_required:
+    if identifier is None and rules.assertion_jti_required:
         raise BadClaim("jti is missing", Reason.ASSERTION_JTI_MISSING)
-    issued_at, expires_at = _validate_times(claims, generation=generation, now=now)
+    issued_at, expires_at = _validate_times(claims, rules=rules, now=now)
     return Candidate(
         client_id=client_id,
         token=token,
@@ -139,11 +153,11 @@ def may_name_its_audience(candidate: Candidate, client: Client, *, today: str) -
     return not candidate.names_endpoint or (until is not None and today <= until)
 
 
-def _validate_times(claims: Mapping[str, object], *, generation: Generation, now: float) -> tuple[float, float]:
+def _validate_times(claims: Mapping[str, object], *, rules: AuthenticationRules, now: float) -> tuple[float, float]:
     exp, iat, nbf = (numeric_date(claims, name) for name in ("exp", "iat", "nbf"))
     if exp is None:
         raise BadClaim("exp is missing", Reason.ASSERTION_EXP_MISSING)
-    if iat is None and generation.assertion_iat_required:
+    if iat is None and rules.assertion_iat_required:
         raise BadClaim("iat is missing", Reason.ASSERTION_IAT_MISSING)
     if exp <= now:
         raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock", Reason.ASSERTION_EXPIRED)
@@ -154,13 +168,13 @@ def _validate_times(claims: Mapping[str, object], *, generation: Generation, now
                 Reason.ASSERTION_IN_THE_FUTURE,
             )
     lifetime = exp - (now if iat is None else iat)
-    if lifetime > generation.assertion_seconds:
+    if lifetime > rules.assertion_seconds:
         start = "now" if iat is None else "iat"
         raise BadClaim(
-            f"exp is {seconds(lifetime)} after {start}; {generation.assertion_seconds} s are allowed",
+            f"exp is {seconds(lifetime)} after {start}; {rules.assertion_seconds} s are allowed",
             Reason.ASSERTION_LIFETIME,
         )
-    return (exp - generation.assertion_seconds if iat is None else iat), exp
+    return (exp - rules.assertion_seconds if iat is None else iat), exp
 
 
 def _fitting(candidate: Candidate, keys: ClientKeySet) -> list[VerificationKey]:

@@ -24,6 +24,8 @@ from corpid.rules.oauth.urls import UnfitUrl, check_public_url, check_redirect_u
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from corpid.rules.oauth.api_client import RegisteredApiClient
+
 DEFAULT: Final = "APP_AUTHENTICATION_DEFAULT"
 """the authentication_context_type that a client may name unless its registration lists others (D11)"""
 
@@ -148,6 +150,27 @@ def register(client: Client, rules: Rules) -> tuple[str, ...]:
     if faults:
         raise RegistrationError(faults)
     return parse_client_key_set(client.jwks).problems if client.jwks else ()
+
+
+def register_api_client(client: RegisteredApiClient, rules: Rules) -> tuple[str, ...]:
+    """Check the registration of a client of the admin API.
+
+    Its scopes and name were read by their declarations. What comes back are remarks on its keys, for people. Raises
+    RegistrationError with every fault. Source: D8, D27, D59
+    """
+    faults = list(_named_keys(client))
+    if client.jwks_uri is not None:
+        faults += _unfit_url("jwks_uri", client.jwks_uri, rules)
+    keys = None
+    if client.jwks is not None:
+        try:
+            keys = parse_client_key_set(client.jwks)
+            faults += _no_signing_key(keys)
+        except KeySetError as error:
+            faults.append(Fault("jwks", str(error)))
+    if faults:
+        raise RegistrationError(tuple(faults))
+    return keys.problems if keys else ()
 
 
 def is_registered_at(client: Client, issuer_id: str) -> bool:
@@ -314,17 +337,24 @@ def _url_faults(client: Client, rules: Rules) -> Iterator[Fault]:
     """The faults of every URL except redirect URIs."""
     for declared in CLIENT_MEMBERS.values():
         url = getattr(client, declared.name)
-        if declared.member.form != "url" or not isinstance(url, str) or not url:
-            continue
-        try:
-            check_public_url(url, developer_mode=rules.developer_mode)
-        except UnfitUrl as unfit:
-            yield Fault(declared.name, f"{shown(url)}: {unfit}")
+        if declared.member.form == "url" and isinstance(url, str) and url:
+            yield from _unfit_url(declared.name, url, rules)
+
+
+def _unfit_url(member: str, url: str, rules: Rules) -> Iterator[Fault]:
+    try:
+        check_public_url(url, developer_mode=rules.developer_mode)
+    except UnfitUrl as unfit:
+        yield Fault(member, f"{shown(url)}: {unfit}")
+
+
+def _named_keys(client: Client | RegisteredApiClient) -> Iterator[Fault]:
+    if (client.jwks is None) == (client.jwks_uri is None):
+        yield Fault("jwks", "exactly one of jwks and jwks_uri is needed")
 
 
 def _key_faults(client: Client, rules: Rules) -> Iterator[Fault]:
-    if (client.jwks is None) == (client.jwks_uri is None):
-        yield Fault("jwks", "exactly one of jwks and jwks_uri is needed")
+    yield from _named_keys(client)
     if client.jwks is not None:
         try:
             yield from _unusable(client, rules, parse_client_key_set(client.jwks))
@@ -333,11 +363,9 @@ def _key_faults(client: Client, rules: Rules) -> Iterator[Fault]:
 
 
 def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Fault]:
-    yield from (Fault("jwks", fault) for fault in keys.faults)
-    remarks = f" ({'; '.join(keys.problems)})" if keys.problems else ""
-    if not keys.signing:
-        yield Fault("jwks", f"no usable signing key: an EC key with use sig is needed{remarks}")
-    else:
+    yield from _no_signing_key(keys)
+    remarks = _remarks(keys)
+    if keys.signing:
         yield from _unaccepted(client, rules, {key.algorithm.name for key in keys.signing})
     wrap = client.id_token_encryption_alg if client.id_token_encryption_alg in WRAPS else None
     encrypted = (
@@ -352,6 +380,17 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Faul
     registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
     for needed in userinfo_encryption.missing_keys(*registered, used(client, rules), keys):
         yield Fault("jwks", f"no usable encryption key for userinfo: {needed}{remarks}")
+
+
+def _no_signing_key(keys: ClientKeySet) -> Iterator[Fault]:
+    """Faults of single keys, and of a set without one to sign."""
+    yield from (Fault("jwks", fault) for fault in keys.faults)
+    if not keys.signing:
+        yield Fault("jwks", f"no usable signing key: an EC key with use sig is needed{_remarks(keys)}")
+
+
+def _remarks(keys: ClientKeySet) -> str:
+    return f" ({'; '.join(keys.problems)})" if keys.problems else ""
 
 
 def _unaccepted(client: Client, rules: Rules, algorithms: set[str]) -> Iterator[Fault]:

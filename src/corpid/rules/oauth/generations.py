@@ -63,7 +63,33 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generation:
+class AuthenticationRules:
+    """The parameters of client assertions and DPoP proofs."""
+
+    scheme: str
+    """of access tokens; the token_type"""
+    statuses: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """error code → status if it differs from the usual one, at PAR and token"""
+    assertion_algorithms: tuple[str, ...]
+    proof_algorithms: tuple[str, ...]
+    """none: tokens are bound to no key, and a proof is not looked at"""
+    assertion_seconds: int
+    assertion_iat_required: bool
+    assertion_jti_required: bool
+    endpoint_audience: bool
+    """a client may be allowed, until a date, to name in its assertion the endpoint that it is sent to (D8, D64)"""
+
+    @property
+    def sender_constrained(self) -> bool:
+        """True if tokens are bound to a key of the client's.
+
+        Source: RFC 9449
+        """
+        return bool(self.proof_algorithms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation(AuthenticationRules):
     """The parameters in which generations of the interface differ."""
 
     name: str
@@ -77,7 +103,6 @@ class Generation:
     """serves only the clients that name it, until the end date of each"""
     successor: str | None
     """the generation that its clients have to move to"""
-    scheme: str
     resources: tuple[Resource, ...]
     scopes: tuple[str, ...]
     returns_iss: bool
@@ -87,17 +112,7 @@ class Generation:
     pkce_optional: bool
     """a client may be registered to send no code_challenge (RFC 7636)"""
     bad_verifier_code: str
-    statuses: Mapping[str, int]
-    """error code → status if it differs from the usual one, at PAR and token"""
     unknown_acr_refused: bool
-    assertion_algorithms: tuple[str, ...]
-    proof_algorithms: tuple[str, ...]
-    """none: tokens are bound to no key, and a proof is not looked at"""
-    assertion_seconds: int
-    assertion_iat_required: bool
-    assertion_jti_required: bool
-    endpoint_audience: bool
-    """a client may be allowed, until a date, to name in its assertion the endpoint that it is sent to (D8, D64)"""
     response_modes: tuple[str, ...]
     """the first is the default"""
     acr_in_id_token: bool
@@ -114,14 +129,6 @@ class Generation:
     """published keys carry x5c, x5t and x5t#S256"""
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     """members of its discovery document in addition to those of the fields above"""
-
-    @property
-    def sender_constrained(self) -> bool:
-        """True if tokens are bound to a key of the client's.
-
-        Source: RFC 9449
-        """
-        return bool(self.proof_algorithms)
 
     @property
     def unasked_scopes(self) -> tuple[str, ...]:
@@ -173,7 +180,6 @@ CURRENT: Final = Generation(
     key_binding_required=True,
     pkce_optional=False,
     bad_verifier_code="invalid_request",
-    statuses=MappingProxyType({}),
     unknown_acr_refused=True,
     assertion_algorithms=ALGORITHMS,
     proof_algorithms=ALGORITHMS,

@@ -420,8 +420,8 @@ class Reason(Enum):
 
     # the token endpoint
     GRANT_TYPE = _refusal("unsupported_grant_type", _RP,
-        "grant_type is not authorization_code.",
-        "Send grant_type=authorization_code.")
+        "grant_type is not the one that the token endpoint takes.",
+        "Send grant_type=authorization_code; at the admin API's token endpoint, grant_type=client_credentials.")
     VERIFIER_MALFORMED = _refusal(("invalid_request", "invalid_grant"), _RP,
         "code_verifier is missing, or not 43 to 128 unreserved characters.",
         "Send the code_verifier whose hash was the request's code_challenge.")
@@ -459,16 +459,20 @@ class Reason(Enum):
         "Ask the endpoints of the interface at which the token was issued.")
     ACCESS_TOKEN_EXPIRED = _refusal("invalid_token", _RP,
         "The token has expired.",
-        "Read userinfo right after the token response; after that, have the person sign in again.")
+        "Read userinfo right after the token response; after that, have the person sign in again. A client of the admin "
+        "API asks for a new token.")
     ACCESS_TOKEN_BEFORE_RESTART = _refusal("invalid_token", _RP,
         "The token was issued before the provider lost its short-lived state.",
-        "Have the person sign in again.")
+        "Have the person sign in again. A client of the admin API asks for a new token.")
     ACCESS_TOKEN_REVOKED = _refusal("invalid_token", _RP,
         "The token's code was presented a second time, which revoked the token.",
         "Redeem each code once; look for a retry, or for somebody who reads codes.")
     ACCESS_TOKEN_CLIENT = _refusal("invalid_token", _OPERATOR,
         "The token's client is removed or disabled.",
         "`corpid client enable` enables it again.")
+    API_CLIENT_ENTITY = _refusal(("unauthorized_client", "invalid_token"), _OPERATOR,
+        "The entity that the client of the admin API is bound to is disabled or removed, or is another one by now.",
+        "`corpid client show` says which entity it is; `corpid entity enable` enables it again.")
     ACCESS_TOKEN_SCOPE = _refusal("insufficient_scope", _RP,
         "The token carries none of the scopes that this resource needs.",
         "Ask for a scope that the challenge names.")

@@ -6,38 +6,45 @@ Source: Spec 4.9, R-4.1
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from corpid.rules.oauth.errors import InvalidScope
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from corpid.rules.oauth.records import Client
 
 ENTITY_SCOPES: Final = ("entity.identity", "entity.basic_profile.name", "entity.basic_profile.uen_status")
 IDENTITY_SCOPES: Final = (*ENTITY_SCOPES, "user.identity", "user.name")
 SCOPES: Final = ("openid", "authinfo", "tpauthinfo", *IDENTITY_SCOPES)
+ApiScope: TypeAlias = Literal[
+    "directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"
+]  # fmt: skip
+"""of a token of the admin API (D59)"""
+API_SCOPES: Final[tuple[ApiScope, ...]] = get_args(ApiScope)
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*")
 
 
-def validate(text: str, client: Client, known: Sequence[str]) -> tuple[str, ...]:
+def validate(
+    text: str, registered: Collection[str], known: Sequence[str], *, needed: str = "openid"
+) -> tuple[str, ...]:
     """The requested scopes, each once, in the order asked.
 
-    `known` are those of the generation.
+    `registered` are the client's, `known` those of the interface, `needed` is one that must be among them; empty: none.
 
     Raises InvalidScope. Source: RFC 6749 §3.3, Spec 4.1
     """
     if not _SCOPE.fullmatch(text):
         raise InvalidScope(Reason.SCOPE_MALFORMED, "scope must be a list of scope names separated by single spaces")
     requested = tuple(dict.fromkeys(text.split(" ")))
-    if "openid" not in requested:
-        raise InvalidScope(Reason.SCOPE_WITHOUT_OPENID, "scope must include openid")
+    if needed and needed not in requested:
+        raise InvalidScope(Reason.SCOPE_WITHOUT_OPENID, f"scope must include {needed}")
     for scope in requested:
         if scope not in known:
             raise InvalidScope(Reason.SCOPE_UNKNOWN, f"scope {scope} is not known here; known: {' '.join(known)}")
-        if scope not in client.scopes:
+        if scope not in registered:
             raise InvalidScope(Reason.SCOPE_NOT_REGISTERED, f"this client may not ask for scope {scope}")
     return requested
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
@@ -22,7 +22,7 @@ from corpid.rules.oauth.records import ALG_OF_KEY
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from corpid.jose.key_ring import KeyRing
     from corpid.rules.oauth.generations import Generation
@@ -173,9 +173,16 @@ def access_token_claims(
     return token
 
 
-def verify(text: str, ring: KeyRing, *, issuer: str, resource_url: str, now: float) -> AccessToken:
+ReadParties: TypeAlias = "Callable[[Mapping[str, object]], tuple[str, str] | None]"
+"""claims → user_id and entity_id; None: these are not the claims of such a token"""
+
+
+def verify(
+    text: str, ring: KeyRing, *, issuer: str, resource_url: str, now: float, parties: ReadParties = read
+) -> AccessToken:
     """Verify one of our own tokens for this resource.
 
+    `issuer` is that of the authorization server, `resource_url` the audience, `parties` reads for whom the token is.
     Raises InvalidToken (RFC 9068 §4, D20).
     """
     try:
@@ -183,7 +190,7 @@ def verify(text: str, ring: KeyRing, *, issuer: str, resource_url: str, now: flo
         if token.header.get("typ") not in _TYPES or token.algorithm != "ES256":
             raise BadClaim("not an access token of this provider", Reason.ACCESS_TOKEN_FOREIGN)
         ring.verify(token)
-        return _read(token.claims, issuer=issuer, resource_url=resource_url, now=now)
+        return _read(token.claims, issuer=issuer, resource_url=resource_url, now=now, parties=parties)
     except MalformedToken as error:
         raise InvalidToken(Reason.ACCESS_TOKEN_MALFORMED, f"access token: {error}") from None
     except JoseError as error:
@@ -192,7 +199,7 @@ def verify(text: str, ring: KeyRing, *, issuer: str, resource_url: str, now: flo
         raise InvalidToken(error.reason or Reason.ACCESS_TOKEN_MALFORMED, f"access token: {error}") from None
 
 
-def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: float) -> AccessToken:
+def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: float, parties: ReadParties) -> AccessToken:
     if token.get("iss") != issuer:
         raise BadClaim("issued by another provider", Reason.ACCESS_TOKEN_FOREIGN)
     audience = token.get("aud")
@@ -203,7 +210,7 @@ def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: floa
         raise BadClaim("not an access token of this provider", Reason.ACCESS_TOKEN_FOREIGN)
     if exp <= now:
         raise BadClaim(f"expired {seconds(now - exp)} ago", Reason.ACCESS_TOKEN_EXPIRED)
-    both, cnf = read(token), token.get("cnf")
+    both, cnf = parties(token), token.get("cnf")
     if both is None:
         raise BadClaim("not an access token of this provider", Reason.ACCESS_TOKEN_FOREIGN)
     jkt = cnf.get("jkt") if isinstance(cnf, dict) else None

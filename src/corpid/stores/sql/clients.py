@@ -1,48 +1,53 @@
-"""Clients, their fetched key sets, and counts of deprecated usage."""
+"""Clients of both kinds, fetched key sets, and deprecated usage."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic
 
 import sqlalchemy as sa
 
 from corpid.ports import FetchedKeySet, UseCount
-from corpid.stores.sql.mappers import CLIENTS, columns, record_codec
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.records import Client
+from corpid.stores.sql.mappers import API_CLIENTS, CLIENTS, T, columns, record_codec
 from corpid.stores.sql.statements import insert, upsert
-from corpid.stores.sql.tables import clients, fetched_key_sets, generation_use
+from corpid.stores.sql.tables import api_client_key_sets, api_clients, clients, fetched_key_sets, generation_use
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.ports import AuditEvent
-    from corpid.rules.oauth.records import Client
     from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.mappers import Codec
     from corpid.stores.sql.statements import Database
 
 _FETCHED: Final = record_codec(FetchedKeySet)
 
 
-class SqlClients:
-    """A ports.Clients. Clients are written through Directory.write."""
+class _Registered(Generic[T]):
+    """The clients of one kind. They are written through Directory.write."""
 
-    def __init__(self, database: Database, audit: SqlAudit) -> None:
+    def __init__(
+        self, database: Database, audit: SqlAudit, codec: Codec[T], table: sa.Table, key_sets: sa.Table
+    ) -> None:
         self._database: Final = database
         self._audit: Final = audit
-        records = sa.select(*columns(clients, CLIENTS))
-        fetched = fetched_key_sets.c.client_id == sa.bindparam("client_id")
-        self._get: Final = database.prepare(records.where(clients.c.client_id == sa.bindparam("client_id")))
-        self._all: Final = database.prepare(records.order_by(clients.c.client_id))
-        self._fetched: Final = database.prepare(sa.select(*columns(fetched_key_sets, _FETCHED)).where(fetched))
-        self._store: Final = database.prepare(upsert(fetched_key_sets, ("client_id", *_FETCHED.written)))
-        self._drop: Final = database.prepare(sa.delete(fetched_key_sets).where(fetched))
+        self._codec: Final = codec
+        records = sa.select(*columns(table, codec))
+        fetched = key_sets.c.client_id == sa.bindparam("client_id")
+        self._get: Final = database.prepare(records.where(table.c.client_id == sa.bindparam("client_id")))
+        self._all: Final = database.prepare(records.order_by(table.c.client_id))
+        self._fetched: Final = database.prepare(sa.select(*columns(key_sets, _FETCHED)).where(fetched))
+        self._store: Final = database.prepare(upsert(key_sets, ("client_id", *_FETCHED.written)))
+        self._drop: Final = database.prepare(sa.delete(key_sets).where(fetched))
 
-    async def get(self, client_id: str) -> Client | None:
+    async def get(self, client_id: str) -> T | None:
         row = await self._database.row(self._get, {"client_id": client_id})
-        return None if row is None else CLIENTS.decode(row)
+        return None if row is None else self._codec.decode(row)
 
-    async def all(self) -> list[Client]:
+    async def all(self) -> list[T]:
         """In the order of identifiers."""
-        return [CLIENTS.decode(row) for row in await self._database.rows(self._all, {})]
+        return [self._codec.decode(row) for row in await self._database.rows(self._all, {})]
 
     async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None:
         row = await self._database.row(self._fetched, {"client_id": client_id})
@@ -58,6 +63,20 @@ class SqlClients:
             was = await self.fetched_key_set(client_id)
             await self._database.run(self._drop, {"client_id": client_id})
             await self._audit.record_change(event, was, None)
+
+
+class SqlClients(_Registered[Client]):
+    """A ports.Clients."""
+
+    def __init__(self, database: Database, audit: SqlAudit) -> None:
+        super().__init__(database, audit, CLIENTS, clients, fetched_key_sets)
+
+
+class SqlApiClients(_Registered[RegisteredApiClient]):
+    """A ports.ApiClients."""
+
+    def __init__(self, database: Database, audit: SqlAudit) -> None:
+        super().__init__(database, audit, API_CLIENTS, api_clients, api_client_key_sets)
 
 
 _COUNTS: Final = record_codec(UseCount)

@@ -24,6 +24,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
 from corpid.stores.sql.statements import upsert
@@ -164,9 +165,25 @@ def _clients() -> Codec[Client]:
     )
 
 
+def _api_clients() -> Codec[RegisteredApiClient]:
+    decoder = msgspec.json.Decoder(RegisteredApiClient)
+    return Codec(
+        columns=("record",),
+        written=("client_id", "name", "enabled", "record"),
+        encode=lambda client: {
+            "client_id": client.client_id,
+            "name": client.name,
+            "enabled": client.enabled,
+            "record": msgspec.json.encode(client).decode(),
+        },
+        decode=lambda row: decoder.decode(row[0]),
+    )
+
+
 ENTITIES: Final = _entities()
 USERS: Final = _users()
 CLIENTS: Final = _clients()
+API_CLIENTS: Final = _api_clients()
 
 
 PAGE: Final = 500
@@ -249,6 +266,7 @@ def record_types(database: Database, cipher: SecretCipher) -> Kinds:
         (Assignment, tables.assignments, record_codec(Assignment)),
         (ThirdPartyGrant, tables.third_party_grants, record_codec(ThirdPartyGrant)),
         (ThirdPartyAssignment, tables.third_party_assignments, record_codec(ThirdPartyAssignment)),
+        (RegisteredApiClient, tables.api_clients, API_CLIENTS),
     )
     return {record: RecordType(database, table, codec, rank) for rank, (record, table, codec) in enumerate(rows)}
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.stores.data_loss import Takeovers, after_machine_restart, machine_start
 from corpid.stores.sql import migration_plan, schema
 from corpid.stores.sql.audit import SqlAudit
-from corpid.stores.sql.clients import SqlClients, SqlUsage
+from corpid.stores.sql.clients import SqlApiClients, SqlClients, SqlUsage
 from corpid.stores.sql.deployment import SqlDeployment
 from corpid.stores.sql.directory import SqlDirectory
 from corpid.stores.sql.factors import SqlCodeGuesses, SqlFactors
@@ -41,6 +41,7 @@ class SqlRegistry:
     """A ports.Registry."""
 
     clients: SqlClients
+    api_clients: SqlApiClients
     directory: SqlDirectory
     keys: SqlKeys
     sessions: SqlSessions
@@ -56,6 +57,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
     audit, records, sign_outs = SqlAudit(database, clock), record_types(database, cipher), SignOuts(database)
     return SqlRegistry(
         clients=SqlClients(database, audit),
+        api_clients=SqlApiClients(database, audit),
         directory=SqlDirectory(database, audit, records, sign_outs),
         keys=SqlKeys(database, cipher, audit),
         sessions=SqlSessions(database, audit, records, sign_outs),

@@ -17,9 +17,7 @@ from corpid.stores.sql.tables import administrators, memberships, operators, use
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
-    from corpid.ports import AuditEvent, Change, R
-    from corpid.rules.directory.records import Record
-    from corpid.rules.oauth.records import Client
+    from corpid.ports import AuditEvent, Change, R, Written
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
@@ -194,14 +192,14 @@ class SqlRecords:
                 becomes = change.record if isinstance(change, Upsert) else None
                 await self._audit.record_change(change.event, was, becomes)
 
-    async def _stored(self, change: Upsert | Delete) -> Record | Client | None:
+    async def _stored(self, change: Upsert | Delete) -> Written | None:
         """The record that a change replaces, locked.
 
         What a plan has read may be older.
         """
         kind = self._kinds[type(change.record)]
         row = await self._database.row(kind.locked, kind.key(change.record))
-        found: Record | Client | None = None if row is None else kind.codec.decode(row)
+        found: Written | None = None if row is None else kind.codec.decode(row)
         return found
 
     async def _sign_out(self, user_id: str) -> None:

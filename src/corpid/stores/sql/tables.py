@@ -92,6 +92,17 @@ fetched_key_sets: Final = _table(
     _integer("fetched_at"),
 )
 
+api_clients: Final = _table("api_clients", _key("client_id"), _text("name"), _flag("enabled"), _text("record"))
+"""Clients of the admin API. Triggers refuse an identifier that a row of `clients` has, and the reverse."""
+
+api_client_key_sets: Final = _table(
+    "api_client_key_sets",
+    _key("client_id", _to("api_clients.client_id")),
+    _text("jwks_uri"),
+    _text("jwks"),
+    _integer("fetched_at"),
+)
+
 generation_use: Final = _table(
     "generation_use",
     _key("client_id", _to("clients.client_id")),

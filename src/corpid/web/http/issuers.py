@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from corpid.rules.oauth.api_server import WELL_KNOWN_PATH
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 from corpid.web.http.middleware import named_hosts
 
@@ -21,7 +22,8 @@ class Issuers:
 
     It is below the shell and passes each request on. Of the issuers of a host, the one with the longest path that is a
     prefix of the request's path answers. A host that is no issuer's own, but only in allowed_hosts, belongs to the
-    first issuer. So does a path under none of its host's issuers, unless the host belongs only to another issuer.
+    first issuer. So does a path under none of its host's issuers, unless the host belongs only to another issuer, and
+    the metadata of the admin API, which only the first one has.
     Source: D35, D62
     """
 
@@ -37,6 +39,7 @@ class Issuers:
             self._of_host.setdefault(parts.netloc, []).append((parts.path, issuer_id, application))
         self._of_first_host: Final = next(iter(self._of_host.values()))
         self._first: Final = self._of_first_host[0]
+        self._metadata_of_first: Final = f"{WELL_KNOWN_PATH}{self._first[0]}/"
         for issuers in self._of_host.values():
             issuers.sort(key=lambda each: -len(each[0]))
 
@@ -50,6 +53,8 @@ class Issuers:
     def _of(self, scope: Scope) -> tuple[str, str, ASGIApp]:
         [host] = named_hosts(scope["state"]["headers"])
         issuers = self._of_host.get(host.decode("latin-1").lower().removesuffix(self._port), self._of_first_host)
+        if issuers is self._of_first_host and scope["path"].startswith(self._metadata_of_first):
+            return self._first
         for issuer in issuers:
             if scope["path"] == issuer[0] or scope["path"].startswith(f"{issuer[0]}/"):
                 return issuer

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.generations import AuthenticationRules
     from corpid.texts import Phrase
     from corpid.web.pages.layout import Link
     from corpid.web.pages.rendering import Renderer
@@ -112,7 +112,7 @@ def _claimed_client_id(request: Request) -> str:
     return claimed_client_id(sent, headers(request, b"authorization"))
 
 
-def as_json(request: Request, raised: Exception, generation: Generation, state: str | None = None) -> Response:
+def as_json(request: Request, raised: Exception, rules: AuthenticationRules, state: str | None = None) -> Response:
     """An error of PAR or the token endpoint.
 
     `state` is echoed, at PAR. Source: D4, D5
@@ -122,7 +122,7 @@ def as_json(request: Request, raised: Exception, generation: Generation, state: 
     content = {"error": error.code, "error_description": public_description(error, reference)}
     if state is not None:
         content["state"] = state
-    status = generation.statuses.get(error.code, error.status)
+    status = rules.statuses.get(error.code, error.status)
     answer = Response(msgspec.json.encode(content), status, NOT_CACHED, "application/json")
     challenge = _challenge_of_endpoint(request, error, content["error_description"], status)
     if challenge:
@@ -152,14 +152,14 @@ def _add_error_headers(answer: Response, error: OAuthError) -> None:
         answer.headers["Retry-After"] = str(error.retry_after)
 
 
-def as_challenge(request: Request, raised: Exception, generation: Generation, issuer: str) -> Response:
+def as_challenge(request: Request, raised: Exception, rules: AuthenticationRules, issuer: str) -> Response:
     """An error of a resource: one challenge, and the same in JSON.
 
     Source: Spec 7.4, D24
     """
     error = as_oauth_error(raised)
     reference = record(request, error)
-    challenge = _challenge(generation, issuer)
+    challenge = challenge_of(rules, issuer)
     if isinstance(error, CredentialsRequired):
         return Response(b"", error.status, {**NOT_CACHED, "WWW-Authenticate": challenge})
     description = public_description(error, reference)
@@ -175,10 +175,11 @@ def as_challenge(request: Request, raised: Exception, generation: Generation, is
     return answer
 
 
-def _challenge(generation: Generation, issuer: str) -> str:
-    if generation.sender_constrained:
-        return f'{generation.scheme} algs="{" ".join(generation.proof_algorithms)}"'
-    return f'{generation.scheme} realm="{issuer}"'
+def challenge_of(rules: AuthenticationRules, issuer: str) -> str:
+    """The start of the one challenge of a resource (D24)."""
+    if rules.sender_constrained:
+        return f'{rules.scheme} algs="{" ".join(rules.proof_algorithms)}"'
+    return f'{rules.scheme} realm="{issuer}"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ def candidate(header: dict[str, Any] | None = None, alg: str = "ES256", **change
     """What is read of a token with these changes; None leaves a claim out."""
     claims = {name: value for name, value in {**CLAIMS, **changes}.items() if value is not None}
     text = sign(claims, alg=alg, **(header or {}))
-    return read(parameters(text), issuer=ISSUER, endpoint=TOKEN, generation=CURRENT, now=NOW)
+    return read(parameters(text), issuer=ISSUER, endpoint=TOKEN, rules=CURRENT, now=NOW)
 
 
 def test_an_assertion_whose_claims_hold_becomes_a_candidate() -> None:
@@ -127,7 +127,7 @@ def test_a_header_that_is_not_accepted_is_refused(header: dict[str, Any], reason
             parameters(unsigned({"alg": "ES256", **header}, CLAIMS)),
             issuer=ISSUER,
             endpoint=TOKEN,
-            generation=CURRENT,
+            rules=CURRENT,
             now=NOW,
         )
 
@@ -135,9 +135,9 @@ def test_a_header_that_is_not_accepted_is_refused(header: dict[str, Any], reason
 @pytest.mark.parametrize("alg", ["none", "HS256", "RS256", "PS256", "EdDSA", "ES256 ", "es256"])
 def test_an_algorithm_outside_the_generations_list_is_refused(alg: str) -> None:
     with pytest.raises(InvalidClient, match="alg must be one of ES256, ES256K, ES384, ES512"):
-        read(parameters(unsigned({"alg": alg}, CLAIMS)), issuer=ISSUER, endpoint=TOKEN, generation=CURRENT, now=NOW)
+        read(parameters(unsigned({"alg": alg}, CLAIMS)), issuer=ISSUER, endpoint=TOKEN, rules=CURRENT, now=NOW)
     with pytest.raises(InvalidClient, match=r"alg must be one of ES256$"):
-        read(parameters(unsigned({"alg": "ES384"}, CLAIMS)), issuer=ISSUER, endpoint=TOKEN, generation=FAPI2, now=NOW)
+        read(parameters(unsigned({"alg": "ES384"}, CLAIMS)), issuer=ISSUER, endpoint=TOKEN, rules=FAPI2, now=NOW)
 
 
 def test_a_generation_decides_whether_iat_and_jti_are_needed() -> None:
@@ -156,7 +156,7 @@ def test_a_generation_decides_whether_iat_and_jti_are_needed() -> None:
 
 
 def of(generation: Generation, claims: dict[str, Any]) -> Candidate:
-    return read(parameters(sign(claims)), issuer=ISSUER, endpoint=TOKEN, generation=generation, now=NOW)
+    return read(parameters(sign(claims)), issuer=ISSUER, endpoint=TOKEN, rules=generation, now=NOW)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS.values(), ids=lambda one: one.name)
@@ -217,7 +217,7 @@ def test_without_an_assertion_or_with_a_foreign_client_id_the_client_is_invalid(
 ) -> None:
     """D5: invalid_client, status 401."""
     with pytest.raises(InvalidClient, match=reason) as refused:
-        read(given, issuer=ISSUER, endpoint=TOKEN, generation=CURRENT, now=NOW)
+        read(given, issuer=ISSUER, endpoint=TOKEN, rules=CURRENT, now=NOW)
     assert refused.value.status == 401
 
 

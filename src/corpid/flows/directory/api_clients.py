@@ -1,0 +1,181 @@
+"""Registering, reading, changing and removing clients of the admin API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from corpid.flows.directory.finding import entity_named, is_storable
+from corpid.flows.directory.write import Refused, audit_event, switched
+from corpid.ports import Delete, Seen, Upsert
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory import api_clients as rules_of_members
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.differences import Difference, members_changed
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.client_registration import RegistrationError, public_key_set, register_api_client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.ports import AuditEvent, Registry
+    from corpid.rules.directory.actors import Actor
+    from corpid.rules.oauth.client_registration import Rules
+
+_KEY_MEMBERS: Final = {"jwks": "jwks_uri", "jwks_uri": "jwks"}
+"""naming one takes the other away (D27)"""
+
+
+async def find(registry: Registry, client_id: str, *, actor: Actor) -> RegisteredApiClient | None:
+    """One client of the API, None if there is none.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D59
+    """
+    authorise(actor, "read", Object(kind="API client"))
+    return await registry.api_clients.get(client_id) if is_storable(client_id) else None
+
+
+async def api_clients(registry: Registry, *, actor: Actor) -> list[RegisteredApiClient]:
+    """Every client of the API, by identifier. Raises access.Forbidden, StoreUnavailable. Source: D59"""
+    authorise(actor, "read", Object(kind="API client"))
+    return await registry.api_clients.all()
+
+
+async def add_api_client(
+    registry: Registry,
+    client_id: str,
+    members: Mapping[str, object],
+    *,
+    entity_id: str,
+    actor: Actor,
+    rules: Rules,
+    now: float,
+) -> tuple[RegisteredApiClient, tuple[str, ...]]:
+    """Register a client of the API.
+
+    `members` are texts, None for those not given; `entity_id` is empty for a client that is bound to none. Returns it
+    with remarks on its keys. Raises Refused with every fault, access.Forbidden, Conflict, StoreUnavailable.
+    Source: D27, D59
+    """
+    taken = await find(registry, client_id, actor=actor)
+    if taken is not None or await registry.clients.get(client_id) is not None:
+        raise Refused(f"the client {client_id} exists already: change it with `corpid client update`")
+    if entity_id:
+        await entity_named(registry, entity_id, actor=actor)
+    fields = _fields(client_id, members)
+    lacking = [name for name in ("name", "scopes") if name not in fields]
+    if lacking:
+        raise Refused(f"the client {client_id} is new and lacks {', '.join(lacking)}")
+    record = RegisteredApiClient(client_id=client_id, entity_id=entity_id, created_at=int(now), **fields)  # type: ignore[arg-type]
+    remarks = _registered(record, rules)
+    await _write(registry, actor, AuditAction.API_CLIENT_ADD, None, record)
+    return record, remarks
+
+
+async def update_api_client(
+    registry: Registry,
+    client: RegisteredApiClient,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    rules: Rules,
+    dry_run: bool = False,
+) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
+    """Change members of a client of the API.
+
+    `members` are texts, None for those that keep their value. A running server follows within 5 s. Returns the
+    differences, and remarks on its keys. Raises Refused with every fault, access.Forbidden, Conflict, StoreUnavailable.
+    Source: D27, D50, D59
+    """
+    fields = _fields(client.client_id, members)
+    if not fields:
+        raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
+    becomes = replace(client, **fields)
+    remarks = _registered(becomes, rules)
+    if becomes == client:
+        return (), remarks
+    if not dry_run:
+        await _write(registry, actor, AuditAction.API_CLIENT_UPDATE, client, becomes)
+    changed = Difference(sign="~", subject=_described(client), members=tuple(members_changed(client, becomes)))
+    return (changed,), remarks
+
+
+async def switch_api_client(
+    registry: Registry, client: RegisteredApiClient, *, enabled: bool, actor: Actor
+) -> RegisteredApiClient:
+    """Enable or disable a client of the API.
+
+    A running server follows within 5 s. Its tokens are refused while it is disabled. Raises Refused when nothing would change, access.Forbidden, Conflict,
+    StoreUnavailable. Source: D50, D59
+    """
+    becomes = switched(client, _described(client), enabled=enabled)
+    action = AuditAction.API_CLIENT_ENABLE if enabled else AuditAction.API_CLIENT_DISABLE
+    await _write(registry, actor, action, client, becomes)
+    return becomes
+
+
+async def remove_api_client(registry: Registry, client: RegisteredApiClient, *, actor: Actor) -> None:
+    """Remove a client of the API, and with it its tokens.
+
+    A running server follows within 5 s. Raises access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
+    """
+    await _write(registry, actor, AuditAction.API_CLIENT_REMOVE, client, None)
+
+
+async def drop_api_client_keys(registry: Registry, client: RegisteredApiClient, *, actor: Actor) -> None:
+    """Drop the keys fetched from a jwks_uri.
+
+    A running server follows within 5 s. Raises Refused if its keys are in its record, access.Forbidden, StoreUnavailable. Source: D27
+    """
+    if client.jwks_uri is None:
+        raise Refused(f"the keys of {client.client_id} stand in its record: replace them with `corpid client update`")
+    authorise(actor, "write", Object(kind="API client", entity_id=client.entity_id))
+    await registry.api_clients.drop_fetched_key_set(
+        client.client_id, _event(actor, AuditAction.CLIENT_DROP_KEYS, client)
+    )
+
+
+def _described(client: RegisteredApiClient) -> str:
+    return f"API client {client.client_id}"
+
+
+def _fields(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
+    """The members as they are stored. Raises Refused with every fault."""
+    try:
+        fields = rules_of_members.read(client_id, members)
+    except rules_of_members.MembersRefused as error:
+        raise Refused("; ".join(error.reasons)) from None
+    if fields.keys() >= _KEY_MEMBERS.keys():
+        raise Refused("name either jwks and jwks_uri, not both")
+    if "jwks" in fields:
+        fields["jwks"] = public_key_set(str(fields["jwks"]))
+    return fields | {_KEY_MEMBERS[name]: None for name in _KEY_MEMBERS if name in fields}
+
+
+def _registered(client: RegisteredApiClient, rules: Rules) -> tuple[str, ...]:
+    try:
+        return register_api_client(client, rules)
+    except RegistrationError as error:
+        raise Refused(str(error)) from None
+
+
+def _event(actor: Actor, action: AuditAction, client: RegisteredApiClient) -> AuditEvent:
+    event = audit_event(actor, action, client.client_id)
+    return replace(event, client_id=client.client_id, entity_id=client.entity_id)
+
+
+async def _write(
+    registry: Registry,
+    actor: Actor,
+    action: AuditAction,
+    was: RegisteredApiClient | None,
+    becomes: RegisteredApiClient | None,
+) -> None:
+    """Authorise and write a change, unless the record has changed meanwhile."""
+    record = becomes or was
+    assert record is not None  # noqa: S101 - one of the two is there
+    authorise(actor, "write" if becomes else "delete", Object(kind="API client", entity_id=record.entity_id))
+    event = _event(actor, action, record)
+    change = Upsert(becomes, event) if becomes is not None else Delete(record, event)
+    await registry.directory.write([Seen(RegisteredApiClient, record.key, was), change])

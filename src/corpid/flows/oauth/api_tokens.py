@@ -1,0 +1,183 @@
+"""Tokens of the admin API, issued and verified.
+
+Source: RFC 6749 §4.4, RFC 9449, D59
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from corpid.flows.oauth import client_authentication, dpop, rate_limits
+from corpid.rules.directory.actors import ApiClient
+from corpid.rules.limits import API_TOKEN_SECONDS
+from corpid.rules.oauth import api_server, client_assertion, tokens
+from corpid.rules.oauth.dpop import Proof, Target
+from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, RequestOf, UnauthorizedClient
+from corpid.rules.oauth.refusals import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.flows.request_context import RequestContext
+    from corpid.rules.directory.actors import Scope
+    from corpid.rules.oauth.api_client import RegisteredApiClient
+    from corpid.rules.oauth.client_assertion import Assertion
+    from corpid.rules.oauth.tokens import AccessToken
+
+
+class ApiTokenResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The token response (RFC 6749 §5.1); `expires_in` in seconds."""
+
+    access_token: str
+    token_type: str
+    expires_in: int
+    scope: str
+    client_id: str
+
+
+async def issue(
+    context: RequestContext, parameters: dict[str, str], *, authorization: Sequence[bytes], proofs: Sequence[bytes]
+) -> ApiTokenResponse:
+    """Issue a token to a client of the admin API.
+
+    It is bound to the key of the proof. `authorization` and `proofs` are the request's headers Authorization and DPoP.
+    The order is that of the core's token endpoint: what is refused before the last step spends nothing. Raises
+    InvalidRequest, UnsupportedGrantType, InvalidClient, InvalidScope, InvalidDPoPProof, UseDPoPNonce,
+    UnauthorizedClient, TooManyRequests, ServerError, StoreUnavailable. Source: RFC 6749 §4.4, RFC 9449 §5, decisions.md "The order of a request", D59
+    """
+    policy = context.provider.policy
+    api_server.validate(parameters)
+    client, assertion = await _authenticate(context, parameters, authorization)
+    with RequestOf(client.client_id):
+        granted = api_server.granted_scopes(parameters.get("scope"), client.scopes)
+        proof = await _proven(context, proofs, Target(method="POST", url=policy.base_url + api_server.TOKEN_PATH))
+        if not await _may_act(context, client):
+            raise UnauthorizedClient(
+                Reason.API_CLIENT_ENTITY, "the entity that this client is bound to is disabled or removed"
+            )
+        async with context.provider.transient.unit(context.now) as unit:
+            await dpop.spend(context, unit, proof, client_id=client.client_id)
+            await client_authentication.spend(context, unit, assertion)
+    claims = api_server.access_token_claims(
+        base_url=policy.base_url,
+        client_id=client.client_id,
+        entity_id=client.entity_id,
+        granted=granted,
+        jkt=proof.jkt,
+        token_id=context.provider.new_id(),
+        now=int(context.now),
+    )
+    ring = (await context.provider.signing_keys.at(context.now)).ring
+    return ApiTokenResponse(
+        access_token=ring.sign(msgspec.json.encode(claims), tokens.TYPE),
+        token_type=policy.api.scheme,
+        expires_in=API_TOKEN_SECONDS,
+        scope=" ".join(granted),
+        client_id=client.client_id,
+    )
+
+
+async def verify(
+    context: RequestContext, *, method: str, path: str, authorization: Sequence[bytes], proofs: Sequence[bytes]
+) -> ApiClient:
+    """Verify the token and the proof of a request to the API.
+
+    `path` is that of the request's URL as it was sent, base_url's included and without query; `authorization` and
+    `proofs` are the headers Authorization and DPoP. The proof is spent. Returns the client with the scopes of its token;
+    `access.authorise` decides what they suffice for. Raises CredentialsRequired, InvalidRequest, InvalidToken (also if
+    client, entity or a scope of the token has ended since), InvalidDPoPProof, UseDPoPNonce, StoreUnavailable.
+    Source: RFC 9449 §7, D6, D50, D59
+    """
+    policy = context.provider.policy
+    text = tokens.access_token(authorization, policy.api.scheme)
+    token = tokens.verify(
+        text,
+        (await context.provider.signing_keys.at(context.now)).ring,
+        issuer=policy.base_url + api_server.ISSUER_PATH,
+        resource_url=policy.base_url + api_server.API_PATH,
+        now=context.now,
+        parties=api_server.no_person,
+    )
+    origin = urlsplit(policy.base_url)
+    target = Target(method=method, url=f"{origin.scheme}://{origin.netloc}{path}")
+    proof = await _proven(context, proofs, target, access_token=text)
+    tokens.validate_binding(token, proof.jkt)
+    with RequestOf(token.client_id):
+        await _spend(context, token, proof)
+        await _refuse_ended(context, token)
+    return ApiClient(
+        client_id=token.client_id,
+        scopes=frozenset(cast("tuple[Scope, ...]", token.scopes)),
+        entity_id=token.entity_id,
+    )
+
+
+async def _authenticate(
+    context: RequestContext, parameters: dict[str, str], authorization: Sequence[bytes]
+) -> tuple[RegisteredApiClient, Assertion]:
+    """Authenticate a client of the API; its audience is the API's issuer."""
+    policy = context.provider.policy
+    issuer = policy.base_url + api_server.ISSUER_PATH
+    await context.provider.rate_limits.address(rate_limits.TOKEN, context.address, context.now)
+    candidate = client_assertion.read(
+        parameters,
+        authorization,
+        issuer=issuer,
+        endpoint=policy.base_url + api_server.TOKEN_PATH,
+        rules=policy.api,
+        now=context.now,
+    )
+    client = await context.provider.registry_cache.api_client(candidate.client_id, context.now)
+    if client is None:
+        detail = "unknown or disabled client of the admin API"
+        raise client_authentication.failed(context, Reason.CLIENT_UNKNOWN, candidate, detail, issuer=issuer)
+    _, assertion = await client_authentication.prove(
+        context, client, candidate, source=context.provider.api_client_keys, issuer=issuer, endpoint=rate_limits.TOKEN
+    )
+    return client, assertion
+
+
+async def _proven(
+    context: RequestContext, proofs: Sequence[bytes], target: Target, *, access_token: str | None = None
+) -> Proof:
+    proof = await dpop.verify_proof(
+        context, proofs, target, rules=context.provider.policy.api, access_token=access_token
+    )
+    if proof is None:
+        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is needed")
+    return proof
+
+
+async def _spend(context: RequestContext, token: AccessToken, proof: Proof) -> None:
+    if token.issued_at < context.provider.transient.reject_issued_before:
+        raise InvalidToken(Reason.ACCESS_TOKEN_BEFORE_RESTART, "access token: issued before this provider's restart")
+    async with context.provider.transient.unit(context.now) as unit:
+        await dpop.spend(context, unit, proof, client_id=token.client_id)
+
+
+async def _refuse_ended(context: RequestContext, token: AccessToken) -> None:
+    """Refuse a token whose client, binding or scopes have ended since.
+
+    Raises InvalidToken. Source: D50
+    """
+    client = await context.provider.registry_cache.api_client(token.client_id, context.now)
+    if client is None:
+        raise InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is not known or disabled")
+    if client.entity_id != token.entity_id or not await _may_act(context, client):
+        raise InvalidToken(
+            Reason.API_CLIENT_ENTITY,
+            "access token: the entity that its client is bound to is another one, disabled or removed",
+        )
+    if not set(token.scopes).issubset(client.scopes):
+        raise InvalidToken(Reason.SCOPE_WITHDRAWN, "access token: its client may no longer ask for these scopes")
+
+
+async def _may_act(context: RequestContext, client: RegisteredApiClient) -> bool:
+    """Return whether a client's entity is enabled, if it has one."""
+    if not client.entity_id:
+        return True
+    entity = await context.provider.registry_cache.entity(client.entity_id, context.now)
+    return entity is not None and entity.enabled
