@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 from corpid import engines
-from corpid.engines import StartError, new_id
+from corpid.engines import StartError, new_id, new_user_id
 from corpid.flows.background_tasks import BackgroundTasks
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
@@ -31,7 +31,7 @@ from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.oauth import api_server
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
 from corpid.rules.oauth.records import FIRST_ISSUER
-from corpid.settings.issuers import issuers
+from corpid.settings.issuers import client_rules, issuers
 from corpid.stores.engines import engine_type
 from corpid.web.context import WebContext
 from corpid.web.http.addresses import ClientAddresses
@@ -369,4 +369,13 @@ def _router(settings: Settings, provider: Provider, look: Theme) -> ASGIApp:
         developer_mode=settings.developer_mode,
         theme=look,
     )
-    return Router(WebContext(provider=provider, renderer=renderer, base_path=base_path, account_base=account_base))
+    return Router(
+        WebContext(
+            provider=provider,
+            renderer=renderer,
+            base_path=base_path,
+            account_base=account_base,
+            client_rules=client_rules(settings),
+            new_user_id=new_user_id,
+        )
+    )

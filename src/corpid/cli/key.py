@@ -14,7 +14,6 @@ from corpid.cli import output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.operations import signing_keys
-from corpid.flows.operations.signing_keys import KEPT_SECONDS
 from corpid.jose.certificates import parse_chain
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings.issuers import issuers
@@ -34,7 +33,7 @@ def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
     """Show every signing key and its state."""
     keys, now = run(_all())
     rows = [
-        (key.kid, _state(key, now), _time(key.active_from), _time(key.retired_at), _certificate(key, now))
+        (key.kid, signing_keys.state(key, now), _time(key.active_from), _time(key.retired_at), _certificate(key, now))
         for key in keys
     ]
     if json:
@@ -117,16 +116,6 @@ def rewrap() -> None:
     """
     count = run(_rewrap())
     output.say(f"Sealed anew: {count} secrets. Nothing in this database needs old_key_encryption_key_files any more.")
-
-
-def _state(key: SealedKey, now: float) -> str:
-    if key.revoked_at is not None:
-        return "revoked"
-    if key.active_from > now:
-        return "published, not yet in use"
-    if key.retired_at is not None and key.retired_at <= now:
-        return "retired, still verifies" if now < key.retired_at + KEPT_SECONDS else "retired"
-    return "in use"
 
 
 def _time(at: int | None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from corpid.ports.answers import Answers, StoredAnswer
 from corpid.ports.audit import ACTOR_KINDS, Audit, AuditEntry, AuditEvent, AuditQuery
 from corpid.ports.outbound import (
     COMMAND_LINE,
@@ -73,11 +74,12 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "ACTOR_KINDS", "COMMAND_LINE", "Account", "ApiClients", "Audit", "AuditEntry", "AuditEvent", "AuditQuery", "Change",
-    "ChangedMeanwhile", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete",
-    "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet", "FetchedKeySets", "HasKeys", "HashingSource",
-    "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose", "Mail", "MissingReference", "NameRefused",
-    "NameTaken", "NobodyRemains", "Passwords", "PasswordsBusy", "R", "Registry", "Remains", "SealedKey",
-    "SecretUnreadable", "Seen", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable",
-    "TransientEngine", "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount", "Written",
+    "ACTOR_KINDS", "COMMAND_LINE", "Account", "Answers", "ApiClients", "Audit", "AuditEntry", "AuditEvent",
+    "AuditQuery", "Change", "ChangedMeanwhile", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict",
+    "Delete", "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet",
+    "FetchedKeySets", "HasKeys", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose",
+    "Mail", "MissingReference", "NameRefused", "NameTaken", "NobodyRemains", "Passwords", "PasswordsBusy", "R",
+    "Registry", "Remains", "SealedKey", "SecretUnreadable", "Seen", "Session", "SessionPurpose", "Sessions",
+    "SignOut", "StoreUnavailable", "StoredAnswer", "TransientEngine", "TransientStore", "TransientUnit", "Upsert",
+    "Usage", "UseCount", "Written",
 ]  # fmt: skip

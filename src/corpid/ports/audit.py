@@ -56,6 +56,8 @@ class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
     object: str = ""
     since: int = 0
     """epoch seconds"""
+    before: int = 0
+    """entries of lower numbers; 0: of any"""
 
 
 class Audit(Protocol):

@@ -19,6 +19,7 @@ from corpid.rules.oauth.records import Client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
+    from corpid.ports.answers import Answers
     from corpid.ports.audit import Audit
     from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, UseCount
     from corpid.rules.authentication.throttling import CodeGuesses
@@ -432,3 +433,5 @@ class Registry(Protocol):
     def audit(self) -> Audit: ...
     @property
     def deployment(self) -> Deployment: ...
+    @property
+    def answers(self) -> Answers: ...

@@ -300,6 +300,8 @@ class Settings(IssuerSettings, BaseSettings):
         f"pushed request{_MINUTE}",
     )
     arrivals_in_all: int = Field(default=12_000, ge=0, description=f"The same from all networks together{_MINUTE}")
+    api_per_client: int = Field(default=30_000, ge=0, description=f"Calls of the admin API by one client{_MINUTE}")
+    api_per_address: int = Field(default=30_000, ge=0, description=f"Calls of the admin API from one address{_MINUTE}")
     drain_delay_seconds: float = Field(
         default=0,
         ge=0,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from corpid.rules.oauth.client_registration import PLAIN_RULES
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from corpid.flows.provider import Provider
+    from corpid.rules.oauth.client_registration import Rules
     from corpid.web.pages.rendering import Renderer
 
 SIGN_IN_PATH: Final = "/sign-in/"
@@ -36,3 +41,9 @@ class WebContext:
     """the path of base_url, without a trailing slash"""
     account_base: str
     """what stands before the paths of the account: base_path, or at a further issuer the first one's base_url (D62)"""
+    client_rules: Rules = PLAIN_RULES
+    """what the admin API registers clients by"""
+    new_user_id: Callable[[], str] = str
+    """a UUID for a person whom the admin API adds"""
+    api_calls: set[tuple[str, str]] = field(default_factory=set)
+    """calls of the admin API that must be alone, by client and key, while they are carried out"""

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     Endpoint = Callable[[Request, WebContext], Awaitable[Response]]
     Fails = Callable[[Request, Exception, WebContext], Response]
 
+API_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+"""those that the API answers itself, with 405 if an operation has no such one"""
 CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.JWKS_PATH)
 
 
@@ -101,6 +103,27 @@ class Route:
         if not self.suffix:
             return base_path + self.path
         return f"{self.path.removesuffix(self.suffix)}{base_path}{self.suffix}"
+
+
+class _AdminApi(Response):
+    """An answer that the admin API gives, which is an ASGI application."""
+
+    def __init__(self, web: WebContext) -> None:
+        self._web: Final = web
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Most processes need none of it: loading it takes as long as a start.
+        from corpid.web.api.application import application  # noqa: PLC0415
+
+        inner = {**scope, "path": scope["path"].removeprefix(self._web.base_path), "corpid.web": self._web}
+        try:
+            await application()(inner, receive, send)
+        finally:
+            scope["route"] = inner.get("route", scope["route"])
+
+
+async def _admin_api(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
+    return _AdminApi(web)
 
 
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
@@ -171,6 +194,18 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
         Route(path="/", methods=get, endpoint=plain.home, fails=_as_page),
         Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=plain.language, fails=_as_page),
         Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=plain.static_file, fails=_as_json),
+        *(
+            (
+                Route(
+                    path=f"{api_server.API_PATH}/{{rest}}",
+                    methods=API_METHODS,
+                    endpoint=_admin_api,
+                    fails=_as_json_of_api,
+                ),
+            )
+            if first
+            else ()
+        ),
     )
 
 

@@ -266,6 +266,7 @@ async def apply(
     file: str,
     actor: Actor,
     new_user_id: Callable[[], str],
+    document: Document | None = None,
     rules: Rules = PLAIN_RULES,
     plain_passwords: bool = False,
     prune: bool = False,
@@ -274,7 +275,7 @@ async def apply(
 ) -> Applied:
     """Apply a directory file.
 
-    `file` names it in errors, `new_user_id` gives a UUID.
+    `file` names it in errors, `new_user_id` gives a UUID. `document` is the content if it was read already.
 
     Additive: what the file does not name is unchanged, unless `prune`, or, for administrators and operators,
     `prune_administrators`. `rules` are those of clients; `plain_passwords` are for development. A large file is written in several short transactions; since
@@ -282,7 +283,7 @@ async def apply(
     every problem of the file, access.Forbidden, StoreUnavailable, PasswordsBusy; nothing was changed then.
     Source: docs/directory.md, D44, D51, R-14, R-21
     """
-    document = parse(content, file, plain_passwords=plain_passwords)
+    document = document or parse(content, file, plain_passwords=plain_passwords)
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())
     prepared = await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules, prune=kinds)
     changes = prepared.plan.changes

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.ports import Change as StoreChange
-    from corpid.ports import Registry
+    from corpid.ports import Registry, Seen
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.plan import Change, Verb
     from corpid.rules.directory.sections import Kind
@@ -55,22 +55,24 @@ async def write(
     *,
     action: AuditAction | None = None,
     summary: AuditEvent | None = None,
+    seen: Sequence[Seen] = (),
 ) -> None:
     """Authorise all changes and write them, each with an audit event.
 
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
     knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last
-    one. Raises access.Forbidden before anything is written, Conflict (NobodyRemains if
+    one. `seen` are records that the caller has decided on. Raises access.Forbidden before anything is written, Conflict (NobodyRemains if
     the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer so), and StoreUnavailable.
     Source: DESIGN "Security", D53, D57
     """
-    objects, guards = await considered(registry, actor, changes, [_object(change) for change in changes])
+    objects, guards = await considered(registry, actor, changes, [object_of(change) for change in changes])
     for change, thing in zip(changes, objects, strict=True):
         authorise(actor, "delete" if change.verb == "remove" else "write", thing)
     recorded = [
         _recorded(change, _marked(change_event(actor, change, action), own=on_self(actor, thing)))
         for change, thing in zip(changes, objects, strict=True)
     ]
+    guards += [each for each in seen if each not in guards]
     await registry.directory.write([*recorded, *_signed_out(changes), *guards], summary)
 
 
@@ -84,7 +86,7 @@ def change_event(actor: Actor, change: Change, action: AuditAction | None = None
 
     Its object is the record's key. The store adds the members that differ from what it replaces. Source: D57
     """
-    thing = _object(change)
+    thing = object_of(change)
     return AuditEvent(
         actor=actor.name,
         action=action or action_of(change),
@@ -92,6 +94,7 @@ def change_event(actor: Actor, change: Change, action: AuditAction | None = None
         client_id=change.key[0] if change.kind == "client" else "",
         entity_id=thing.entity_id,
         other_entity_id=thing.other_entity_id,
+        request_id=actor.request_id,
         detail=actor.detail,
     )
 
@@ -120,10 +123,15 @@ def switched(record: S, described: str, *, enabled: bool) -> S:
 
 def audit_event(actor: Actor, action: AuditAction, subject: str, **detail: str) -> AuditEvent:
     """An event of an actor; `subject` is what was acted on. Source: DESIGN, Security."""
-    return AuditEvent(actor=actor.name, action=action, object=subject, detail={**actor.detail, **detail})
+    told = {**actor.detail, **detail}
+    return AuditEvent(actor=actor.name, action=action, object=subject, request_id=actor.request_id, detail=told)
 
 
-def _object(change: Change) -> Object:
+def object_of(change: Change) -> Object:
+    """Return the object of a change.
+
+    Without facts that have to be looked up. Source: D53, D56
+    """
     record = change.becomes or change.was
     sides = getattr(record, "entity_id", ""), getattr(record, "client_entity_id", "")
     entity_id, other = reversed(sides) if change.kind == "grant" else sides

@@ -29,7 +29,9 @@ ACCOUNT: Final = "account"
 """the account, and a forgotten password: anybody can begin there without a client, and it is kept for hours"""
 ARRIVALS: Final = "arrivals"
 """sign-ins that are stored for a browser without an earlier sign-in, and which no client has pushed"""
-COUNTED: Final = (PAR, TOKEN, SIGN_IN, ACCOUNT, ARRIVALS)
+API: Final = "api"
+"""calls of the admin API (D59)"""
+COUNTED: Final = (PAR, TOKEN, SIGN_IN, ACCOUNT, ARRIVALS, API)
 """what is counted; the limits are the settings of these names, each with the name of a member of RateLimit behind it"""
 WINDOW_SECONDS: Final = 60
 _PARTS: Final = 20

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+import msgspec
+
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.ports import AuditQuery
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import ApiClient
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.values import suggestion
@@ -65,6 +68,14 @@ async def person(registry: Registry, named: str) -> str:
     return found[0]
 
 
+async def known_person(registry: Registry, named: str) -> str | None:
+    """As `person`; None if the audit cannot know whom that means. Source: D57"""
+    try:
+        return await person(registry, named)
+    except Refused:
+        return None
+
+
 async def unknown(registry: Registry, query: AuditQuery) -> tuple[str, ...]:
     """Sentences about entity and client of a question that do not exist.
 
@@ -78,6 +89,23 @@ async def unknown(registry: Registry, query: AuditQuery) -> tuple[str, ...]:
         known = [client.client_id for client in await registry.clients.all()]
         told.append(f"There is no client {query.client_id!r}{suggestion(query.client_id, known) or '.'}")
     return tuple(told)
+
+
+async def latest(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> list[AuditEntry]:
+    """The last entries that fit, the latest first.
+
+    Of an actor who acts for one entity only what concerns it; addresses and devices are left out then. Raises
+    access.Forbidden, StoreUnavailable. Source: D57, D61
+    """
+    authorise(actor, "read", Object(kind="audit", entity_id=query.entity_id))
+    entries = await registry.audit.latest(query, limit=limit)
+    return [without_origin(entry) for entry in entries] if isinstance(actor, ApiClient) and actor.entity_id else entries
+
+
+def without_origin(entry: AuditEntry) -> AuditEntry:
+    """An entry without where a person was. Source: D61"""
+    kept = {name: value for name, value in entry.detail.items() if name not in PERSONAL_DETAILS}
+    return msgspec.structs.replace(entry, detail=kept)
 
 
 async def erase_person(

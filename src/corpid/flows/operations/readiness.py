@@ -97,6 +97,15 @@ async def _keys(provider: Provider) -> None:
     await provider.signing_keys.at(provider.clock())
 
 
+async def maintenance(registry: Registry, *, actor: Actor) -> bool:
+    """Return whether maintenance is on.
+
+    Raises access.Forbidden, StoreUnavailable. Source: Spec 7, D59
+    """
+    authorise(actor, "read", Object(kind="deployment"))
+    return await registry.deployment.maintenance()
+
+
 async def switch_maintenance(registry: Registry, *, on: bool, actor: Actor) -> None:
     """Switch maintenance on or off; running servers follow within 5 s.
 

@@ -174,6 +174,26 @@ async def stored_keys(registry: Registry) -> list[SealedKey]:
     return [key for key in await registry.keys.all() if key.use == "sig"]
 
 
+async def listed(registry: Registry, actor: Actor) -> list[SealedKey]:
+    """Every signing key, for somebody who may see the calendar.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D42, D59
+    """
+    authorise(actor, "read", Object(kind="key"))
+    return await stored_keys(registry)
+
+
+def state(key: SealedKey, now: float) -> str:
+    """The state of a signing key, in words. Source: D42"""
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.active_from > now:
+        return "published, not yet in use"
+    if key.retired_at is not None and key.retired_at <= now:
+        return "retired, still verifies" if now < key.retired_at + KEPT_SECONDS else "retired"
+    return "in use"
+
+
 async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool = False) -> SealedKey:
     """Make the next signing key, and schedule the others' retirement.
 

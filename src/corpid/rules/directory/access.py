@@ -423,6 +423,39 @@ def on_self(actor: Actor, thing: Object) -> bool:
     return _on_self(actor, thing)
 
 
+_NEED_NO_FACTS: Final = frozenset(
+    {
+        id(condition)
+        for condition in (
+            OWN,
+            OWN_ENTITY,
+            EITHER_SIDE,
+            RECENT,
+            DIRECTORY_READ,
+            DIRECTORY_WRITE,
+            CLIENTS_READ,
+            CLIENTS_WRITE,
+            AUDIT_READ,
+            OPERATIONS,
+        )
+    }
+)
+"""conditions that follow from actor and object alone"""
+
+
+def refuse_early(actor: Actor, action: Action, thing: Object) -> None:
+    """Raise Forbidden for what no fact could allow.
+
+    Asked before anything is looked up, so that a refusal says nothing about what there is. Source: D59, D61
+    """
+    conditions = RULES.get((actor.role, action, thing.kind))
+    if conditions is None:
+        raise Forbidden(actor, action, thing.kind)
+    for condition in conditions:
+        if id(condition) in _NEED_NO_FACTS and not condition.holds(actor, thing):
+            raise Forbidden(actor, action, thing.kind, condition.reason)
+
+
 def authorise(actor: Actor, action: Action, thing: Object) -> None:
     """Return if a rule allows it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import ClassVar, Final, Literal, Self, TypeAlias
+from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 import msgspec
 
@@ -18,6 +18,7 @@ Role: TypeAlias = Literal[
 """kind or level of an actor: what the rules of access are written for"""
 Scope: TypeAlias = scopes.ApiScope
 """of a token of the admin API (D59)"""
+ALL_SCOPES: Final[frozenset[Scope]] = frozenset(get_args(Scope))
 
 
 class _Actor(msgspec.Struct, frozen=True):
@@ -27,6 +28,11 @@ class _Actor(msgspec.Struct, frozen=True):
     def detail(self) -> dict[str, str]:
         """Details of the actor for the audit, in addition to its name."""
         return {}
+
+    @property
+    def request_id(self) -> str:
+        """The request that the actor makes, for the audit."""
+        return ""
 
 
 class CommandLine(_Actor, frozen=True, kw_only=True):
@@ -135,6 +141,10 @@ class ApiClient(_Actor, frozen=True, kw_only=True):
     scopes: frozenset[Scope]
     entity_id: str = ""
     """the entity that it is bound to"""
+    request: str = ""
+    """the identifier of the request that it makes"""
+    address: str = ""
+    """where the request comes from"""
 
     @property
     def role(self) -> Role:
@@ -145,6 +155,16 @@ class ApiClient(_Actor, frozen=True, kw_only=True):
     def name(self) -> str:
         """The actor as the audit table writes it."""
         return f"client:{self.client_id}"
+
+    @property
+    def detail(self) -> dict[str, str]:
+        """The address of the request (D57)."""
+        return {"address": self.address} if self.address else {}
+
+    @property
+    def request_id(self) -> str:
+        """The request that it makes (D57)."""
+        return self.request
 
 
 class ProvisioningToken(_Actor, frozen=True, kw_only=True):

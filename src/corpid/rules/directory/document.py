@@ -73,7 +73,14 @@ def parse(content: bytes, file: str, *, plain_passwords: bool = False) -> Docume
     `file` names it in errors. `plain_passwords` allows the key `password`, for development only.
     Raises DirectoryError with every problem found, for any content. D51, R-14.
     """
-    root = read_nodes(content, file)
+    return of_nodes(read_nodes(content, file), file, plain_passwords=plain_passwords)
+
+
+def of_nodes(root: Node, file: str, *, plain_passwords: bool = False) -> Document:
+    """Read a directory from nodes.
+
+    Raises DirectoryError with every problem found. Source: docs/directory.md
+    """
     reading = _Reading(plain_passwords)
     reading.read(root)
     if reading.problems:

@@ -154,13 +154,13 @@ class SqlAudit:
         """The last entries, by a stretch of one index for each way."""
         found: dict[int, AuditEntry] = {}
         for way in ways(query):
-            found |= {entry.number: entry for entry in await self._on(way, query.since, limit)}
+            found |= {entry.number: entry for entry in await self._on(way, query, limit)}
         return [found[number] for number in sorted(found, reverse=True)[:limit]]
 
-    async def _on(self, way: Way, since: int, limit: int) -> list[AuditEntry]:
-        page = self._database.prepare(way.page())
+    async def _on(self, way: Way, query: AuditQuery, limit: int) -> list[AuditEntry]:
+        page, since = self._database.prepare(way.page()), query.since
         found: list[AuditEntry] = []
-        before = _AFTER_EVERY_NUMBER
+        before = query.before or _AFTER_EVERY_NUMBER
         while len(found) < limit:
             size = PAGE if since else min(PAGE, limit - len(found))
             rows = await self._database.rows(page, way.values | {"before": before, "limit": size})

@@ -27,7 +27,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
-from corpid.stores.sql.statements import upsert
+from corpid.stores.sql.statements import insert, parameters, upsert
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -227,6 +227,12 @@ class RecordType:
     @cached_property
     def upsert(self) -> Prepared:
         return self._prepare(upsert(self.table, self.codec.written, _kept(self.table)))
+
+    @cached_property
+    def insert(self) -> Prepared:
+        """Write a record of a new key; nothing if there is one."""
+        row = insert(self.table).values(parameters(self.codec.written))
+        return self._prepare(row.on_conflict_do_nothing(index_elements=list(self.keys)))
 
     @cached_property
     def delete(self) -> Prepared:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.stores.data_loss import Takeovers, after_machine_restart, machine_start
 from corpid.stores.sql import migration_plan, schema
+from corpid.stores.sql.answers import SqlAnswers
 from corpid.stores.sql.audit import SqlAudit
 from corpid.stores.sql.clients import SqlApiClients, SqlClients, SqlUsage
 from corpid.stores.sql.deployment import SqlDeployment
@@ -50,6 +51,7 @@ class SqlRegistry:
     usage: SqlUsage
     audit: SqlAudit
     deployment: SqlDeployment
+    answers: SqlAnswers
 
 
 def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlRegistry:
@@ -66,6 +68,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         usage=SqlUsage(database),
         audit=audit,
         deployment=SqlDeployment(database, audit),
+        answers=SqlAnswers(database),
     )
 
 

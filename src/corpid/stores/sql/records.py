@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 CHANGES_AT_ONCE: Final = 200
 """changes of one transaction: a few milliseconds"""
 _READS_AT_ONCE: Final = 200
+_CHANGED: Final = "something that this rests on was changed at the same moment: try again"
 
 
 _FULL_OPERATORS: Final = operators.c.level == "operator"
@@ -144,9 +145,10 @@ class SqlRecords:
         return (1, rank)
 
     async def _write(self, changes: Sequence[Change]) -> None:
-        await self._check_seen([change for change in changes if isinstance(change, Seen)])
+        seen = [change for change in changes if isinstance(change, Seen)]
+        await self._check_seen(seen)
         guarded = [change for change in changes if isinstance(change, Remains) and await self._is_held(change)]
-        await self._apply_all(changes)
+        await self._apply_all(changes, {(each.kind, each.key) for each in seen if each.record is None})
         for remains in guarded:
             if not await self._somebody(remains):
                 raise NobodyRemains(
@@ -161,7 +163,7 @@ class SqlRecords:
             known = self._kinds[each.kind]
             row = await self._database.row(known.locked, dict(zip(known.keys, each.key, strict=True)))
             if (None if row is None else known.codec.decode(row)) != each.record:
-                raise ChangedMeanwhile("something that this rests on was changed at the same moment: try again")
+                raise ChangedMeanwhile(_CHANGED)
 
     async def _is_held(self, remains: Remains) -> bool:
         """Lock those with every right; True if one of them can act.
@@ -176,7 +178,11 @@ class SqlRecords:
         able = self._able_owner if remains.entity_id else self._able_operator
         return await self._database.row(able, {"entity_id": remains.entity_id}) is not None
 
-    async def _apply_all(self, changes: Sequence[Change]) -> None:
+    async def _apply_all(self, changes: Sequence[Change], absent: set[tuple[type, tuple[str, ...]]]) -> None:
+        """Apply changes.
+
+        `absent` are records that were looked for and not found, which no lock can keep so.
+        """
         for change in changes:
             if isinstance(change, SignOut):
                 await self._sign_out(change.user_id)
@@ -184,7 +190,7 @@ class SqlRecords:
                 continue
             was = await self._stored(change) if change.event is not None else None
             try:
-                await self._apply(change)
+                await self._apply(change, absent)
             except Conflict as conflict:
                 key = self._kinds[type(change.record)].key(change.record)
                 raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
@@ -207,9 +213,13 @@ class SqlRecords:
         await self._sign_outs.end_sessions(user_id)
         await self._sign_outs.end_links(user_id)
 
-    async def _apply(self, change: Upsert | Delete) -> None:
+    async def _apply(self, change: Upsert | Delete, absent: set[tuple[type, tuple[str, ...]]]) -> None:
         kind = self._kinds[type(change.record)]
-        if isinstance(change, Upsert):
+        key = tuple(kind.key(change.record).values())
+        if isinstance(change, Upsert) and (type(change.record), key) in absent:
+            if await self._database.run(kind.insert, kind.codec.encode(change.record)) == 0:
+                raise ChangedMeanwhile(_CHANGED)
+        elif isinstance(change, Upsert):
             await self._database.run(kind.upsert, kind.codec.encode(change.record))
         else:
             await self._database.run(kind.delete, kind.key(change.record))

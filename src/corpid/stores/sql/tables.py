@@ -328,6 +328,11 @@ Triggers refuse UPDATE and DELETE. Without a foreign key, which would cost each 
 
 deployment: Final = _table("deployment", _key("name"), _text("value"))
 
+api_answers: Final = _table(
+    "api_answers", _key("client_id"), _key("key"), _text("answer"), _integer("expires_at", index=True)
+)
+"""`key` is a hash of the Idempotency-Key."""
+
 transient: Final = sa.Table(
     "transient",
     METADATA,

@@ -1,0 +1,208 @@
+"""Lists of the admin API's objects, a page at a time (D59)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows.directory.finding import LAST
+from corpid.flows.directory.objects import KEY_WIDTHS, Found, found, key_of_record, user_names
+from corpid.rules.directory.access import Object, refuse_early
+from corpid.rules.directory.names import user_name as mapped
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.rules.oauth.records import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.directory.objects import Administration
+    from corpid.ports import Registry
+    from corpid.rules.directory.actors import ApiClient
+    from corpid.rules.directory.objects import Resource
+
+FILTERS: Final[Mapping[type[msgspec.Struct], tuple[str, ...]]] = {
+    Entity: ("search",),
+    User: ("search", "entity"),
+    Service: ("search",),
+    Client: ("search",),
+    Membership: ("user", "entity"),
+    Administrator: ("user", "entity"),
+    Assignment: ("user", "entity", "service"),
+    ThirdPartyGrant: ("client_entity", "third_party", "service"),
+    ThirdPartyAssignment: ("user", "third_party", "client_entity", "service"),
+}
+"""kind → the names of what its list can be narrowed by"""
+
+
+_SIDES: Final[Mapping[type[msgspec.Struct], tuple[str, ...]]] = {
+    Membership: ("entity",),
+    Administrator: ("entity",),
+    Assignment: ("entity",),
+    ThirdPartyGrant: ("client_entity", "third_party"),
+    ThirdPartyAssignment: ("third_party", "client_entity"),
+}
+"""kind → the filters that name an entity; of what concerns two the one that a bound client has by default first"""
+
+
+_COLUMNS: Final[Mapping[str, str]] = {
+    "user": "user_id", "entity": "entity_id", "third_party": "entity_id", "client_entity": "client_entity_id",
+    "service": "service_id",
+}  # fmt: skip
+
+
+_FIRST: Final = "\x01"
+"""before every character of an identifier or user name"""
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of objects.
+
+    `after` is the place of its last one if there are more.
+    """
+
+    found: tuple[Found, ...]
+    after: tuple[str, ...] = ()
+
+
+async def listed(
+    by: Administration, resource: Resource, wanted: Mapping[str, str], *, after: tuple[str, ...], limit: int
+) -> Page:
+    """List objects by key, of a person by user name.
+
+    `wanted` are filters of `FILTERS`; one that names nothing gives an empty page. Raises access.Forbidden,
+    StoreUnavailable. Source: D59, D61
+    """
+    narrowed = _own(by.actor, resource, wanted)
+    refuse_early(by.actor, "read", _object_of_list(by.actor, resource, narrowed))
+    page, places = await _page(by, resource, narrowed, after, limit + 1)
+    users = await user_names(by.registry, page[:limit])
+    shown = tuple(found(by, resource, record, users) for record in page[:limit])
+    return Page(found=shown, after=places[limit - 1] if len(page) > limit else ())
+
+
+def width(by: Administration, resource: Resource, wanted: Mapping[str, str]) -> int:
+    """The number of parts of the places in a list. Source: D59"""
+    by_name = resource.record is Membership and "entity" in _own(by.actor, resource, wanted)
+    return 1 if by_name else KEY_WIDTHS[resource.record]
+
+
+def _own(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> dict[str, str]:
+    """The filters of a list.
+
+    A bound client has those of its entity only.
+    """
+    narrowed = dict(wanted)
+    sides = _SIDES.get(resource.record, ())
+    if actor.entity_id and resource.record is User:
+        sides = ("entity",)
+    if actor.entity_id and sides and not any(side in narrowed for side in sides):
+        narrowed[sides[0]] = actor.entity_id
+    return narrowed
+
+
+def _object_of_list(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> Object:
+    if resource.record is Entity:
+        sides = actor.entity_id, ""
+    elif resource.record is ThirdPartyGrant:
+        sides = wanted.get("client_entity", ""), wanted.get("third_party", "")
+    elif resource.record is ThirdPartyAssignment:
+        sides = wanted.get("third_party", ""), wanted.get("client_entity", "")
+    else:
+        sides = wanted.get("entity", ""), ""
+    return Object(kind=resource.kind, entity_id=sides[0], other_entity_id=sides[1])
+
+
+async def _page(
+    by: Administration, resource: Resource, wanted: Mapping[str, str], after: tuple[str, ...], limit: int
+) -> tuple[list[msgspec.Struct], list[tuple[str, ...]]]:
+    """Some records, and the place of each."""
+    directory, record = by.registry.directory, resource.record
+    if record is Client:
+        return await _clients(by.registry, wanted, after, limit)
+    if record is Entity and by.actor.entity_id:
+        own = await directory.read(Entity, [(by.actor.entity_id,)])
+        fits = [
+            entity
+            for entity in own.values()
+            if entity.key > after and entity.entity_id.startswith(wanted.get("search", ""))
+        ]
+        return [*fits], [entity.key for entity in fits]
+    if record is User and "entity" in wanted:
+        users = await _members(by.registry, wanted, after, limit)
+        return [*users], [(user.user_name,) for user in users]
+    if record in {Entity, Service, User}:
+        first, until = _span(wanted.get("search", ""), after, named=record is User)
+        named = await directory.named(record, first=first, until=until, limit=limit)  # type: ignore[type-var]
+        places = [(each.user_name,) if isinstance(each, User) else key_of_record(each) for each in named]
+        return [*named], places
+    if record is Membership and "entity" in wanted:
+        return await _memberships(by.registry, wanted, after, limit)
+    where = await _where(by.registry, wanted)
+    if where is None:
+        return [], []
+    rows = await directory.page(record, where, after=after or ("",) * KEY_WIDTHS[record], limit=limit)  # type: ignore[type-var]
+    return [*rows], [key_of_record(row) for row in rows]
+
+
+async def _clients(
+    registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...], limit: int
+) -> tuple[list[msgspec.Struct], list[tuple[str, ...]]]:
+    every = sorted(await registry.clients.all(), key=lambda each: each.client_id)
+    search = wanted.get("search", "")
+    fits = [each for each in every if (each.client_id,) > after and each.client_id.startswith(search)][:limit]
+    return [*fits], [(each.client_id,) for each in fits]
+
+
+async def _members(registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...], limit: int) -> list[User]:
+    first, until = _span(wanted.get("search", ""), after, named=True)
+    return await registry.directory.members(wanted["entity"], first=first, until=until, limit=limit)
+
+
+async def _memberships(
+    registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...], limit: int
+) -> tuple[list[msgspec.Struct], list[tuple[str, ...]]]:
+    entity_id = wanted["entity"]
+    if "user" in wanted:
+        user = await registry.directory.user_by_name(wanted["user"])
+        users = [user] if user is not None and (user.user_name,) > after else []
+    else:
+        users = await _members(registry, {"entity": entity_id}, after, limit)
+    held = await registry.directory.read(Membership, [(user.user_id, entity_id) for user in users])
+    held_by = [
+        (held[user.user_id, entity_id], (user.user_name,)) for user in users if (user.user_id, entity_id) in held
+    ]
+    return [membership for membership, _ in held_by], [place for _, place in held_by]
+
+
+async def _where(registry: Registry, wanted: Mapping[str, str]) -> dict[str, str] | None:
+    """The columns that a list is narrowed by.
+
+    None if it names a person who is not there.
+    """
+    where = {_COLUMNS[name]: value for name, value in wanted.items() if name != "user"}
+    if "user" in wanted:
+        user = await registry.directory.user_by_name(wanted["user"])
+        if user is None:
+            return None
+        where["user_id"] = user.user_id
+    return where
+
+
+def _span(search: str, after: tuple[str, ...], *, named: bool) -> tuple[str, str]:
+    """The bounds of keys that begin with `search`, after a place."""
+    if named and search:
+        try:
+            search = mapped(search)
+        except ValueError:
+            return LAST, LAST
+    return max(search, after[0] + _FIRST if after else ""), search + LAST

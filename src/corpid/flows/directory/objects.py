@@ -1,0 +1,340 @@
+"""Objects of the admin API: listed, read, added, changed and removed (D59).
+
+One function for each verb, whatever the kind of record. What an actor may not see is answered as what is not there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows.directory.apply import prepare
+from corpid.flows.directory.write import object_of, write
+from corpid.ports import ChangedMeanwhile, NameTaken, Seen
+from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
+from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
+from corpid.rules.directory.json_nodes import Json, merged
+from corpid.rules.directory.levels import without_services
+from corpid.rules.directory.members import masked
+from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.objects import READ_ONLY, Fault, Unfit, key_of, read_changed, read_new, shown
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.rules.oauth.records import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from corpid.ports import Passwords, Registry
+    from corpid.rules.directory.objects import Read, Resource
+    from corpid.rules.oauth.client_registration import Rules
+
+KEY_WIDTHS: Final[Mapping[type[msgspec.Struct], int]] = {
+    Entity: 1, User: 1, Service: 1, Client: 1, Membership: 2, Administrator: 2, Assignment: 6, ThirdPartyGrant: 6,
+    ThirdPartyAssignment: 7,
+}  # fmt: skip
+"""kind → parts of its key"""
+_NAME_TAKEN: Final = "somebody has this user name already"
+
+
+class Unknown(Exception):
+    """No such object, or none that the actor may know of."""
+
+
+class Exists(Exception):
+    """An object of this key is there already; the text says so."""
+
+
+class Differs(Exception):
+    """The object is no longer the one that the caller has seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Administration:
+    """Dependencies of every verb, and who acts."""
+
+    registry: Registry
+    passwords: Passwords
+    actor: ApiClient
+    rules: Rules
+    new_user_id: Callable[[], str]
+    tag: Callable[[msgspec.Struct], str]
+    """the entity tag of a record"""
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """An object as it is shown, and its entity tag."""
+
+    id: str
+    tag: str
+    members: dict[str, Json]
+
+
+async def read(by: Administration, resource: Resource, identifier: str) -> Found:
+    """One object.
+
+    Raises Unknown, access.Forbidden, StoreUnavailable. Source: D59, D61
+    """
+    record = await _visible(by, resource, identifier)
+    await _authorise_reading(by, by.actor, resource, record)
+    return found(by, resource, record, await user_names(by.registry, [record]))
+
+
+async def added(by: Administration, resource: Resource, value: Json) -> Found:
+    """Add an object.
+
+    Raises Unfit with every fault, Exists, access.Forbidden, Conflict, StoreUnavailable. Source: D59
+    """
+    refuse_early(by.actor, "write", _as_is(by.actor, resource))
+    read_one = read_new(resource, value)
+    await _refuse_strangers(by, resource, read_one)
+    changes, users = await _planned(by, read_one)
+    own = [change for change in changes if change.kind == resource.kind]
+    if not own or own[0].verb != "add" or own[0].becomes is None:
+        raise Exists(f"{resource.noun} of this key is there already: change it with PATCH")
+    record = own[0].becomes
+    try:
+        await write(by.registry, by.actor, changes, seen=[Seen(type(record), own[0].key, None)])  # type: ignore[arg-type]
+    except ChangedMeanwhile:
+        raise await _as_is_now(by, resource, own[0].key, None) from None
+    except NameTaken:
+        raise Exists(_NAME_TAKEN) from None
+    return found(by, resource, record, users)
+
+
+async def changed(
+    by: Administration, resource: Resource, identifier: str, patch: Json, *, matches: Callable[[str], bool]
+) -> Found:
+    """Change an object by a JSON merge patch.
+
+    `matches` says whether an entity tag is one that the caller has seen. Raises Unknown, Differs, Unfit with every
+    fault, access.Forbidden, Conflict, StoreUnavailable. Source: RFC 7396, RFC 9110 §13.1.1, D59
+    """
+    record = await _visible(by, resource, identifier)
+    if not matches(by.tag(record)):
+        raise Differs
+    refuse_early(by.actor, "write", _object(resource, record))
+    users = await user_names(by.registry, [record])
+    read_one = read_changed(resource, _whole(by, resource, record, users, patch), record)
+    await _refuse_taken_name(by.registry, record, read_one)
+    changes, known = await _planned(by, read_one)
+    _refuse_other_key(resource, changes, record)
+    if not changes:
+        return found(by, resource, record, users)
+    becomes = next(change.becomes for change in changes if change.kind == resource.kind)
+    await _write_seen(by, resource, changes, record)
+    return found(by, resource, becomes or record, known)
+
+
+async def removed(by: Administration, resource: Resource, identifier: str, *, matches: Callable[[str], bool]) -> None:
+    """Remove an object, with everything that rests on it.
+
+    `matches` says whether an entity tag is one that the caller has seen. Raises Unknown, Differs, access.Forbidden,
+    Conflict, StoreUnavailable. Source: RFC 9110 §13.1.1, D59, R-21
+    """
+    record = await _visible(by, resource, identifier)
+    if not matches(by.tag(record)):
+        raise Differs
+    change = Change(verb="remove", kind=resource.kind, key=key_of_record(record), was=record)
+    narrowed = await _narrowed(by.registry, record.service_id) if isinstance(record, Service) else []
+    await _write_seen(by, resource, [*narrowed, change], record)
+
+
+async def _narrowed(registry: Registry, service_id: str) -> list[Change]:
+    """Sub-administrators whose list loses a service (D53)."""
+    gone = frozenset({(service_id,)})
+    found = []
+    async for held in registry.directory.scan(Administrator):
+        becomes = without_services(held, gone)
+        if becomes != held:
+            found.append(Change(verb="change", kind="administrator", key=held.key, was=held, becomes=becomes))
+    return found
+
+
+async def _write_seen(by: Administration, resource: Resource, changes: Sequence[Change], was: msgspec.Struct) -> None:
+    key = key_of_record(was)
+    try:
+        await write(by.registry, by.actor, changes, seen=[Seen(type(was), key, was)])  # type: ignore[arg-type]
+    except ChangedMeanwhile:
+        raise await _as_is_now(by, resource, key, was) from None
+    except NameTaken:
+        raise Exists(_NAME_TAKEN) from None
+
+
+async def _as_is_now(
+    by: Administration, resource: Resource, key: tuple[str, ...], seen: msgspec.Struct | None
+) -> Exception:
+    """The reason for which a decision no longer holds."""
+    now = await _stored(by.registry, resource, key)
+    if now == seen:
+        return ChangedMeanwhile("something that this rests on was changed at the same moment: try again")
+    return Differs() if seen is not None else Exists(f"{resource.noun} of this key is there already")
+
+
+# --- what an actor sees
+
+
+def _as_is(actor: ApiClient, resource: Resource) -> Object:
+    """An object of the actor's own entity."""
+    return Object(kind=resource.kind, entity_id=actor.entity_id, other_entity_id="")
+
+
+def _object(resource: Resource, record: msgspec.Struct) -> Object:
+    return object_of(Change(verb="change", kind=resource.kind, key=(), becomes=record))
+
+
+async def _visible(by: Administration, resource: Resource, identifier: str) -> msgspec.Struct:
+    """An object that the actor may know of, whatever its token allows."""
+    key = key_of(identifier, KEY_WIDTHS[resource.record])
+    record = await _stored(by.registry, resource, key) if key is not None else None
+    if record is None:
+        raise Unknown
+    everything = msgspec.structs.replace(by.actor, scopes=ALL_SCOPES)
+    try:
+        await _authorise_reading(by, everything, resource, record)
+    except Forbidden:
+        raise Unknown from None
+    return record
+
+
+async def _authorise_reading(by: Administration, actor: ApiClient, resource: Resource, record: msgspec.Struct) -> None:
+    thing = _object(resource, record)
+    if isinstance(record, User) and actor.entity_id:
+        held = await by.registry.directory.read(Membership, [(record.user_id, actor.entity_id)])
+        thing = msgspec.structs.replace(thing, entity_id=actor.entity_id, belongs=bool(held))
+    authorise(actor, "read", thing)
+
+
+async def _refuse_strangers(by: Administration, resource: Resource, new: Read) -> None:
+    """Refuse what a bound client cannot write, whatever there is.
+
+    Another entity, and people of others, are refused in the same words as those that do not exist.
+    """
+    if not by.actor.entity_id:
+        return
+    named = dict(zip(resource.identity, new.entry.key, strict=False))
+    own, other = named.get("entity") or named.get("third_party", ""), named.get("client_entity", "")
+    if resource.record is ThirdPartyGrant:
+        own, other = other, own
+    refuse_early(by.actor, "write", Object(kind=resource.kind, entity_id=own, other_entity_id=other))
+    if resource.names_user:
+        user = await by.registry.directory.user_by_name(named["user"])
+        key = (user.user_id, by.actor.entity_id) if user is not None else None
+        if key is None or not await by.registry.directory.read(Membership, [key]):
+            raise Unfit([Fault("/user", f"nobody of this user name belongs to {by.actor.entity_id}")])
+
+
+# --- records
+
+
+async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) -> msgspec.Struct | None:
+    if resource.record is Client:
+        return await registry.clients.get(key[0])
+    found: Mapping[tuple[str, ...], msgspec.Struct] = await registry.directory.read(resource.record, [key])  # type: ignore[type-var]
+    return found.get(key)
+
+
+def key_of_record(record: msgspec.Struct) -> tuple[str, ...]:
+    """The key of a record of any kind. Source: D59"""
+    return (record.client_id,) if isinstance(record, Client) else record.key  # type: ignore[attr-defined]
+
+
+def found(by: Administration, resource: Resource, record: msgspec.Struct, names: Mapping[str, str]) -> Found:
+    """A record as it is shown.
+
+    `names` is user identifier → user name. Source: D59, D61
+    """
+    tag = by.tag(record)
+    user_name = names.get(getattr(record, "user_id", ""), "")
+    whole = _reads_numbers(by.actor)
+    members = {**shown(resource, record, user_name=user_name, whole=whole), "etag": tag}
+    return Found(id=str(members["id"]), tag=tag, members=members)
+
+
+def _reads_numbers(actor: ApiClient) -> bool:
+    try:
+        authorise(actor, "read", Object(kind="identity number"))
+    except Forbidden:
+        return False
+    return True
+
+
+async def user_names(registry: Registry, records: Sequence[msgspec.Struct]) -> dict[str, str]:
+    """User names by identifier, of the people of some rows.
+
+    Raises StoreUnavailable. Source: D51
+    """
+    ids = {getattr(record, "user_id", "") for record in records if not isinstance(record, User)} - {""}
+    users = await registry.directory.read(User, [(user_id,) for user_id in sorted(ids)])
+    return {user.user_id: user.user_name for user in users.values()}
+
+
+# --- changes
+
+
+async def _planned(by: Administration, new: Read) -> tuple[tuple[Change, ...], Mapping[str, str]]:
+    """The changes of a directory file with this one entry."""
+    try:
+        prepared = await prepare(by.registry, by.passwords, new.document, new_user_id=by.new_user_id, rules=by.rules)
+    except DirectoryError as error:
+        raise new.unfit(error) from None
+    return prepared.plan.changes, prepared.user_names
+
+
+def _whole(
+    by: Administration, resource: Resource, record: msgspec.Struct, users: Mapping[str, str], patch: Json
+) -> Json:
+    """The members of an object after a patch.
+
+    Without those that are shown only.
+    """
+    if not isinstance(patch, dict):
+        raise Unfit([Fault("", "a JSON object is expected here: the members to change (RFC 7396)")])
+    is_now = shown(resource, record, user_name=users.get(getattr(record, "user_id", ""), ""), whole=True)
+    told = {**is_now, "etag": by.tag(record)}
+    faults = [
+        Fault(f"/{name}", f"{name} never changes: leave it out") for name in READ_ONLY if _alters(patch, name, told)
+    ]
+    faults += [
+        Fault(f"/{name}", f"{name} names the object: remove it, and add another one")
+        for name in resource.identity
+        if _alters(patch, name, told)
+    ]
+    if faults:
+        raise Unfit(faults)
+    given = {name: value for name, value in patch.items() if name not in READ_ONLY}
+    number = is_now.get("identity_number")
+    if number and given.get("identity_number") == masked(str(number)):
+        del given["identity_number"]
+    whole = merged({name: value for name, value in is_now.items() if name not in READ_ONLY}, given)
+    assert isinstance(whole, dict)  # noqa: S101 - merged from two objects
+    return whole
+
+
+def _alters(patch: Mapping[str, Json], name: str, told: Mapping[str, Json]) -> bool:
+    return name in patch and patch[name] != told.get(name)
+
+
+async def _refuse_taken_name(registry: Registry, record: msgspec.Struct, read_one: Read) -> None:
+    if isinstance(record, User) and read_one.entry.key[0] != record.user_name:
+        other = await registry.directory.user_by_name(read_one.entry.key[0])
+        if other is not None and other.user_id != record.user_id:
+            raise Exists(_NAME_TAKEN)
+
+
+def _refuse_other_key(resource: Resource, changes: Sequence[Change], record: msgspec.Struct) -> None:
+    """Refuse a change that would be one of another object."""
+    others = [change for change in changes if change.kind != resource.kind or change.key != key_of_record(record)]
+    if others:
+        raise Differs

@@ -1,0 +1,141 @@
+"""JSON as nodes of a directory file, and problems by JSON pointer.
+
+What a member may hold is decided by the same readers as in a file: a node's line is a number that stands for its
+pointer. Parsed strictly: a repeated member, NaN, half a surrogate pair, NUL and deep nesting are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+
+import msgspec
+
+from corpid.rules.directory.nodes import DEPTH, NESTED_TOO_DEEPLY, DirectoryError, Items, Node, Pairs, Problem, Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+
+_FIRST_SURROGATE: Final = "\ud800"
+_LAST_SURROGATE: Final = "\udfff"
+
+
+class JsonDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A JSON value as nodes, and the pointer of each node."""
+
+    root: Node
+    pointers: tuple[str, ...]
+    """by line; that of line 0 is the whole document"""
+
+    def pointer(self, line: int) -> str:
+        """The JSON pointer of a problem's line. Source: RFC 6901"""
+        return self.pointers[line] if line < len(self.pointers) else ""
+
+
+class _Unfit(ValueError):
+    """JSON that is not accepted; the text says why."""
+
+
+def json_value(content: bytes) -> Json:
+    """A JSON value, parsed strictly.
+
+    Raises DirectoryError with one problem about the whole for anything else. Source: RFC 7493 §2, D59
+    """
+    try:
+        value: Json = json.loads(content.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        _check(value, 0)
+    except UnicodeDecodeError:
+        raise _whole("the body is not UTF-8 text") from None
+    except RecursionError:
+        raise _whole(NESTED_TOO_DEEPLY) from None
+    except _Unfit as error:
+        raise _whole(str(error)) from None
+    except json.JSONDecodeError as error:
+        raise _whole(f"not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
+    except ValueError:
+        raise _whole("not valid JSON: a number has too many digits") from None
+    return value
+
+
+def nodes(value: Json) -> JsonDocument:
+    """A JSON value as nodes of a directory file. Source: D59, docs/directory.md"""
+    pointers = [""]
+    root = _node(value, "", pointers)
+    return JsonDocument(root=root, pointers=tuple(pointers))
+
+
+def merged(target: Json, patch: Json) -> Json:
+    """The target after a JSON merge patch. Source: RFC 7396 §2"""
+    if not isinstance(patch, dict):
+        return patch
+    result: dict[str, Json] = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
+def pointer(*parts: str | int) -> str:
+    """The JSON pointer of a member. Source: RFC 6901 §3"""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def _whole(reason: str) -> DirectoryError:
+    return DirectoryError("", [Problem(0, reason)])
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> Mapping[str, Json]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise _Unfit(f"the member {repeated[:80]!r} stands in one object twice")
+    return members
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _Unfit(f"{name} is not JSON")
+
+
+def _check(value: Json, depth: int) -> None:
+    if depth > DEPTH:
+        raise _Unfit(NESTED_TOO_DEEPLY)
+    if isinstance(value, str):
+        _check_text(value)
+    elif isinstance(value, float) and value in (float("inf"), float("-inf")):
+        raise _Unfit("a number is out of range")
+    elif isinstance(value, list):
+        for item in value:
+            _check(item, depth + 1)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            _check_text(name)
+            _check(item, depth + 1)
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text:
+        raise _Unfit("a text holds the character U+0000")
+    if not text.isascii() and any(_FIRST_SURROGATE <= each <= _LAST_SURROGATE for each in text):
+        raise _Unfit("a text holds half of a surrogate pair")
+
+
+def _node(value: Json, at: str, pointers: list[str]) -> Node:
+    line = len(pointers)
+    pointers.append(at)
+    if isinstance(value, list):
+        return Items(line, tuple(_node(item, at + pointer(place), pointers) for place, item in enumerate(value)))
+    if isinstance(value, dict):
+        return Pairs(line, tuple(_pair(name, item, at, pointers) for name, item in value.items()))
+    if isinstance(value, str):
+        return Scalar(line, value, plain=False)
+    return Scalar(line, "" if value is None else json.dumps(value), plain=True)
+
+
+def _pair(name: str, value: Json, at: str, pointers: list[str]) -> tuple[Scalar, Node]:
+    line = len(pointers)
+    return Scalar(line, name, plain=False), _node(value, at + pointer(name), pointers)

@@ -1,0 +1,437 @@
+"""The directory's records as objects of the admin API (D59).
+
+Their members are the keys of a directory file, read by the same readers. Which types of JSON a member takes follows
+from the record.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
+
+import msgspec
+
+from corpid.rules.directory import values
+from corpid.rules.directory.document import Document, Entry
+from corpid.rules.directory.json_nodes import Json, JsonDocument, nodes, pointer
+from corpid.rules.directory.members import masked
+from corpid.rules.directory.nodes import DirectoryError, Pairs, quoted
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Entity,
+    Membership,
+    Parameter,
+    ParameterDefinition,
+    ParameterKind,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.rules.directory.sections import ALL, ENTITY_ID, OWN_FACTORS, SECTIONS, Key, Kind, login
+from corpid.rules.directory.values import Malformed, suggestion
+from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+Schema: TypeAlias = dict[str, Any]
+"""a JSON Schema"""
+
+READ_ONLY: Final = ("id", "user_id", "etag")
+"""members that are shown and never written; a change may repeat them as they are"""
+_TEXT: Final[Schema] = {"type": "string"}
+_FLAG: Final[Schema] = {"type": "boolean"}
+
+
+class Fault(msgspec.Struct, frozen=True, order=True):
+    """A fault of an object, by the JSON pointer of its member."""
+
+    pointer: str
+    detail: str
+
+
+class Unfit(Exception):
+    """An object is not as it has to be: every fault found.
+
+    Nothing was changed.
+    """
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self.faults = tuple(sorted(set(faults)))
+        super().__init__("; ".join(fault.detail for fault in self.faults))
+
+    @classmethod
+    def of(cls, error: DirectoryError, document: JsonDocument) -> Unfit:
+        """The faults of a directory's document, by pointer."""
+        return cls([Fault(document.pointer(problem.line), problem.reason) for problem in error.problems])
+
+
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of record as the API shows it."""
+
+    kind: Kind
+    path: str
+    """its list, below /api/v1"""
+    title: str
+    """of its schema"""
+    noun: str
+    """for people, with an article"""
+    record: type[msgspec.Struct]
+    keys: dict[str, Key]
+    """name of a member → how it is read"""
+    identity: tuple[str, ...] = ()
+    """the members that name an object and never change"""
+
+    @property
+    def properties(self) -> dict[str, Schema]:
+        """The JSON Schema of each member that can be written."""
+        return {name: _schema(self.record, name, key) for name, key in self.keys.items()}
+
+    @property
+    def required(self) -> list[str]:
+        """The members that a new object has to have."""
+        return [name for name, key in self.keys.items() if key.needed]
+
+    @property
+    def names_user(self) -> bool:
+        """True if the key begins with a person."""
+        return self.keys.get("user") is not None
+
+
+def _keyed(name: str, section: str, *, left_out: frozenset[str] = frozenset()) -> dict[str, Key]:
+    """The keys of a section whose entries have one outside, with that."""
+    found = SECTIONS[section]
+    assert found.identifier is not None  # noqa: S101 - a section of the table above
+    first = Key(member=found.identity[0], read=found.identifier, needed=True)
+    return {name: first, **{key: value for key, value in found.keys.items() if key not in left_out}}
+
+
+_NAMES: Final = ("user", "entity", "client_entity", "third_party", "service", "role", "sub_entity", "ref")
+
+
+def _row(section: str) -> tuple[dict[str, Key], tuple[str, ...]]:
+    keys = SECTIONS[section].keys
+    return dict(keys), tuple(name for name in keys if name in _NAMES)
+
+
+_USER: Final = Key(member="user_id", read=login, needed=True)
+_ENTITY: Final = Key(member="entity_id", read=ENTITY_ID, needed=True)
+_ADMINISTRATORS: Final = SECTIONS["administrators"].keys
+_ASSIGNMENT, _ASSIGNMENT_IDENTITY = _row("assignments")
+_GRANT, _GRANT_IDENTITY = _row("third_party.grants")
+_THIRD_PARTY, _THIRD_PARTY_IDENTITY = _row("third_party.assignments")
+
+RESOURCES: Final = (
+    Resource(
+        kind="entity", path="entities", title="Entity", noun="an entity", record=Entity,
+        keys=_keyed("entity_id", "entities"), identity=("entity_id",),
+    ),
+    Resource(
+        kind="user", path="users", title="User", noun="a person", record=User,
+        keys=_keyed("user_name", "users", left_out=frozenset({"id", "memberships", *OWN_FACTORS})),
+    ),
+    Resource(
+        kind="membership", path="memberships", title="Membership", noun="a membership", record=Membership,
+        keys={"user": _USER, "entity": _ENTITY, "enabled": Key(member="enabled", read=values.yes_or_no)},
+        identity=("user", "entity"),
+    ),
+    Resource(
+        kind="service", path="services", title="Service", noun="a service", record=Service,
+        keys=_keyed("service_id", "services"), identity=("service_id",),
+    ),
+    Resource(
+        kind="assignment", path="assignments", title="Assignment", noun="a role", record=Assignment,
+        keys=_ASSIGNMENT, identity=_ASSIGNMENT_IDENTITY,
+    ),
+    Resource(
+        kind="grant", path="third-party-grants", title="ThirdPartyGrant", noun="a third-party grant",
+        record=ThirdPartyGrant, keys=_GRANT, identity=_GRANT_IDENTITY,
+    ),
+    Resource(
+        kind="third-party row", path="third-party-assignments", title="ThirdPartyAssignment",
+        noun="a third-party assignment", record=ThirdPartyAssignment, keys=_THIRD_PARTY,
+        identity=_THIRD_PARTY_IDENTITY,
+    ),
+    Resource(
+        kind="administrator", path="administrators", title="Administrator", noun="an administrator",
+        record=Administrator, keys=dict(_ADMINISTRATORS), identity=("user", "entity"),
+    ),
+    Resource(
+        kind="client", path="clients", title="Client", noun="a client", record=Client,
+        keys=_keyed("client_id", "clients"), identity=("client_id",),
+    ),
+)  # fmt: skip
+
+
+def object_id(key: tuple[str, ...]) -> str:
+    """The identifier of an object.
+
+    Its key, or an opaque text if that has several parts. Source: D59
+    """
+    if len(key) == 1:
+        return key[0]
+    return base64.urlsafe_b64encode(msgspec.json.encode(key)).rstrip(b"=").decode("ascii")
+
+
+def key_of(text: str, width: int) -> tuple[str, ...] | None:
+    """The key of an object with this identifier.
+
+    None for a text that is the identifier of nothing. `width` is the number of parts. Source: D59
+    """
+    if width == 1:
+        return (text,) if _is_storable(text) else None
+    try:
+        octets = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        parts = msgspec.json.decode(octets, type=tuple[str, ...])
+    except (ValueError, binascii.Error, RecursionError):
+        return None
+    return parts if len(parts) == width and object_id(parts) == text and _is_storable("".join(parts)) else None
+
+
+def _is_storable(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def shown(resource: Resource, record: msgspec.Struct, *, user_name: str, whole: bool) -> dict[str, Json]:
+    """A record as its JSON object.
+
+    `user_name` is that of a row's person. `whole`: with identity numbers, which are masked otherwise. Source: D59, D61
+    """
+    key: tuple[str, ...] = record.key if resource.kind != "client" else (str(getattr(record, "client_id", "")),)  # type: ignore[attr-defined]
+    found: dict[str, Json] = {"id": object_id(key)}
+    for name, rule in resource.keys.items():
+        value = getattr(record, rule.member)
+        if rule.member == "user_id":
+            found |= {"user": user_name, "user_id": value}
+        elif value is not None and not _is_moot(record, name):
+            found[name] = _json(name, value)
+    if "identity_number" in found and not whole:
+        found["identity_number"] = masked(str(found["identity_number"]))
+    return found
+
+
+def _is_moot(record: msgspec.Struct, name: str) -> bool:
+    return isinstance(record, Administrator) and name == "services" and record.level != "sub_administrator"
+
+
+def _json(name: str, value: object) -> Json:
+    if name == "parameters" and isinstance(value, tuple):
+        return _parameters(value)
+    if name == "jwks":
+        decoded: Json = msgspec.json.decode(str(value))
+        return decoded
+    return list(value) if isinstance(value, tuple) else value  # type: ignore[return-value]  # of texts
+
+
+def _parameters(parameters: tuple[object, ...]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for each in parameters:
+        if isinstance(each, ParameterDefinition):
+            found[each.name] = {"kind": each.kind, "mandatory": each.mandatory}
+        elif isinstance(each, Parameter):
+            held = found.get(each.name)
+            found[each.name] = (
+                each.value if held is None else [*(held if isinstance(held, list) else [held]), each.value]
+            )
+    return found
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """An object that was read: a directory's document with this one entry."""
+
+    entry: Entry
+    document: Document
+    json: JsonDocument
+
+    def unfit(self, error: DirectoryError) -> Unfit:
+        """The faults that a plan has found."""
+        return Unfit.of(error, self.json)
+
+
+def read_new(resource: Resource, value: Json) -> Read:
+    """A new object. Raises Unfit with every fault. Source: D59, docs/directory.md"""
+    return _read(resource, value, existing=None)
+
+
+def read_changed(resource: Resource, value: Json, existing: msgspec.Struct) -> Read:
+    """The whole of an object after a change.
+
+    A member that it lacks has its default again. Raises Unfit with every fault. Source: D59, RFC 7396
+    """
+    return _read(resource, value, existing=existing)
+
+
+def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -> Read:
+    if not isinstance(value, dict):
+        raise Unfit([Fault("", f"a JSON object is expected here: {resource.noun}")])
+    document = nodes(value)
+    assert isinstance(document.root, Pairs)  # noqa: S101 - of a JSON object
+    faults: list[Fault] = []
+    fields: dict[str, object] = {}
+    lines: dict[str, int] = {}
+    for key, node in document.root.entries:
+        rule = resource.keys.get(key.text)
+        if rule is None:
+            faults.append(Fault(pointer(key.text), _unknown(resource, key.text)))
+            continue
+        misfits = list(_misfits(_schema(resource.record, key.text, rule), value[key.text], pointer(key.text)))
+        faults += misfits
+        if misfits:
+            continue
+        lines[rule.member] = node.line
+        try:
+            fields[rule.member] = rule.value(node)
+        except Malformed as error:
+            faults.append(Fault(document.pointer(error.line), error.reason))
+    named = {fault.pointer for fault in faults}
+    faults += [
+        Fault(pointer(name), f"{name} is needed: {resource.noun} has one")
+        for name in resource.required
+        if resource.keys[name].member not in fields and pointer(name) not in named
+    ]
+    faults += _key_sources(resource, fields)
+    if faults:
+        raise Unfit(faults)
+    if existing is not None:
+        fields = _with_defaults(resource, fields)
+    entry = _entry(resource, fields, lines, existing)
+    entries = {resource.kind: {entry.key: entry}}
+    return Read(
+        entry=entry,
+        document=Document(file="", entries=entries, complete=frozenset(), listed_members=frozenset()),
+        json=document,
+    )
+
+
+def _unknown(resource: Resource, name: str) -> str:
+    if name in READ_ONLY:
+        return f"{name} cannot be written: leave it out"
+    return unknown_member(name, resource.keys, resource.noun)
+
+
+def unknown_member(name: str, known: Collection[str], noun: str = "this object") -> str:
+    """A sentence about a member that there is not. Source: D59"""
+    return f"{quoted(name)} is no member of {noun}{suggestion(name, known)}"
+
+
+def _key_sources(resource: Resource, fields: dict[str, object]) -> Iterator[Fault]:
+    """Exactly one of a client's two sources of keys may be named."""
+    if resource.kind == "client" and fields.get("jwks") is not None and fields.get("jwks_uri") is not None:
+        yield Fault("/jwks_uri", "write either jwks or jwks_uri, not both")
+
+
+def _with_defaults(resource: Resource, fields: dict[str, object]) -> dict[str, object]:
+    """The fields with the record's default for each that is not there."""
+    whole = dict(fields)
+    defaults = {field.name: field.default for field in msgspec.structs.fields(resource.record)}
+    for rule in resource.keys.values():
+        default = defaults.get(rule.member, msgspec.NODEFAULT)
+        if rule.member not in whole and default is not msgspec.NODEFAULT:
+            whole[rule.member] = default
+    if resource.kind == "entity" and "registration_number" not in whole:
+        if whole["type"] != "UEN":
+            raise Unfit([Fault("/registration_number", "registration_number is needed, since the type is not UEN")])
+        whole["registration_number"] = whole["entity_id"]
+    return whole
+
+
+def _entry(
+    resource: Resource, fields: dict[str, object], lines: dict[str, int], existing: msgspec.Struct | None
+) -> Entry:
+    if isinstance(existing, User):
+        fields["user_id"] = existing.user_id
+    names = resource.identity or ("user_name",)
+    members = [resource.keys[name].member for name in names]
+    key = tuple(str(fields.pop(member, "")) for member in members)
+    return Entry(kind=resource.kind, key=key, line=lines.get(members[0], 0), fields=fields, lines=lines)
+
+
+def _schema(record: type[msgspec.Struct], name: str, key: Key) -> Schema:
+    if record is Client and name in CLIENT_MEMBERS:
+        return _client_schema(name)
+    if key.member == "user_id":
+        return _TEXT
+    [annotated] = [field.type for field in msgspec.structs.fields(record) if field.name == key.member]
+    return _schema_of(annotated)
+
+
+def _client_schema(name: str) -> Schema:
+    declared = CLIENT_MEMBERS[name]
+    of_form: Mapping[str, Schema] = {"flag": _FLAG, "number": {"type": "integer"}, "key set": {"type": "object"}}
+    schema: Schema = dict(of_form.get(declared.form, _TEXT))
+    if declared.values and not declared.member.clearable:
+        schema["enum"] = list(declared.values)
+    if declared.listed:
+        schema = {"type": "array", "items": schema}
+    return {**schema, "description": declared.member.doc}
+
+
+def _schema_of(annotated: Any) -> Schema:  # noqa: ANN401 - any annotation of a record
+    origin, arguments = get_origin(annotated), get_args(annotated)
+    if origin is Annotated:
+        return _schema_of(arguments[0])
+    if origin in {Union, UnionType}:
+        alternatives = [each for each in arguments if each is not NoneType]
+        return _schema_of(alternatives[0]) if len(alternatives) == 1 else {"anyOf": list(map(_schema_of, alternatives))}
+    if origin is Literal:
+        return {"type": "string", "enum": list(arguments)}
+    if origin is tuple:
+        return _LISTS.get(arguments[0]) or {"type": "array", "items": _schema_of(arguments[0])}
+    return {bool: _FLAG, int: {"type": "integer"}}.get(annotated, _TEXT)
+
+
+_LISTS: Final[Mapping[type, Schema]] = {
+    Parameter: {
+        "type": "object",
+        "additionalProperties": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]},
+    },
+    ParameterDefinition: {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"kind": {"type": "string", "enum": list(get_args(ParameterKind))}, "mandatory": _FLAG},
+            "additionalProperties": False,
+        },
+    },
+}
+"""type of a list's values → the schema of the mapping that is written for it"""
+_TYPES: Final[Mapping[str, tuple[type, str]]] = {
+    "string": (str, "a text"),
+    "boolean": (bool, "true or false"),
+    "integer": (int, "a whole number"),
+    "array": (list, "a list"),
+    "object": (dict, "an object"),
+}
+
+
+def _misfits(schema: Schema, value: Json, at: str) -> Iterator[Fault]:
+    """The values whose type is another one.
+
+    Which values a type may have is left to the readers.
+    """
+    if "anyOf" in schema:
+        if all(list(_misfits(each, value, at)) for each in schema["anyOf"]):
+            yield Fault(at, f"{' or '.join(_expected(each) for each in schema['anyOf'])} is expected here")
+        return
+    kind, _ = _TYPES[schema["type"]]
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        yield Fault(at, f"{_expected(schema)} is expected here")
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            yield from _misfits(schema["items"], item, at + pointer(place))
+    elif isinstance(value, dict):
+        known = schema.get("properties", {})
+        other = schema.get("additionalProperties")
+        for name, item in value.items():
+            if name in known or isinstance(other, dict):
+                yield from _misfits(known.get(name, other), item, at + pointer(name))
+
+
+def _expected(schema: Schema) -> str:
+    if schema.get("enum") == [ALL]:
+        return f"the word {ALL}"
+    return _TYPES[schema["type"]][1]

@@ -1,0 +1,193 @@
+"""The admin API as an ASGI application, made once in a process (D59).
+
+It is made when it is first needed: what it costs is no part of a start. The provider of a request travels in its scope.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from fastapi import FastAPI, Path
+from fastapi import Query as QueryParameter
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from corpid.rules.directory.values import suggestion
+from corpid.rules.oauth.api_server import API_PATH as PATH
+from corpid.web.api.openapi import described, documented
+from corpid.web.api.operations import OPERATIONS, Operation
+from corpid.web.api.problems import Problem, response
+from corpid.web.api.security import METHOD, WEB, admit, challenge
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from corpid.web.api.calls import Call
+    from corpid.web.context import WebContext
+
+_CALL: Final = "corpid.call"
+_NO_TELEMETRY: Final = {
+    "tracing": False, "metrics": False, "logs": False, "operation_spans": False, "auto_configure": False,
+}  # fmt: skip
+"""spans and metrics are ours: they hold nothing that a caller sent (D48)"""
+
+
+@cache
+def application() -> ASGIApp:
+    """The application of every provider of this process."""
+    api = FastAPI(
+        title="CorpID admin API",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry=_NO_TELEMETRY,  # type: ignore[arg-type]
+    )
+    for operation in OPERATIONS:
+        api.router.routes.append(_Route(operation))
+    api.router.add_route(f"{PATH}/openapi.json", _openapi, methods=["GET"], name="openapi")
+    api.add_exception_handler(HTTPException, _refused)
+    return _without_body_of_head(api)
+
+
+@cache
+def document(base_url: str) -> bytes:
+    """The OpenAPI document of a deployment, as JSON. Source: OpenAPI 3.1, D59"""
+    routes = [_Route(operation) for operation in OPERATIONS]
+    return msgspec.json.format(msgspec.json.encode(documented(routes, base_url, PATH)), indent=2)
+
+
+async def _openapi(request: Request) -> Response:
+    base_url = request.scope[WEB].provider.policy.base_url
+    return Response(document(base_url), 200, {"Cache-Control": "public, max-age=300"}, "application/json")
+
+
+class _Route(APIRoute):
+    """The route of an operation.
+
+    Admission comes before anything of the request is looked at.
+    """
+
+    def __init__(self, operation: Operation) -> None:
+        self._operation: Final = operation
+        super().__init__(
+            PATH + operation.path,
+            _endpoint(operation),
+            methods=[operation.method],
+            operation_id=operation.name,
+            response_model=None,
+            status_code=operation.status,
+            **described(operation),
+        )
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+        answer, operation = super().get_route_handler(), self._operation
+
+        async def handle(request: Request) -> Response:
+            web: WebContext = request.scope[WEB]
+            try:
+                request.scope[_CALL] = await admit(request, web, operation)
+                _check_query(request, operation)
+                return await answer(request)
+            except RequestValidationError as error:
+                return response(request, _invalid(error), challenge(web))
+            except Exception as error:  # noqa: BLE001 - the one place where whatever an operation raises is rendered
+                return response(request, error, challenge(web))
+
+        return handle
+
+
+def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
+    """A function with the operation's parameters, which FastAPI reads and checks."""
+
+    async def run(request: Request, **given: Any) -> Response:  # noqa: ANN401
+        call: Call = request.scope[_CALL]
+        call.given = given
+        return await operation.run(call)
+
+    keyword = Parameter.KEYWORD_ONLY
+    parameters = [Parameter("request", Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)]
+    if operation.takes_object:
+        path = Path(description="The member `id` of the object.", min_length=1, max_length=1024)
+        parameters.append(Parameter("id", keyword, annotation=Annotated[str, path]))
+    for query in operation.queries:
+        kind = query.kind if query.default is not None else query.kind | None
+        told = QueryParameter(description=query.description, ge=query.least, le=query.most)
+        parameters.append(Parameter(query.name, keyword, annotation=Annotated[kind, told], default=query.default))
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__name__ = operation.name
+    return run
+
+
+def _check_query(request: Request, operation: Operation) -> None:
+    """Refuse unknown and repeated query parameters: a misspelt filter would show everything."""
+    known = {query.name for query in operation.queries}
+    sent = request.query_params.multi_items()
+    faults = [
+        {"parameter": name[:80], "detail": f"there is no such query parameter here{suggestion(name, known)}"}
+        for name in dict.fromkeys(name for name, _ in sent)
+        if name not in known
+    ]
+    names = [name for name, _ in sent]
+    faults += [{"parameter": name, "detail": "it may be sent once"} for name in sorted(known) if names.count(name) > 1]
+    faults += [
+        {"parameter": name, "detail": "it holds the character U+0000"} for name, value in sent if "\0" in name + value
+    ]
+    if faults:
+        raise Problem(400, "A query parameter is not understood", faults=faults)
+
+
+def _invalid(error: RequestValidationError) -> Problem:
+    faults = []
+    for fault in error.errors():
+        where, *names = fault["loc"]
+        if where == "path":
+            return Problem(404, "There is no such object")
+        faults.append({"parameter": str(names[0]) if names else "", "detail": str(fault["msg"])})
+    return Problem(400, "A query parameter is not understood", faults=faults)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """Unknown paths and methods."""
+    web = request.scope[WEB]
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    allowed: list[str] = sorted({each.method for each, path in _PATHS if path.fullmatch(request.scope["path"])})
+    if status == 405 and allowed:
+        allowed += ["HEAD"] if "GET" in allowed else []
+        told = ", ".join(allowed)
+        return response(request, Problem(405, f"Use {told}", headers={"Allow": told}), challenge(web))
+    return response(request, Problem(404, "Nothing is served at this path"), challenge(web))
+
+
+_PATHS: Final = [
+    (operation, re.compile(re.escape(PATH + operation.path).replace(r"\{id\}", "[^/]+"))) for operation in OPERATIONS
+]
+
+
+def _without_body_of_head(api: ASGIApp) -> ASGIApp:
+    """HEAD is answered wherever GET is (D32)."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        scope[METHOD] = scope["method"]
+        if scope["method"] != "HEAD":
+            await api(scope, receive, send)
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        scope["method"] = "GET"
+        await api(scope, receive, sending)
+
+    return answer

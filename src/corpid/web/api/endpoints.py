@@ -1,0 +1,262 @@
+"""Endpoints of the admin API: call → flow → answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from corpid.flows.directory import apply, object_lists, objects
+from corpid.flows.operations import audit, readiness, signing_keys
+from corpid.ports import AuditQuery
+from corpid.rules.directory import audit_questions
+from corpid.rules.directory.document import of_nodes
+from corpid.rules.directory.json_nodes import nodes
+from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.objects import Unfit, unknown_member
+from corpid.rules.oauth.api_server import API_PATH
+from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, parsed, place, plain
+from corpid.web.api.problems import Problem
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from corpid.flows.directory.objects import Found
+    from corpid.ports import SealedKey
+    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.directory.objects import Resource
+    from corpid.web.api.calls import Call
+
+YAML: Final = "application/yaml"
+_NUMBER_DIGITS: Final = 18
+
+
+async def list_objects(call: Call, resource: Resource) -> Response:
+    """A page of objects (D59)."""
+    wanted = {
+        name: str(call.given[name]) for name in object_lists.FILTERS[resource.record] if call.given[name] is not None
+    }
+    by, limit = call.administration, call.given["limit"]
+    after = _after(call, object_lists.width(by, resource, wanted))
+    page = await object_lists.listed(by, resource, wanted, after=after, limit=limit)
+    content: dict[str, Any] = {"items": [found.members for found in page.found]}
+    if page.after:
+        content["next"] = cursor(page.after)
+    return plain(Answer(body=content))
+
+
+async def read_object(call: Call, resource: Resource) -> Response:
+    """One object (D59)."""
+    return plain(_shown(await objects.read(call.administration, resource, call.given["id"])))
+
+
+async def add_object(call: Call, resource: Resource) -> Response:
+    """Add an object (D59)."""
+    body = await call.body(JSON)
+    value = parsed(body)
+
+    async def add() -> Answer:
+        found = await objects.added(call.administration, resource, value)
+        location = f"{call.provider.policy.base_url}{API_PATH}/{resource.path}/{quote(found.id, safe='')}"
+        return Answer(body=found.members, status=201, headers={"ETag": found.tag, "Location": location})
+
+    return await call.carried_out(body, add)
+
+
+async def change_object(call: Call, resource: Resource) -> Response:
+    """Change an object by a merge patch (RFC 7396, D59)."""
+    patch = await call.json(MERGE_PATCH, JSON)
+    found = await objects.changed(call.administration, resource, call.given["id"], patch, matches=call.matches)
+    call.provider.registry_cache.drop()
+    return plain(_shown(found))
+
+
+async def remove_object(call: Call, resource: Resource) -> Response:
+    """Remove an object (D59)."""
+    await objects.removed(call.administration, resource, call.given["id"], matches=call.matches)
+    call.provider.registry_cache.drop()
+    return plain(Answer(status=204))
+
+
+async def apply_directory(call: Call) -> Response:
+    """Apply a directory document, or tell what it would change (D59)."""
+    with call.alone("directory"):
+        body = await call.body(YAML, JSON)
+        is_json = call.media_type(YAML, JSON) == JSON
+
+        async def carry_out() -> Answer:
+            applied = await _applied(call, body, is_json=is_json)
+            told = {"changes": applied.differences, "written": applied.written}
+            warnings = [problem.reason for problem in applied.warnings]
+            return Answer(body=msgspec.to_builtins({**told, "warnings": warnings}))
+
+        if call.given["dry_run"]:
+            return plain(await carry_out())
+        return await call.carried_out(body, carry_out)
+
+
+async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
+    value = parsed(body) if is_json else None
+    read = nodes(value) if is_json else None
+    try:
+        return await apply.apply(
+            call.provider.registry,
+            call.provider.passwords,
+            body,
+            file="API",
+            document=of_nodes(read.root, "") if read is not None else None,
+            actor=call.actor,
+            new_user_id=call.web.new_user_id,
+            rules=call.web.client_rules,
+            prune=call.given["prune"],
+            dry_run=call.given["dry_run"],
+        )
+    except DirectoryError as error:
+        if read is not None:
+            raise Unfit.of(error, read) from None
+        faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:50]]
+        raise Problem(422, "The document cannot be applied: errors says why", faults=faults) from None
+
+
+async def list_keys(call: Call) -> Response:
+    """Every signing key (D42)."""
+    keys = await signing_keys.listed(call.provider.registry, call.actor)
+    return plain(Answer(body={"items": [_key(call, key) for key in keys]}))
+
+
+async def read_key(call: Call) -> Response:
+    """One signing key (D42)."""
+    for key in await signing_keys.listed(call.provider.registry, call.actor):
+        if key.kid == call.given["id"]:
+            shown = _key(call, key)
+            return plain(Answer(body=shown, headers={"ETag": shown["etag"]}))
+    raise objects.Unknown
+
+
+async def rotate_key(call: Call) -> Response:
+    """Make the next signing key (D42)."""
+    body = await call.body(JSON)
+    at_once = _flag(parsed(body or b"{}"), "at_once")
+
+    async def rotate() -> Answer:
+        key = await signing_keys.rotate(call.provider.registry, call.actor, now=call.context.now, at_once=bool(at_once))
+        shown = _key(call, key)
+        location = f"{call.provider.policy.base_url}{API_PATH}/keys/{key.kid}"
+        return Answer(body=shown, status=201, headers={"ETag": shown["etag"], "Location": location})
+
+    return await call.carried_out(body, rotate)
+
+
+async def list_audit(call: Call) -> Response:
+    """Audit entries, the latest first (D57)."""
+    limit, after = call.given["limit"], _after(call, 1)
+    query = await _question(call, before=_number(after))
+    if query is None:
+        return plain(Answer(body={"items": []}))
+    found = await audit.latest(call.provider.registry, query, limit=limit + 1, actor=call.actor)
+    content: dict[str, Any] = {"items": [msgspec.structs.asdict(entry) for entry in found[:limit]]}
+    if len(found) > limit:
+        content["next"] = cursor((str(found[limit - 1].number),))
+    return plain(Answer(body=content))
+
+
+async def read_maintenance(call: Call) -> Response:
+    """The switch of maintenance (Spec 7)."""
+    return plain(Answer(body={"maintenance": await readiness.maintenance(call.provider.registry, actor=call.actor)}))
+
+
+async def switch_maintenance(call: Call) -> Response:
+    """Switch maintenance on or off (Spec 7)."""
+    on = _flag(await call.json(), "maintenance")
+    if on is None:
+        raise Problem(
+            422,
+            "maintenance is needed",
+            faults=[{"pointer": "/maintenance", "detail": "maintenance is needed: true or false"}],
+        )
+    await readiness.switch_maintenance(call.provider.registry, on=on, actor=call.actor)
+    call.provider.registry_cache.drop()
+    return plain(Answer(body={"maintenance": on}))
+
+
+def _shown(found: Found) -> Answer:
+    return Answer(body=found.members, headers={"ETag": found.tag})
+
+
+def _after(call: Call, width: int) -> tuple[str, ...]:
+    sent = call.given["cursor"]
+    return place(sent, width) if sent is not None else ()
+
+
+def _number(after: tuple[str, ...]) -> int:
+    if not after:
+        return 0
+    number = after[0]
+    return (
+        int(number) if number.isascii() and number.isdigit() and len(number) <= _NUMBER_DIGITS else int(*place("", 1))
+    )
+
+
+def _key(call: Call, key: SealedKey) -> dict[str, Any]:
+    """A signing key as it is shown: without its secret."""
+    shown = {
+        "id": key.kid,
+        "state": signing_keys.state(key, call.context.now),
+        "created_at": key.created_at,
+        "signs_from": key.active_from,
+        "retired_at": key.retired_at,
+        "revoked_at": key.revoked_at,
+    }
+    public = msgspec.structs.replace(key, secret="", certificate_chain=None)
+    return {**shown, "etag": call.tag(public)}
+
+
+def _flag(value: Json, name: str) -> bool | None:
+    """The one member of an object, true or false. Raises Unfit."""
+    if not isinstance(value, dict):
+        raise Problem(
+            422, "A JSON object is expected", faults=[{"pointer": "", "detail": "a JSON object is expected here"}]
+        )
+    unknown = [each for each in value if each != name]
+    faults = [{"pointer": f"/{each}", "detail": unknown_member(each, (name,))} for each in unknown]
+    found = value.get(name)
+    if name in value and not isinstance(found, bool):
+        faults.append({"pointer": f"/{name}", "detail": "true or false is expected here"})
+    if faults:
+        raise Problem(422, "The body cannot be carried out: errors says why", faults=faults)
+    return found if isinstance(found, bool) else None
+
+
+async def _question(call: Call, *, before: int) -> AuditQuery | None:
+    """The question to the audit.
+
+    None if it names a person who never was.
+    """
+    given = {name: value for name, value in call.given.items() if isinstance(value, str)}
+    try:
+        actions = audit_questions.actions(given["action"]) if "action" in given else ()
+    except audit_questions.NotUnderstood as error:
+        raise _not_understood("action", error) from None
+    try:
+        zone = call.provider.policy.timezone
+        since = audit_questions.moment(given["since"], now=call.context.now, zone=zone) if "since" in given else 0
+    except audit_questions.NotUnderstood as error:
+        raise _not_understood("since", error) from None
+    entity_id = given.get("entity", call.actor.entity_id)
+    user_id = await audit.known_person(call.provider.registry, given["user"]) if "user" in given else ""
+    if user_id is None:
+        return None
+    return AuditQuery(
+        user_id=user_id,
+        entity_id=entity_id,
+        client_id=given.get("client", ""),
+        actions=actions,
+        object=given.get("object", ""),
+        since=max(since, 0),
+        before=before,
+    )
+
+
+def _not_understood(name: str, error: Exception) -> Problem:
+    return Problem(400, "A query parameter is not understood", faults=[{"parameter": name, "detail": str(error)}])

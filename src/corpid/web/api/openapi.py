@@ -1,0 +1,149 @@
+"""The OpenAPI document of the admin API, from the table of operations (D59)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from corpid import __version__
+from corpid.web.api.schemas import components
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from starlette.routing import BaseRoute
+
+    from corpid.rules.directory.actors import Scope
+    from corpid.web.api.operations import Operation
+
+SCHEME: Final = "api"
+_ALWAYS: Final = (400, 401, 403, 429, 503)
+_MEANINGS: Final[Mapping[int, str]] = {
+    400: "A parameter or the body cannot be read",
+    401: "There is no valid access token, or no valid DPoP proof for it",
+    403: "The token lacks the scope, or no rule allows this",
+    404: "There is no such object, or none that this client may know of",
+    409: "There is one already, or something that this rests on changed at the same moment",
+    412: "The object was changed since it was read",
+    413: "The body is too large",
+    415: "The body is of another media type",
+    422: "The body is not as it has to be: `errors` names each member and what may stand there; or the Idempotency-Key "
+    "came with another request before",
+    428: "If-Match is missing",
+    429: "Too many requests: Retry-After says when to come again",
+    503: "CorpID is busy, down or under maintenance: Retry-After says when to come again",
+}
+_SCOPES: Final[Mapping[Scope, str]] = {
+    "directory.read": "Read people, entities, services, roles and third parties",
+    "directory.write": "Change them",
+    "clients.read": "Read clients",
+    "clients.write": "Change clients",
+    "audit.read": "Read the audit",
+    "operations": "Signing keys and maintenance",
+}
+_ABOUT: Final = (
+    "Everything that an operator administers, for programs. Access tokens come from `{base_url}/api/token` by "
+    "client_credentials with private_key_jwt and DPoP (RFC 9449); docs/api.md has the whole way. Errors are problem "
+    "details (RFC 9457)."
+)
+
+
+def described(operation: Operation) -> dict[str, Any]:
+    """The documentation of an operation, as FastAPI takes it."""
+    extra: dict[str, Any] = {"security": [{SCHEME: [operation.scope]}]}
+    parameters = list(_headers(operation))
+    if parameters:
+        extra["parameters"] = parameters
+    if operation.body:
+        schema = {"$ref": f"#/components/schemas/{operation.body}"}
+        extra["requestBody"] = {
+            "required": True,
+            "content": {kind: {"schema": schema} for kind in operation.media_types},
+        }
+    return {
+        "summary": operation.summary,
+        "description": operation.description,
+        "tags": [operation.tag],
+        "responses": {operation.status: _success(operation), **_errors(operation)},
+        "openapi_extra": extra,
+    }
+
+
+def statuses(operation: Operation) -> tuple[int, ...]:
+    """The statuses of the errors that an operation can answer."""
+    found = {*_ALWAYS, *operation.errors}
+    found |= {404} if operation.takes_object else set()
+    found |= {412, 428} if operation.conditional else set()
+    found |= {413, 415} if operation.body else set()
+    return tuple(sorted(found))
+
+
+def documented(routes: Sequence[BaseRoute], base_url: str, path: str) -> dict[str, Any]:
+    """The document of a deployment. Source: OpenAPI 3.1"""
+    from fastapi.openapi.utils import get_openapi  # noqa: PLC0415 - loaded with the application
+
+    found: dict[str, Any] = get_openapi(
+        title="CorpID admin API",
+        version=__version__,
+        openapi_version="3.1.0",
+        description=_ABOUT.replace("{base_url}", base_url),
+        routes=list(routes),
+        servers=[{"url": base_url + path}],
+        separate_input_output_schemas=False,
+    )
+    found["paths"] = {name.removeprefix(path): item for name, item in found["paths"].items()}
+    for item in found["paths"].values():
+        for operation in item.values():
+            if "422" not in _told(operation):
+                operation["responses"].pop("422", None)
+    flow = {"tokenUrl": f"{base_url}/api/token", "scopes": dict(_SCOPES)}
+    found["components"] = {
+        "schemas": components(),
+        "securitySchemes": {
+            SCHEME: {
+                "type": "oauth2",
+                "description": "client_credentials; the token is bound to a DPoP key and sent with a proof (RFC 9449).",
+                "flows": {"clientCredentials": flow},
+            }
+        },
+    }
+    return found
+
+
+def _told(operation: Mapping[str, Any]) -> set[str]:
+    """The statuses that are ours: FastAPI adds one of its own."""
+    return {
+        status
+        for status, answer in operation["responses"].items()
+        if "application/problem+json" in answer.get("content", {}) or not status.startswith("4")
+    }
+
+
+def _headers(operation: Operation) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    if operation.conditional:
+        told = "The entity tag of the object as it was read."
+        found.append(
+            {"name": "If-Match", "in": "header", "required": True, "description": told, "schema": {"type": "string"}}
+        )
+    if operation.repeatable:
+        told = "Makes it safe to send the request again within 24 hours: the first answer comes again."
+        schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
+        found.append({"name": "Idempotency-Key", "in": "header", "description": told, "schema": schema})
+    return found
+
+
+def _success(operation: Operation) -> dict[str, Any]:
+    words = {200: "Carried out", 201: "Added", 204: "Removed"}
+    told: dict[str, Any] = {"description": words[operation.status]}
+    if operation.answer:
+        schema = {"$ref": f"#/components/schemas/{operation.answer}"}
+        told["content"] = {"application/json": {"schema": schema}}
+    names = {201: ("ETag", "Location")}.get(operation.status, ())
+    if names:
+        told["headers"] = {name: {"schema": {"type": "string"}} for name in names}
+    return told
+
+
+def _errors(operation: Operation) -> dict[int | str, dict[str, Any]]:
+    problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": _MEANINGS[status], "content": problem} for status in statuses(operation)}

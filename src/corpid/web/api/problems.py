@@ -1,0 +1,128 @@
+"""Errors of the admin API as problem details (RFC 9457)."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from corpid.flows.directory.objects import Differs, Exists, Unknown
+from corpid.flows.directory.write import Refused
+from corpid.flows.operations.answers import KeyReused
+from corpid.ports import Conflict, PasswordsBusy, StoreUnavailable
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.nodes import SHOWN
+from corpid.rules.directory.objects import Unfit
+from corpid.rules.oauth.errors import OAuthError, TemporarilyUnavailable, UseDPoPNonce
+from corpid.web.pages import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from starlette.requests import Request
+
+MEDIA_TYPE: Final = "application/problem+json"
+_RETRY_SECONDS: Final = 5
+
+
+class Problem(Exception):
+    """A refusal with its status; `detail` is a sentence for the caller.
+
+    `faults` are members `pointer` or `parameter`, and `detail`.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        faults: Sequence[Mapping[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.faults = tuple(faults)
+        self.headers = dict(headers or {})
+
+
+def of(error: Exception) -> Problem | None:
+    """The problem of an exception of the flows.
+
+    None for one that is not foreseen, and for those of OAuth.
+    """
+    match error:
+        case Problem():
+            return error
+        case Unfit(faults=faults):
+            told = [{"pointer": fault.pointer, "detail": fault.detail} for fault in faults[:SHOWN]]
+            return Problem(422, "The body cannot be carried out: errors says why", faults=told)
+        case Unknown():
+            return Problem(404, "There is no such object")
+        case Exists() | Refused() | Conflict():
+            return Problem(409, _sentence(str(error)))
+        case Differs():
+            return Problem(412, "The object was changed since: read it again, and decide on what it is now")
+        case KeyReused():
+            return Problem(422, "This Idempotency-Key came with another request before: use a new one")
+        case Forbidden(reason=reason):
+            return Problem(403, _sentence(reason))
+        case StoreUnavailable() | PasswordsBusy():
+            busy = {"Retry-After": str(_RETRY_SECONDS)}
+            return Problem(503, "CorpID is busy or down: try again in a moment", headers=busy)
+        case _:
+            return None
+
+
+def response(request: Request, error: Exception, challenge: str) -> Response:
+    """The answer to a refused request, which the log line names.
+
+    `challenge` is that of an access token. Source: RFC 9457 §3, D28, D59
+    """
+    problem = of(error) or _of_oauth(request, error, challenge)
+    state = request.scope["state"]
+    log, reference = state["log"], state["request_id"]
+    if "reason" not in log:
+        log["detail"] = f"{HTTPStatus(problem.status).phrase}: {', '.join(_places(problem)) or type(error).__name__}"
+    content: dict[str, Any] = {
+        "type": "about:blank",
+        "title": HTTPStatus(problem.status).phrase,
+        "status": problem.status,
+        "detail": problem.detail,
+        "reference": reference,
+    }
+    if problem.faults:
+        content["errors"] = problem.faults
+    headers = {"Cache-Control": "no-store", **problem.headers}
+    return Response(msgspec.json.encode(content), problem.status, headers, MEDIA_TYPE)
+
+
+def _of_oauth(request: Request, raised: Exception, challenge: str) -> Problem:
+    """A refusal of access token or proof, or a fault."""
+    error = errors.as_oauth_error(raised)
+    errors.record(request, error)
+    status = 401 if isinstance(error, UseDPoPNonce) else error.status
+    headers: dict[str, str] = {}
+    if status in {400, 401, 403} and isinstance(raised, OAuthError):
+        told = "" if error.code == "credentials_required" else f', error="{error.code}"'
+        scope = getattr(error, "scope", "")
+        headers["WWW-Authenticate"] = challenge + told + (f', scope="{scope}"' if scope else "")
+    if isinstance(error, UseDPoPNonce):
+        headers["DPoP-Nonce"] = error.nonce
+    if isinstance(error, TemporarilyUnavailable):
+        headers["Retry-After"] = str(error.retry_after)
+    return Problem(status, _sentence(error.description), headers=headers)
+
+
+def _places(problem: Problem) -> list[str]:
+    """The places of the faults.
+
+    What they say may repeat a value.
+    """
+    return [fault.get("pointer") or fault.get("parameter", "") for fault in problem.faults]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

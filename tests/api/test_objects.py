@@ -1,0 +1,226 @@
+"""Objects of the admin API: listed, read, added, changed and removed (D59)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from corpid.rules.directory.objects import RESOURCES
+from corpid.rules.directory.records import Administrator
+from corpid.web.api.schemas import EXAMPLES
+from tests.api.calling import ENTITY, HARBOUR, ORCHARD, Api, bound, calling, pointers
+from tests.protocol.directory import ALICE
+
+if TYPE_CHECKING:
+    from tests.protocol.provider import World
+
+CHANGES: dict[str, Any] = {
+    "Entity": {"name": "Another name"},
+    "User": {"name": "Another name", "email": "lina@example.com"},
+    "Membership": {"enabled": False},
+    "Service": {"roles": ["Preparer"]},
+    "Assignment": {"end_date": "2030-12-31"},
+    "ThirdPartyGrant": {"end_date": "2030-12-31"},
+    "ThirdPartyAssignment": {"end_date": "2030-12-31"},
+    "Administrator": {"level": "sub_administrator", "services": ["TAX-FILING"]},
+    "Client": {"enabled": False},
+}
+
+
+def with_examples(api: Api) -> dict[str, Any]:
+    """Everything that the examples of the documents refer to, added in their order; title → object."""
+    api.added("/entities", {**EXAMPLES["Entity"], "entity_id": "E2002"})
+    api.added("/users", {**EXAMPLES["User"], "user_name": "ravi"})
+    found = {}
+    for resource in RESOURCES:
+        new = EXAMPLES[resource.title]
+        if resource.title == "Service":
+            new = {**new, "third_parties": True}
+        if resource.title == "ThirdPartyAssignment":
+            api.added("/memberships", {"user": "ravi", "entity": "E2002"})
+        found[resource.title] = api.added(f"/{resource.path}", new)
+    return found
+
+
+def test_every_example_of_the_documents_can_be_added_read_listed_changed_and_removed(api: Api) -> None:
+    """D59: one function for each verb, whatever the kind of record."""
+    added = with_examples(api)
+    for resource in reversed(RESOURCES):
+        shown = added[resource.title]
+        path = f"/{resource.path}/{shown['id']}"
+        read = api.get(path)
+        assert read.json() == shown
+        assert read.headers["etag"] == shown["etag"]
+        assert shown in api.every(f"/{resource.path}")
+        changed = api.patch(path, CHANGES[resource.title], if_match=shown["etag"])
+        assert changed.status_code == 200, changed.text
+        assert changed.json() == {**shown, **CHANGES[resource.title], "etag": changed.headers["etag"]}
+        assert changed.headers["etag"] != shown["etag"]
+        removed = api.delete(path, if_match=changed.headers["etag"])
+        assert (removed.status_code, removed.content) == (204, b"")
+        assert api.get(path).status_code == 404
+
+
+def test_an_added_object_is_where_location_says_and_is_added_once(api: Api) -> None:
+    """RFC 9110 §10.2.2, D59."""
+    first = api.post("/entities", ENTITY)
+    assert first.headers["location"] == "https://op.example/api/v1/entities/E1001"
+    again = api.post("/entities", ENTITY)
+    assert (again.status_code, again.json()["title"]) == (409, "Conflict")
+    taken = api.post("/users", {"user_name": "Alice", "name": "Another Alice"})
+    assert taken.status_code == 409
+
+
+def test_every_fault_of_an_object_is_told_by_its_pointer_and_nothing_is_written(api: Api) -> None:
+    """RFC 9457 §3, D59: unknown members with did-you-mean, the allowed values of known ones."""
+    faults = pointers(api.post("/entities", {"entity_id": "E1001", "type": "UENN", "naem": "X", "enabled": "yes"}))
+    assert faults == {
+        "/country": "country is needed: an entity has one",
+        "/enabled": "true or false is expected here",
+        "/naem": "'naem' is no member of an entity; did you mean 'name'?",
+        "/name": "name is needed: an entity has one",
+        "/type": "'UENN' is not one of UEN, NON-UEN, GSTN; did you mean 'UEN'?",
+    }
+    assert api.get("/entities/E1001").status_code == 404
+    role = {"user": "alice", "entity": HARBOUR, "service": "PERMITS", "role": "Chekcer"}
+    assert "did you mean 'Checker'?" in pointers(api.post("/assignments", role))["/role"]
+    client = {"client_id": "x", "name": "X", "redirect_uris": ["http://rp.example/"], "scopes": ["openid", "authinf"]}
+    assert set(pointers(api.post("/clients", client))) >= {"/redirect_uris", "/scopes"}
+
+
+def test_a_merge_patch_gives_members_their_defaults_again_and_never_changes_what_names_an_object(api: Api) -> None:
+    """RFC 7396, D59."""
+    added = api.added("/entities", {**ENTITY, "status": "Registered"})
+    path = "/entities/E1001"
+    cleared = api.patch(path, {"status": None, "id": "E1001"}, if_match=added["etag"])
+    assert cleared.json()["status"] == ""
+    etag = cleared.headers["etag"]
+    assert pointers(api.patch(path, {"name": None}, if_match=etag)) == {"/name": "name is needed: an entity has one"}
+    assert set(pointers(api.patch(path, {"entity_id": "E9", "id": "E9"}, if_match=etag))) == {"/entity_id", "/id"}
+    assert api.patch(path, {}, if_match=etag).headers["etag"] == etag
+    assert api.patch(path, [], if_match=etag).status_code == 422
+
+
+def test_a_person_is_renamed_but_never_to_the_name_of_another(api: Api) -> None:
+    """D51, R-12.4: the identifier stays."""
+    added = api.added("/users", {"user_name": "lina", "name": "Lina"})
+    path = f"/users/{added['id']}"
+    assert api.patch(path, {"user_name": "alice"}, if_match=added["etag"]).status_code == 409
+    renamed = api.patch(path, {"user_name": "Lina.Tan"}, if_match=added["etag"]).json()
+    assert (renamed["id"], renamed["user_name"]) == (added["id"], "lina.tan")
+
+
+def test_lists_page_by_cursor_and_narrow_by_their_filters(api: Api) -> None:
+    """D59."""
+    for number in range(5):
+        api.added("/entities", {**ENTITY, "entity_id": f"E100{number}"})
+    assert [each["id"] for each in api.every("/entities?search=E100")] == [f"E100{number}" for number in range(5)]
+    people = [each["user_name"] for each in api.every("/users")]
+    assert people == sorted(people)
+    of_harbour = {each["user"] for each in api.every(f"/memberships?entity={HARBOUR}")}
+    assert of_harbour == {each["user_name"] for each in api.every(f"/users?entity={HARBOUR}")}
+    rows = api.every("/assignments")
+    assert [each for each in rows if each["user"] == "alice"] == api.every("/assignments?user=alice")
+    assert api.every("/assignments?user=nobody") == []
+    assert api.every("/assignments?entity=nowhere&service=nothing") == []
+    assert {each["entity"] for each in api.every("/memberships?user=bob")} >= {HARBOUR}
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("limit=0", "limit"), ("limit=201", "limit"), ("limit=two", "limit"), ("cursor=x", "cursor"),
+        ("cursor=WyJhIiwiYiJd", "cursor"), ("serach=E1", "serach"), ("search=a&search=b", "search"),
+        ("search=%00", "search"), ("cursor=WyJcdTAwMDAiXQ", "cursor"),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_means_nothing_is_named(api: Api, query: str, parameter: str) -> None:
+    """A misspelt filter would show everything (D59)."""
+    answer = api.get(f"/entities?{query}")
+    assert answer.status_code == 400
+    assert list(pointers(answer)) == [parameter]
+
+
+def test_identity_numbers_are_masked_for_a_client_of_an_entity_and_no_secret_is_ever_shown(
+    world: World, api: Api
+) -> None:
+    """D57, D61."""
+    [alice] = [each for each in api.every("/users") if each["user_name"] == "alice"]
+    assert alice["identity_number"] == "S0000001X"
+    of_entity = bound(world).get(f"/users/{alice['id']}").json()
+    assert of_entity == {**alice, "identity_number": "•••••001X"}
+    writes = calling(world, "writer-1", scopes=("directory.write",))
+    echoed = writes.patch(f"/users/{alice['id']}", {**of_entity, "name": "Alice B."}, if_match=alice["etag"])
+    assert echoed.json()["identity_number"] == "•••••001X"
+    assert api.get(f"/users/{alice['id']}").json()["identity_number"] == "S0000001X"
+    assert not {"password_hash", "totp_secret", "password"} & set(alice)
+
+
+def test_a_change_is_audited_with_the_client_its_request_and_address(world: World, api: Api) -> None:
+    """D57."""
+    answer = api.post("/entities", ENTITY)
+    entry = api.get("/audit?object=E1001&limit=1").json()["items"][0]
+    assert (entry["actor"], entry["action"], entry["entity_id"]) == ("client:api-1", "entity.add", "E1001")
+    assert (entry["detail"], len(entry["request_id"])) == ({"address": "127.0.0.1"}, 16)
+    assert answer.status_code == 201
+    assert [each["number"] for each in api.every("/audit")] == sorted(
+        (each["number"] for each in api.every("/audit")), reverse=True
+    )
+    assert "/action" not in pointers(api.get("/audit?action=entty.add"))
+    assert pointers(api.get("/audit?since=yesterday"))["since"].startswith("'yesterday' is no moment")
+
+
+def test_a_client_of_an_entity_reads_that_entitys_audit_without_addresses(world: World, api: Api) -> None:
+    """D61."""
+    api.added("/administrators", {"user": "alice", "entity": HARBOUR, "level": "administrator"})
+    api.added("/entities", ENTITY)
+    entries = bound(world).get("/audit").json()["items"]
+    assert {each["entity_id"] for each in entries} == {HARBOUR}
+    assert not any({"address", "device"} & set(each["detail"]) for each in entries)
+    assert bound(world).get(f"/audit?entity={ORCHARD}").status_code == 403
+
+
+def test_a_service_that_is_removed_leaves_no_right_behind(api: Api) -> None:
+    """D53: deleting a service never widens, nor does one that is made later."""
+    service = api.added("/services", EXAMPLES["Service"])
+    given = {"user": "alice", "entity": HARBOUR, "level": "sub_administrator", "services": ["TAX-FILING"]}
+    held = api.added("/administrators", given)
+    assert api.delete("/services/TAX-FILING", if_match=service["etag"]).status_code == 204
+    assert api.get(f"/administrators/{held['id']}").json()["services"] == []
+
+
+def test_keys_are_listed_and_rotated_and_show_no_secret(api: Api) -> None:
+    """D42."""
+    made = api.post("/keys", {})
+    assert made.status_code == 201
+    assert made.json()["state"] == "published, not yet in use"
+    listed = api.get("/keys").json()["items"]
+    assert made.json() in listed
+    assert made.headers["location"].endswith(f"/keys/{made.json()['id']}")
+    assert api.get(f"/keys/{made.json()['id']}").json() == made.json()
+    assert not any("secret" in name or "certificate" in name for each in listed for name in each)
+    assert pointers(api.post("/keys", {"at_onec": True})) == {
+        "/at_onec": "'at_onec' is no member of this object; did you mean 'at_once'?"
+    }
+
+
+def test_maintenance_is_switched_off_while_it_is_on(api: Api) -> None:
+    """Spec 7, D59."""
+    assert api.call("PUT", "/maintenance", {"maintenance": True}).json() == {"maintenance": True}
+    busy = api.get("/entities")
+    assert (busy.status_code, busy.headers["retry-after"]) == (503, "60")
+    assert api.get("/maintenance").json() == {"maintenance": True}
+    assert api.call("PUT", "/maintenance", {"maintenance": False}).status_code == 200
+    assert api.get("/entities").status_code == 200
+    assert list(pointers(api.call("PUT", "/maintenance", {}))) == ["/maintenance"]
+
+
+def test_the_last_owner_is_not_taken_by_a_program(world: World, api: Api) -> None:
+    """D54, D59."""
+    world.writes(Administrator(user_id=ALICE.user_id, entity_id=HARBOUR, level="owner"))
+    [held] = api.every(f"/administrators?entity={HARBOUR}")
+    refused = api.delete(f"/administrators/{held['id']}", if_match=held["etag"])
+    assert (refused.status_code, refused.json()["detail"]) == (403, "Owners are appointed by people")
+    [member] = [each for each in api.every(f"/memberships?entity={HARBOUR}") if each["user"] == "alice"]
+    assert api.delete(f"/memberships/{member['id']}", if_match=member["etag"]).status_code == 403
