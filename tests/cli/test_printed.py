@@ -231,8 +231,11 @@ def test_every_field_of_a_client_is_shown_escaped(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("show", "portal"), ("list", "--api")])
-def test_a_client_of_the_api_is_shown_escaped(terminal: Terminal, arguments: tuple[str, ...]) -> None:
+def test_a_client_of_the_api_is_shown_escaped(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
     """D59: its name is a caller's text, and so are its keys."""
+    monkeypatch.setenv("COLUMNS", "20000")
     for more in ((), ("--json",)):
         printed = run(terminal, "client", *arguments, *more).stdout
         assert "RegisteredApiClient.name" in printed
