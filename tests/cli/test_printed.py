@@ -21,6 +21,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.deprecated_usage import PAR_ENDPOINT_AUDIENCE, SIGN_IN
 from corpid.rules.oauth.records import Client
 from corpid.rules.printable import printable
@@ -61,11 +62,13 @@ THIRD_PARTIES: Final = (
     filled(ThirdPartyAssignment, user_id=USER.user_id, client_entity_id=ENTITY.entity_id, entity_id=ENTITY.entity_id,
            service_id=filled(Service).service_id),
 )  # fmt: skip
+API_CLIENT: Final = filled(RegisteredApiClient, client_id="portal", jwks=key_set())
 EVENT: Final = filled(AuditEvent)
 KNOWN: Final = {
     ("client", "show"): (CLIENT.client_id,),
     ("client", "disable"): (CLIENT.client_id,),
     ("client", "enable"): (CLIENT.client_id,),
+    ("client", "remove"): (CLIENT.client_id, "--dry-run"),
     ("client", "drop-keys"): (CLIENT.client_id,),
     ("entity", "disable"): (ENTITY.entity_id,),
     ("entity", "enable"): (ENTITY.entity_id,),
@@ -157,7 +160,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
 
 async def fill(stores: Stores) -> None:
     directory, factors = stores.registry.directory, stores.registry.factors
-    await directory.write([Upsert(record) for record in (*RECORDS, *THIRD_PARTIES)], EVENT)
+    await directory.write([Upsert(record) for record in (*RECORDS, *THIRD_PARTIES, API_CLIENT)], EVENT)
     before = await factors.credentials(USER.user_id)
     passkey = filled(Passkey, user_id=USER.user_id)
     assert await factors.change(FactorChange(before=before, after=before, add_passkey=passkey), EVENT)
@@ -225,6 +228,17 @@ def test_every_field_of_a_client_is_shown_escaped(terminal: Terminal) -> None:
         assert printable(text) in listed.stdout
     assert texts_of(json.loads(run(terminal, "client", "show", CLIENT.client_id, "--json").stdout)) >= texts
     assert "\\u001b" in listed.stdout or "\\x1b" in listed.stdout
+
+
+@pytest.mark.parametrize("arguments", [("show", "portal"), ("list", "--api")])
+def test_a_client_of_the_api_is_shown_escaped(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    """D59: its name is a caller's text, and so are its keys."""
+    monkeypatch.setenv("COLUMNS", "20000")
+    for more in ((), ("--json",)):
+        printed = run(terminal, "client", *arguments, *more).stdout
+        assert "RegisteredApiClient.name" in printed
 
 
 def test_every_field_of_an_audit_entry_comes_back_from_json_as_it_was(terminal: Terminal) -> None:

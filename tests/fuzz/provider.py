@@ -137,7 +137,7 @@ HEADERS: Final = st.lists(
 PATHS: Final = st.sampled_from(
     [PAR_PATH, AUTHORIZATION_PATH, TOKEN_PATH, "/userinfo", DISCOVERY_PATH, JWKS_PATH, "/", "/sign-out", "/healthz",
      "/readyz", "/static/site.css", "/sign-in/x", "/sign-in/x/password", "/sign-in//", "/entity-info",
-     "/authorization-info"]
+     "/authorization-info", "/api/token", "/.well-known/oauth-authorization-server/api"]
 )  # fmt: skip
 RAW_PATHS: Final = PATHS.map(str.encode) | st.tuples(PATHS, LINES).map(lambda parts: parts[0].encode() + parts[1])
 

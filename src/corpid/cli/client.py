@@ -1,4 +1,4 @@
-"""`corpid client`: relying parties, their registration, and the migration report.
+"""`corpid client`: relying parties, API clients, and the migration report.
 
 Options of `add` and `update` are made from the declarations of client members (`CLIENT_MEMBERS`).
 """
@@ -16,13 +16,16 @@ import msgspec
 import typer
 
 from corpid import settings
-from corpid.cli import output
+from corpid.cli import api_clients, output
+from corpid.cli.listing import DryRun, tell
 from corpid.cli.running import run
 from corpid.engines import open_registry
+from corpid.flows.directory import api_clients as flow
 from corpid.flows.directory import clients
 from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.oauth import acr
+from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
 from corpid.rules.oauth.client_registration import is_registered_at, used
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.generations import GENERATIONS
@@ -49,9 +52,19 @@ def add(
     client_id: Annotated[str, typer.Argument(help="The client's identifier.")],
     *,
     members: dict[str, object],
+    api: Annotated[bool, typer.Option("--api", help="Register a client of the admin API instead.")] = False,
+    entity: Annotated[str, typer.Option(metavar="ID", help="With --api: the one entity that it is bound to.")] = "",
     json: AsJson = False,
 ) -> None:
-    """Register a relying party."""
+    """Register a relying party, or with --api an API client.
+
+    That is a client of the admin API. It takes --name, --scope, --jwks or --jwks-uri, and --entity.
+    """
+    if api:
+        api_clients.add(client_id, members, entity, json=json)
+        return
+    if entity:
+        output.fail("--entity is for a client of the admin API: write --api, too")
     _show(*run(_add(client_id, members)), json=json)
 
 
@@ -62,7 +75,7 @@ def update(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
 ) -> None:
-    """Change members of a relying party.
+    """Change members of a relying party, or of an API client.
 
     What is not named keeps its value. A list is replaced as a whole.
     """
@@ -120,11 +133,16 @@ def _issuers_of(client: Client, chosen: Settings) -> dict[str, Settings]:
 
 async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
     chosen = settings.load()
+    rules = client_rules(chosen)
     async with open_registry(chosen) as opened:
+        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        if found is not None:
+            return await flow.update_api_client(
+                opened.registry, found, members, actor=opened.actor, rules=rules, dry_run=dry_run
+            )
         return await clients.update_client(
-            opened.registry, opened.passwords, client_id, members,
-            actor=opened.actor, rules=client_rules(chosen), dry_run=dry_run,
-        )  # fmt: skip
+            opened.registry, opened.passwords, client_id, members, actor=opened.actor, rules=rules, dry_run=dry_run
+        )
 
 
 def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str | tuple[str, ...]]:
@@ -220,7 +238,7 @@ def takes_members(command: Callable[..., None], *, new: bool) -> Callable[..., N
 
 def _option_of(option: str, declared: Declared, *, new: bool) -> inspect.Parameter:
     kind: Any = _OPTION_TYPES.get(declared.form, str)
-    is_required = new and declared.member.needed
+    is_required = new and declared.member.needed and declared.name in API_CLIENT_MEMBERS
     listed: Any = list[kind] if declared.listed else kind
     info = typer.Option(
         *_option_names(option, declared),
@@ -349,12 +367,23 @@ app.command()(migration)
 
 
 @app.command(name="list")
-def show_all(*, json: AsJson = False) -> None:
-    """List every relying party."""
-    found, rules = run(_all())
+def show_all(
+    *,
+    api: Annotated[bool, typer.Option("--api", help="Only clients of the admin API.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print relying parties as JSON, with --api the others.")] = False,
+) -> None:
+    """List every relying party, and every client of the admin API."""
+    found, of_api, rules = run(_all())
     if json:
-        output.as_json(found)
+        output.as_json(of_api if api else found)
         return
+    if not api:
+        _table(found, rules)
+    if api or of_api:
+        api_clients.table(of_api)
+
+
+def _table(found: Sequence[Client], rules: Rules) -> None:
     rows = [
         (
             (each.client_id, each.name),
@@ -370,10 +399,13 @@ def show_all(*, json: AsJson = False) -> None:
 
 @app.command()
 def show(client_id: Identifier, *, json: AsJson = False) -> None:
-    """Show one relying party."""
+    """Show one client."""
     client = run(_one(client_id))
     if json:
         output.as_json(client)
+        return
+    if isinstance(client, RegisteredApiClient):
+        api_clients.show(client)
         return
     shown = {name: _shown(value) for name, value in msgspec.structs.asdict(client).items() if value is not None}
     output.members(client.client_id, shown)
@@ -381,16 +413,22 @@ def show(client_id: Identifier, *, json: AsJson = False) -> None:
 
 @app.command()
 def disable(client_id: Identifier) -> None:
-    """Switch a relying party off: its requests are refused within 5 seconds."""
+    """Switch a client off: its requests are refused within 5 seconds."""
     run(_switch(client_id, enabled=False))
     output.say(f"The client {client_id} is disabled.")
 
 
 @app.command()
 def enable(client_id: Identifier) -> None:
-    """Switch a relying party on again."""
+    """Switch a client on again."""
     run(_switch(client_id, enabled=True))
     output.say(f"The client {client_id} is enabled.")
+
+
+@app.command()
+def remove(client_id: Identifier, *, dry_run: DryRun = False, json: AsJson = False) -> None:
+    """Remove a client for good; `disable` switches it off."""
+    tell(run(_remove(client_id, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 @app.command()
@@ -410,22 +448,40 @@ def _shown(value: object) -> str | tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-async def _all() -> tuple[list[Client], Rules]:
+async def _all() -> tuple[list[Client], list[RegisteredApiClient], Rules]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        return await clients.clients(opened.registry, actor=opened.actor), client_rules(chosen)
+        found = await clients.clients(opened.registry, actor=opened.actor)
+        return found, await flow.api_clients(opened.registry, actor=opened.actor), client_rules(chosen)
 
 
-async def _one(client_id: str) -> Client:
+async def _one(client_id: str) -> Client | RegisteredApiClient:
     async with open_registry(settings.load()) as opened:
-        return await clients.client(opened.registry, client_id, actor=opened.actor)
+        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        return found or await clients.client(opened.registry, client_id, actor=opened.actor)
+
+
+async def _remove(client_id: str, *, dry_run: bool) -> Applied:
+    async with open_registry(settings.load()) as opened:
+        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        if found is not None:
+            return await flow.remove_api_client(opened.registry, found, actor=opened.actor, dry_run=dry_run)
+        return await clients.remove_client(opened.registry, client_id, actor=opened.actor, dry_run=dry_run)
 
 
 async def _switch(client_id: str, *, enabled: bool) -> None:
     async with open_registry(settings.load()) as opened:
+        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        if found is not None:
+            await flow.switch_api_client(opened.registry, found, enabled=enabled, actor=opened.actor)
+            return
         await clients.switch_client(opened.registry, client_id, enabled=enabled, actor=opened.actor)
 
 
 async def _drop_keys(client_id: str) -> None:
     async with open_registry(settings.load()) as opened:
+        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        if found is not None:
+            await flow.drop_api_client_keys(opened.registry, found, actor=opened.actor)
+            return
         await clients.drop_keys(opened.registry, client_id, actor=opened.actor)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from corpid.flows.directory.apply import Applied
 from corpid.flows.directory.finding import entity_named, is_storable
 from corpid.flows.directory.write import Refused, audit_event, switched
 from corpid.ports import Delete, Seen, Upsert
@@ -13,6 +14,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import api_clients as rules_of_members
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.differences import Difference, members_changed
+from corpid.rules.directory.nodes import Problem
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import RegistrationError, public_key_set, register_api_client
 
@@ -58,12 +60,11 @@ async def add_api_client(
     with remarks on its keys. Raises Refused with every fault, access.Forbidden, Conflict, StoreUnavailable.
     Source: D27, D59
     """
-    taken = await find(registry, client_id, actor=actor)
-    if taken is not None or await registry.clients.get(client_id) is not None:
+    fields = _fields(client_id, members)
+    if await find(registry, client_id, actor=actor) is not None or await registry.clients.get(client_id) is not None:
         raise Refused(f"the client {client_id} exists already: change it with `corpid client update`")
     if entity_id:
         await entity_named(registry, entity_id, actor=actor)
-    fields = _fields(client_id, members)
     lacking = [name for name in ("name", "scopes") if name not in fields]
     if lacking:
         raise Refused(f"the client {client_id} is new and lacks {', '.join(lacking)}")
@@ -81,24 +82,23 @@ async def update_api_client(
     actor: Actor,
     rules: Rules,
     dry_run: bool = False,
-) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
+) -> Applied:
     """Change members of a client of the API.
 
-    `members` are texts, None for those that keep their value. A running server follows within 5 s. Returns the
-    differences, and remarks on its keys. Raises Refused with every fault, access.Forbidden, Conflict, StoreUnavailable.
-    Source: D27, D50, D59
+    `members` are texts, None for those that keep their value. A running server follows within 5 s. Raises Refused with
+    every fault, access.Forbidden, Conflict, StoreUnavailable. Source: D27, D50, D59
     """
     fields = _fields(client.client_id, members)
     if not fields:
         raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
     becomes = replace(client, **fields)
-    remarks = _registered(becomes, rules)
+    warnings = tuple(Problem(0, remark) for remark in _registered(becomes, rules))
     if becomes == client:
-        return (), remarks
+        return Applied(differences=(), warnings=warnings, written=False)
     if not dry_run:
         await _write(registry, actor, AuditAction.API_CLIENT_UPDATE, client, becomes)
     changed = Difference(sign="~", subject=_described(client), members=tuple(members_changed(client, becomes)))
-    return (changed,), remarks
+    return Applied(differences=(changed,), warnings=warnings, written=not dry_run)
 
 
 async def switch_api_client(
@@ -115,12 +115,17 @@ async def switch_api_client(
     return becomes
 
 
-async def remove_api_client(registry: Registry, client: RegisteredApiClient, *, actor: Actor) -> None:
+async def remove_api_client(
+    registry: Registry, client: RegisteredApiClient, *, actor: Actor, dry_run: bool = False
+) -> Applied:
     """Remove a client of the API, and with it its tokens.
 
     A running server follows within 5 s. Raises access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
     """
-    await _write(registry, actor, AuditAction.API_CLIENT_REMOVE, client, None)
+    if not dry_run:
+        await _write(registry, actor, AuditAction.API_CLIENT_REMOVE, client, None)
+    gone = Difference(sign="-", subject=_described(client))
+    return Applied(differences=(gone,), warnings=(), written=not dry_run)
 
 
 async def drop_api_client_keys(registry: Registry, client: RegisteredApiClient, *, actor: Actor) -> None:
@@ -147,7 +152,7 @@ def _fields(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
     except rules_of_members.MembersRefused as error:
         raise Refused("; ".join(error.reasons)) from None
     if fields.keys() >= _KEY_MEMBERS.keys():
-        raise Refused("name either jwks and jwks_uri, not both")
+        raise Refused("name either jwks or jwks_uri, not both")
     if "jwks" in fields:
         fields["jwks"] = public_key_set(str(fields["jwks"]))
     return fields | {_KEY_MEMBERS[name]: None for name in _KEY_MEMBERS if name in fields}

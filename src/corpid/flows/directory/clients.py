@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from corpid.flows.directory.apply import Prepared
 from corpid.flows.directory.entities import addition, carried_out, prepared_entry
 from corpid.flows.directory.write import Refused, audit_event, switched, write
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.plan import Change
+from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.records import Client
 
@@ -39,6 +40,8 @@ async def add_client(
     Raises writing.Refused with every fault, access.Forbidden, StoreUnavailable. Spec 1, D27, D38
     """
     adding = await addition(registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules)
+    if await registry.api_clients.get(client_id) is not None:
+        raise Refused(f"the client {client_id} exists already, as a client of the admin API: take another identifier")
     await write(registry, actor, adding.changes)
     return adding.record, adding.remarks
 
@@ -92,6 +95,17 @@ async def switch_client(registry: Registry, client_id: str, *, enabled: bool, ac
     change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
     await write(registry, actor, [change])
     return becomes
+
+
+async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry_run: bool = False) -> Applied:
+    """Remove a client, with its counts of usage.
+
+    A running server follows within 5 s. Raises writing.Refused when there is none, access.Forbidden, StoreUnavailable. Source: D50
+    """
+    found = await client(registry, client_id, actor=actor)
+    change = Change(verb="remove", kind="client", key=(client_id,), was=found)
+    prepared = Prepared(plan=Plan(changes=(change,)), user_names={})
+    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"remove"}), dry_run=dry_run)
 
 
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:

@@ -85,8 +85,9 @@ async def unknown(registry: Registry, query: AuditQuery) -> tuple[str, ...]:
     key = (query.entity_id,)
     if query.entity_id and not await registry.directory.read(Entity, [key]):
         told.append(f"There is no entity {query.entity_id!r} in the directory.")
-    if query.client_id and await registry.clients.get(query.client_id) is None:
-        known = [client.client_id for client in await registry.clients.all()]
+    clients = registry.clients, registry.api_clients
+    if query.client_id and not any([await kind.get(query.client_id) for kind in clients]):
+        known = [client.client_id for kind in clients for client in await kind.all()]
         told.append(f"There is no client {query.client_id!r}{suggestion(query.client_id, known) or '.'}")
     return tuple(told)
 

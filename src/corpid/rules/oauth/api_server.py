@@ -6,6 +6,7 @@ It has an issuer of its own, so that the discovery document of the specification
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import scopes
@@ -40,6 +41,12 @@ RULES: Final = AuthenticationRules(
     assertion_jti_required=True,
     endpoint_audience=False,
 )
+
+
+def metadata_url(base_url: str) -> str:
+    """The address of the metadata: a well-known one, before the path. Source: RFC 8414 §3.1"""
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN_PATH}{parts.path}{ISSUER_PATH}"
 
 
 def metadata(base_url: str, rules: AuthenticationRules) -> dict[str, object]:

@@ -46,6 +46,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Member(
             help="Where browsers are sent back to; repeat for several.",
+            default_help="Needed, except with --api.",
             doc="exact https URLs; http for localhost and loopback addresses in developer mode",
             form="url", least=1, needed=True, example=("https://rp.example/cb", "https://rp.example/other"),
         ),
@@ -72,7 +73,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     scopes: Annotated[
         tuple[str, ...],
         Member(
-            help="A scope it may ask for; repeat.", default_help="Default: all of them.",
+            help="A scope it may ask for; repeat.", default_help="Default: all of them; with --api, name each.",
             doc="list: `openid`, `authinfo`, `tpauthinfo`, `entity.identity`, `entity.basic_profile.name`, "
             "`entity.basic_profile.uen_status`, `user.identity`, `user.name`",
             form="identifier", least=1, example=("openid", "authinfo"),
