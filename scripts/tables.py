@@ -12,6 +12,7 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.refusals import ErrorCode, Reason
 from corpid.settings import documentation
+from corpid.web.api.application import document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -78,6 +79,9 @@ WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "generations.md": generation_differences.documentation,
 }
 """pages that are written from the first line to the last"""
+API_DOCUMENT: Final = _DOCS / "openapi.json"
+"""the OpenAPI document of the admin API, as a deployment of this name serves it"""
+API_BASE_URL: Final = "https://sso.example.org"
 PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "directory.md": client_members,
     _DOCS / "refusals.md": refusals,
@@ -122,5 +126,6 @@ def _default(declared: Declared) -> str:
 if __name__ == "__main__":
     for path, made in WHOLE.items():
         path.write_text(made(), encoding="utf-8")
+    API_DOCUMENT.write_bytes(document(API_BASE_URL))
     for path, made in PAGES.items():
         path.write_text(written(path.read_text(encoding="utf-8"), made()), encoding="utf-8")

@@ -1,0 +1,180 @@
+"""Who may call what: scopes, and clients that are bound to an entity (D59, D61)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from corpid.rules.directory.actors import ALL_SCOPES
+from corpid.rules.directory.objects import RESOURCES
+from corpid.web.api.operations import OPERATIONS
+from tests.api.calling import HARBOUR, ORCHARD, Api, bound, calling, pointers
+from tests.protocol.deployment import ISSUER
+from tests.protocol.directory import ALICE, CAROL
+
+if TYPE_CHECKING:
+    from corpid.web.api.operations import Operation
+    from tests.protocol.provider import World
+
+
+def addressed(operation: Operation) -> str:
+    return operation.path.replace("{id}", "nothing")
+
+
+def test_every_operation_refuses_a_token_without_its_scope_before_anything_else(world: World) -> None:
+    """D59: derived from the table of operations, so that one that is new is looked at."""
+    by_scope = {
+        scope: calling(world, f"lacks-{number}", scopes=sorted(ALL_SCOPES - {scope}))
+        for number, scope in enumerate(sorted(ALL_SCOPES))
+    }
+    assert {operation.scope for operation in OPERATIONS} == ALL_SCOPES
+    for operation in OPERATIONS:
+        answer = by_scope[operation.scope].call(operation.method, addressed(operation), body=b"\xff")
+        assert answer.status_code == 403, operation.name
+        assert f'error="insufficient_scope", scope="{operation.scope}"' in answer.headers["www-authenticate"]
+
+
+def test_every_operation_asks_for_a_token_before_anything_else(world: World) -> None:
+    """D24, RFC 9449 §7.1: the bare challenge, whatever was sent."""
+    for operation in OPERATIONS:
+        url = f"{ISSUER}/api/v1{addressed(operation)}?unknown=1"
+        answer = world.run(world.http.request(operation.method, url, content=b"\xff"))
+        assert answer.status_code == 401, operation.name
+        assert answer.headers["www-authenticate"] == 'DPoP algs="ES256 ES256K ES384 ES512"'
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_the_document_asks_for_no_token(world: World) -> None:
+    """D59."""
+    answer = world.get(f"{ISSUER}/api/v1/openapi.json")
+    assert (answer.status_code, answer.json()["openapi"]) == (200, "3.1.0")
+    assert answer.json()["servers"] == [{"url": f"{ISSUER}/api/v1"}]
+
+
+def test_a_token_of_a_person_is_refused_and_so_is_one_with_another_proof(world: World, api: Api) -> None:
+    """D59, RFC 9449 §7."""
+    api.get("/entities")
+    proof = api.caller.proof("POST", f"{ISSUER}/api/v1/entities", api.token)
+    assert api.get("/entities", dpop=proof).status_code == 401
+    repeated = api.caller.proof("GET", f"{ISSUER}/api/v1/entities", api.token)
+    assert [api.get("/entities", dpop=repeated).status_code for _ in range(2)] == [200, 401]
+    assert api.get("/entities", authorization=f"DPoP {world.tokens().access_token}").status_code == 401
+
+
+def test_a_bound_client_sees_its_entity_and_what_belongs_to_it(world: World, api: Api) -> None:
+    """D59, D61."""
+    own = bound(world)
+    assert [each["id"] for each in own.every("/entities")] == [HARBOUR]
+    members = {each["user"] for each in api.every(f"/memberships?entity={HARBOUR}")}
+    assert {each["user_name"] for each in own.every("/users")} == members
+    assert {each["entity"] for each in own.every("/memberships")} == {HARBOUR}
+    assert {each["entity"] for each in own.every("/assignments")} == {HARBOUR}
+    assert own.every("/services") == api.every("/services")
+    for path in ("/third-party-grants", "/third-party-assignments"):
+        sides = {(each["client_entity"], each["third_party"]) for each in own.every(path)}
+        assert all(HARBOUR in side for side in sides)
+    assert own.get("/clients").status_code == 403
+    assert own.get("/keys").status_code == own.get("/maintenance").status_code == 403
+    assert own.post("/directory", {}).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["memberships", "administrators", "assignments", "users"])
+def test_a_list_of_another_entity_is_refused_in_the_same_words_as_one_that_is_not_there(
+    world: World, path: str
+) -> None:
+    """D59."""
+    own = bound(world)
+    answers = [own.get(f"/{path}?entity={entity}") for entity in (ORCHARD, "NOWHERE")]
+    assert [answer.status_code for answer in answers] == [403, 403]
+    assert len({answer.json()["detail"] for answer in answers}) == 1
+
+
+def test_another_entitys_object_is_the_same_404_as_one_that_is_not_there(world: World, api: Api) -> None:
+    """D59: by guessed key, for each verb."""
+    own = bound(world)
+    api.added("/users", {"user_name": "zoe", "name": "Zoe"})
+    api.added("/memberships", {"user": "zoe", "entity": ORCHARD})
+    api.added("/services", {"service_id": "S", "name": "S", "roles": ["R"]})
+    api.added("/assignments", {"user": "zoe", "entity": ORCHARD, "service": "S", "role": "R"})
+    api.added("/administrators", {"user": "zoe", "entity": ORCHARD, "level": "administrator"})
+    hidden = {
+        "entities": ORCHARD,
+        "users": api.every("/users?search=zoe")[0]["id"],
+        "memberships": api.every("/memberships?user=zoe")[0]["id"],
+        "assignments": api.every("/assignments?user=zoe")[0]["id"],
+        "administrators": api.every("/administrators?user=zoe")[0]["id"],
+    }
+    for path, identifier in hidden.items():
+        for name in (identifier, "nothing"):
+            answers = [
+                own.get(f"/{path}/{name}"),
+                own.patch(f"/{path}/{name}", {"enabled": False}, if_match="*"),
+                own.delete(f"/{path}/{name}", if_match="*"),
+            ]
+            assert [(each.status_code, each.json()["detail"]) for each in answers] == [
+                (404, "There is no such object")
+            ] * 3, path
+
+
+def test_a_bound_client_does_not_learn_whether_a_person_exists(world: World, api: Api) -> None:
+    """D60, D61: a stranger and nobody are answered in the same words."""
+    own = bound(world)
+    assert CAROL.user_name in {each["user_name"] for each in api.every("/users")}
+    for path, more in (
+        ("/assignments", {"service": "PERMITS", "role": "Checker"}),
+        ("/administrators", {"level": "administrator"}),
+        ("/memberships", {}),
+    ):
+        told = [
+            own.post(path, {"user": name, "entity": HARBOUR, **more}) for name in (CAROL.user_name, "nobody.at.all")
+        ]
+        assert [each.status_code for each in told] == [422, 422]
+        details = [pointers(each)["/user"] for each in told]
+        assert details == [f"nobody of this user name belongs to {HARBOUR}"] * 2
+
+
+def test_a_bound_client_writes_for_its_entity_only(world: World, api: Api) -> None:
+    """D56, D59: a person, an entity, a service or a client never."""
+    own = bound(world)
+    level = own.added("/administrators", {"user": "alice", "entity": HARBOUR, "level": "administrator"})
+    assert own.patch(f"/administrators/{level['id']}", {"level": "owner"}, if_match="*").status_code == 403
+    assert own.delete(f"/administrators/{level['id']}", if_match=level["etag"]).status_code == 204
+    role = {"user": "alice", "service": "PERMITS", "role": "Checker", "ref": "from the API"}
+    assert own.post("/assignments", {**role, "entity": HARBOUR}).status_code == 201
+    assert own.post("/assignments", {**role, "entity": ORCHARD}).status_code == 403
+    grant = {"service": "PERMITS", "role": "Checker"}
+    assert (
+        own.post("/third-party-grants", {**grant, "client_entity": ORCHARD, "third_party": HARBOUR}).status_code == 403
+    )
+    for resource in ("entities", "users", "services", "clients"):
+        assert own.post(f"/{resource}", {}).status_code == 403
+    assert own.patch(f"/users/{ALICE.user_id}", {"name": "X"}, if_match="*").status_code == 403
+    assert own.patch(f"/entities/{HARBOUR}", {"name": "X"}, if_match="*").status_code == 403
+
+
+def test_every_resource_is_in_the_table_with_its_five_verbs() -> None:
+    names = {(each.method, each.path) for each in OPERATIONS}
+    for resource in RESOURCES:
+        assert {("GET", f"/{resource.path}"), ("POST", f"/{resource.path}")} <= names
+        assert {(method, f"/{resource.path}/{{id}}") for method in ("GET", "PATCH", "DELETE")} <= names
+    assert all(each.conditional == (each.method in {"PATCH", "DELETE"}) for each in OPERATIONS)
+    assert all(each.repeatable == (each.method == "POST") for each in OPERATIONS)
+
+
+def test_unknown_paths_and_methods_are_problems_too(api: Api) -> None:
+    """D32, RFC 9110 §15.5.6."""
+    answer = api.call("PUT", "/entities/E1", {})
+    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET, PATCH, HEAD")
+    assert api.call("DELETE", "/maintenance").headers["allow"] == "GET, PUT, HEAD"
+    assert api.get("/nowhere").status_code == 404
+    head = api.call("HEAD", "/entities")
+    assert (head.status_code, head.content) == (200, b"")
+
+
+def test_a_client_that_calls_too_often_is_told_when_to_come_again(worlds: Any) -> None:
+    """D47."""
+    api = calling(worlds.fresh(api_per_client=3))
+    answers = [api.get("/maintenance") for _ in range(5)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+    assert int(answers[-1].headers["retry-after"]) > 0

@@ -1,0 +1,182 @@
+"""Two writers cannot both win, and a request is carried out once (D59)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from corpid.flows.directory import objects
+from corpid.flows.directory.objects import Administration, Differs, Exists
+from corpid.flows.operations.answers import KEPT_SECONDS, KeyReused, once
+from corpid.ports import StoredAnswer
+from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
+from corpid.rules.directory.objects import RESOURCES
+from corpid.rules.oauth.client_registration import PLAIN_RULES
+from tests.adapters.conftest import place
+from tests.api.calling import ENTITY, Api
+from tests.world.provider import hashing
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from corpid.rules.directory.json_nodes import Json
+    from corpid.stores.sql.open import SqlStores
+    from corpid.web.routes import Router
+    from tests.adapters.databases import Place
+
+__all__ = ["place"]
+
+ENTITIES = next(each for each in RESOURCES if each.title == "Entity")
+NOW = 1_800_000_000.0
+
+
+def test_a_change_needs_the_tag_that_was_read(api: Api) -> None:
+    """RFC 6585 §3, RFC 9110 §13.1.1."""
+    tag = api.added("/entities", ENTITY)["etag"]
+    path = "/entities/E1001"
+    assert api.patch(path, {"name": "B"}).status_code == api.delete(path).status_code == 428
+    for wrong in ('"other"', f"W/{tag}", tag.strip('"'), ""):
+        assert api.patch(path, {"name": "B"}, if_match=wrong).status_code == 412, wrong
+        assert api.delete(path, if_match=wrong).status_code == 412
+    assert api.patch(path, {"name": "B"}, if_match=f'"other", {tag}').status_code == 200
+    assert api.patch(path, {"name": "C"}, if_match=tag).status_code == 412
+    assert api.get(path).json()["name"] == "B"
+    assert api.delete(path, if_match="*").status_code == 204
+
+
+def administration(stores: SqlStores) -> Administration:
+    return Administration(
+        registry=stores.registry,
+        passwords=hashing(),
+        actor=ApiClient(client_id="api-1", scopes=ALL_SCOPES),
+        rules=PLAIN_RULES,
+        new_user_id=lambda: "5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10",
+        tag=lambda record: msgspec.json.encode(record).decode(),
+    )
+
+
+def raced(place: Place, prepared: Callable[[SqlStores], Awaitable[Any]], calls: Any) -> list[Any]:
+    """What two processes got who called at the same moment."""
+
+    async def both() -> list[Any]:
+        async with place.opened() as one, place.opened() as other:
+            before = await prepared(one)
+            return [*await asyncio.gather(calls(one, before), calls(other, before), return_exceptions=True)]
+
+    return asyncio.run(both())
+
+
+async def entity(stores: SqlStores) -> str:
+    return (await objects.added(administration(stores), ENTITIES, {**ENTITY})).tag
+
+
+async def nothing(_: SqlStores) -> None: ...
+
+
+@pytest.mark.parametrize("verb", ["change", "remove"])
+def test_of_two_writers_with_one_tag_one_wins(place: Place, verb: str) -> None:
+    """D59: decided in the transaction of the change, on both engines."""
+
+    async def call(stores: SqlStores, tag: str) -> Any:
+        by = administration(stores)
+        if verb == "remove":
+            return await objects.removed(by, ENTITIES, "E1001", matches=tag.__eq__)
+        name = f"Name {id(stores)}"
+        return await objects.changed(by, ENTITIES, "E1001", {"name": name}, matches=tag.__eq__)
+
+    results = raced(place, entity, call)
+    lost = [each for each in results if isinstance(each, Exception)]
+    assert [type(each) for each in lost] in ([Differs], [objects.Unknown]), results
+
+
+def test_of_two_that_add_the_same_object_one_wins(place: Place) -> None:
+    """D59: what is not there cannot be locked, so the insertion decides."""
+
+    async def call(stores: SqlStores, _: None) -> Any:
+        new: Json = {**ENTITY, "name": f"Name {id(stores)}"}
+        return await objects.added(administration(stores), ENTITIES, new)
+
+    results = raced(place, nothing, call)
+    [lost] = [each for each in results if isinstance(each, Exception)]
+    [won] = [each for each in results if not isinstance(each, Exception)]
+    assert isinstance(lost, Exists)
+    rows = place.sql("SELECT name FROM entities WHERE entity_id = 'E1001'")
+    assert [name for (name,) in rows] == [won.members["name"]]
+
+
+def test_of_two_requests_with_one_key_one_is_carried_out_and_both_get_its_answer(place: Place) -> None:
+    """D59."""
+
+    async def call(stores: SqlStores, _: None) -> Any:
+        async def add() -> StoredAnswer:
+            found = await objects.added(administration(stores), ENTITIES, {**ENTITY})
+            return StoredAnswer(request="mac", status=201, headers={"ETag": found.tag}, body=found.id)
+
+        return await once(stores.registry, "api-1", "key", "mac", add, now=NOW)
+
+    (first, repeated), (second, also) = raced(place, nothing, call)
+    assert first == second
+    assert sorted([repeated, also]) == [False, True]
+
+
+def test_a_request_that_fails_on_any_line_leaves_neither_change_nor_key(place: Place) -> None:
+    """D59: the same key carries it out afterwards."""
+
+    async def scenario(stores: SqlStores) -> None:
+        by = administration(stores)
+
+        async def dies_before() -> StoredAnswer:
+            raise RuntimeError
+
+        async def dies_after() -> StoredAnswer:
+            await objects.added(by, ENTITIES, {**ENTITY})
+            raise RuntimeError
+
+        async def add() -> StoredAnswer:
+            found = await objects.added(by, ENTITIES, {**ENTITY})
+            return StoredAnswer(request="mac", status=201, headers={}, body=found.id)
+
+        for work in (dies_before, dies_after):
+            with pytest.raises(RuntimeError):
+                await once(stores.registry, "api-1", "key", "mac", work, now=NOW)
+        assert not (await once(stores.registry, "api-1", "key", "mac", add, now=NOW))[1]
+        assert (await once(stores.registry, "api-1", "key", "mac", dies_before, now=NOW + 1))[1]
+        with pytest.raises(KeyReused):
+            await once(stores.registry, "api-1", "key", "another", add, now=NOW + 1)
+        with pytest.raises(RuntimeError):  # another client's key is another key
+            await once(stores.registry, "api-2", "key", "mac", dies_before, now=NOW)
+        with pytest.raises(Exists):  # a day later the key is forgotten
+            await once(stores.registry, "api-1", "key", "mac", add, now=NOW + KEPT_SECONDS)
+
+    place.run(scenario)
+
+
+def test_an_answer_is_repeated_with_its_headers_and_says_so(api: Api) -> None:
+    """D59."""
+    first = api.post("/entities", ENTITY, idempotency_key="a key")
+    again = api.post("/entities", ENTITY, idempotency_key="a key")
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert (first.content, first.headers["etag"], first.headers["location"]) == (
+        again.content, again.headers["etag"], again.headers["location"],
+    )  # fmt: skip
+    assert "idempotent-replayed" not in first.headers
+    assert again.headers["idempotent-replayed"] == "true"
+    assert api.post("/entities", {**ENTITY, "name": "B"}, idempotency_key="a key").status_code == 422
+    assert api.post("/services", ENTITY, idempotency_key="a key").status_code == 422
+    assert api.post("/entities", ENTITY, idempotency_key="x" * 256).status_code == 400
+    refused = api.post("/entities", ENTITY, idempotency_key="another")
+    assert refused.status_code == api.post("/entities", ENTITY, idempotency_key="another").status_code == 409
+
+
+def test_a_key_whose_request_is_being_carried_out_is_refused(api: Api) -> None:
+    """D59: in this process at once; another one waits for the answer."""
+
+    asgi: Any = api.world.application.asgi
+    router: Router = asgi._app
+    router._context.api_calls.add(("api-1", "busy"))
+    assert api.post("/entities", ENTITY, idempotency_key="busy").status_code == 409
+    router._context.api_calls.clear()
+    assert api.post("/entities", ENTITY, idempotency_key="busy").status_code == 201
