@@ -125,19 +125,29 @@ class Call:
         """The body as JSON. Raises Problem: 400, 413, 415."""
         return parsed(await self.body(*(types or (JSON,))))
 
+    def key(self) -> str | None:
+        """The Idempotency-Key; None if there is none.
+
+        Raises Problem for a malformed one.
+        """
+        sent = headers(self.request, b"idempotency-key")
+        if not sent:
+            return None
+        key = sent[0].decode("latin-1")
+        if len(sent) > 1 or not 1 <= len(key) <= KEY_CHARACTERS or not key.isascii() or not key.isprintable():
+            raise Problem(400, f"Idempotency-Key must be 1 to {KEY_CHARACTERS} printable ASCII characters, sent once")
+        return key
+
     async def carried_out(self, body: bytes, work: Callable[[], Awaitable[Answer]]) -> Response:
         """Carry out a POST, once if it names an Idempotency-Key.
 
         Raises Problem for a malformed key, and whatever the flow raises.
         """
-        sent = headers(self.request, b"idempotency-key")
-        if not sent:
+        key = self.key()
+        if key is None:
             answer = (await work()).stored("")
             self.provider.registry_cache.drop()
             return _response(answer, repeated=False)
-        key = sent[0].decode("latin-1")
-        if len(sent) > 1 or not 1 <= len(key) <= KEY_CHARACTERS or not key.isascii() or not key.isprintable():
-            raise Problem(400, f"Idempotency-Key must be 1 to {KEY_CHARACTERS} printable ASCII characters, sent once")
         path, query = self.request.scope["path"], self.request.scope["query_string"].decode("latin-1")
         mac = self.context.keys.mac("api request", path, query, body.hex())
 

@@ -81,6 +81,7 @@ async def remove_object(call: Call, resource: Resource) -> Response:
 
 async def apply_directory(call: Call) -> Response:
     """Apply a directory document, or tell what it would change (D59)."""
+    call.key()
     with call.alone("directory"):
         body = await call.body(YAML, JSON)
         is_json = call.media_type(YAML, JSON) == JSON
