@@ -91,7 +91,12 @@ class ApiCaller(Requests):
 def caller(world: World, client_id: str = "api-1") -> ApiCaller:
     """Whoever has the keys of a client."""
     return ApiCaller(
-        client_id=client_id, issuer=API_ISSUER, http=world.http, clock=world.clock, keys=rp_keys(client_id), world=world
+        client_id=client_id,
+        issuer=f"{world.issuer}/api",
+        http=world.http,
+        clock=world.clock,
+        keys=rp_keys(client_id),
+        world=world,
     )
 
 

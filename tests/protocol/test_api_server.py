@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from corpid.rules.oauth.scopes import API_SCOPES
 from corpid.sandbox.jwt import peek
+from tests.adapters.rp_server import answer as answering
+from tests.adapters.rp_server import relying_party
 from tests.protocol import directory
 from tests.protocol.api_callers import (
     API_ISSUER,
@@ -23,10 +25,10 @@ from tests.protocol.api_callers import (
 from tests.protocol.deployment import ISSUER, PAR, TOKEN, other_key
 from tests.protocol.issuers import BELOW, BESIDE, two
 from tests.protocol.refusals import LOG, json_refusal
+from tests.world.clients import rp_keys
+from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
-    import httpx
-
     from tests.protocol.provider import World, Worlds
 
 HARBOUR = directory.HARBOUR.entity_id
@@ -317,11 +319,6 @@ def test_an_assertion_and_a_proof_work_once(api: ApiCaller) -> None:
     assert api.world.audited()[-2:] == ["assertion.replay", "proof.replay"]
 
 
-def refused_everywhere(answers: list[httpx.Response], status: int, error: str) -> None:
-    for each in answers:
-        json_refusal(each, status, error)
-
-
 def test_a_disabled_or_removed_client_gets_no_token(api: ApiCaller) -> None:
     """D50: within five seconds."""
     registers(api.world, enabled=False)
@@ -355,16 +352,10 @@ def test_too_many_requests_of_one_client_are_429(worlds: Worlds) -> None:
 
 def test_a_token_is_given_during_maintenance(api: ApiCaller) -> None:
     """The client that is to end it needs one."""
-    api.world.run(api.world.provider.registry.deployment.set_maintenance(True, _event()))
+    api.world.run(api.world.provider.registry.deployment.set_maintenance(True, EVENT))
     api.world.provider.registry_cache.drop()
     assert api.world.push().status_code == 503
     assert api.ask().status_code == 200
-
-
-def _event() -> Any:
-    from tests.world.provider import EVENT
-
-    return EVENT
 
 
 def test_nonces_are_demanded_where_an_operator_wants_them(worlds: Worlds) -> None:
@@ -375,3 +366,19 @@ def test_nonces_are_demanded_where_an_operator_wants_them(worlds: Worlds) -> Non
     json_refusal(challenge, 400, "use_dpop_nonce")
     proof = api.proof("POST", API_TOKEN, nonce=challenge.headers["dpop-nonce"])
     assert api.ask({"DPoP": proof}, client_assertion=assertion).status_code == 200
+
+
+def test_keys_at_a_url_are_fetched_and_kept(worlds: Worlds) -> None:
+    """D27: as those of relying parties, and apart from them; without any the refusal is the server's."""
+    world = worlds.fresh(base_url="http://localhost:8080", developer_mode=True)
+    published = json.dumps(rp_keys("api-1").public()).encode()
+    serving = relying_party(answering(published), tls=False)
+    url = f"http://127.0.0.1:{world.run(serving.__aenter__()).port}/keys"
+    api = registers(world, jwks=None, jwks_uri=url)
+    assert api.ask().status_code == 200
+    kept = world.run(world.provider.registry.api_clients.fetched_key_set("api-1"))
+    assert (kept is not None and kept.jwks_uri) == url
+    world.run(serving.__aexit__(None, None, None))
+    assert api.ask().status_code == 200
+    other = registers(world, "api-2", jwks=None, jwks_uri=url)
+    json_refusal(other.ask(), 500, "server_error")
