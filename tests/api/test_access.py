@@ -12,10 +12,10 @@ from corpid.web.api.operations import OPERATIONS
 from tests.api.calling import HARBOUR, ORCHARD, Api, bound, calling, pointers
 from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import ALICE, CAROL
+from tests.protocol.provider import World
 
 if TYPE_CHECKING:
     from corpid.web.api.operations import Operation
-    from tests.protocol.provider import World
 
 
 def addressed(operation: Operation) -> str:
@@ -172,9 +172,17 @@ def test_unknown_paths_and_methods_are_problems_too(api: Api) -> None:
     assert (head.status_code, head.content) == (200, b"")
 
 
-def test_a_client_that_calls_too_often_is_told_when_to_come_again(worlds: Any) -> None:
+@pytest.mark.parametrize("limited", ["api_per_client", "api_per_address"])
+def test_a_client_that_calls_too_often_is_told_when_to_come_again(worlds: Any, limited: str) -> None:
     """D47."""
-    api = calling(worlds.fresh(api_per_client=3))
+    api = calling(worlds.fresh(**{limited: 3}))
     answers = [api.get("/maintenance") for _ in range(5)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
     assert int(answers[-1].headers["retry-after"]) > 0
+
+
+def test_in_developer_mode_ones_own_machine_is_not_counted() -> None:
+    """D47."""
+    url = "http://localhost:8080"
+    with World(base_url=url, developer_mode=True, api_per_address=2) as world:
+        assert {world.get(f"{url}/api/v1/maintenance").status_code for _ in range(8)} == {401}

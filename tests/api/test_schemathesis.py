@@ -65,7 +65,7 @@ def body_of(sent: dict[str, Any]) -> dict[str, Any]:
 
 @schema.parametrize()
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-def test_no_call_breaks_the_api_or_is_answered_outside_the_document(case: Case, served: Api) -> None:
+def test_no_call_breaks_the_api_or_is_answered_outside_the_document(case: Case[Any], served: Api) -> None:
     """D59, OpenAPI 3.1."""
     sent = case.as_transport_kwargs(base_url=f"{ISSUER}/api/v1")
     served.world.clock.now += 0.001

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -62,9 +63,26 @@ def test_a_newcomer_follows_the_printed_command_and_gets_a_token(running: Runnin
     assert '"d"' not in (tmp_path / "administrator.json.public").read_text()
     corpid(running, tmp_path, command)
     again = administer(running, tmp_path, "entities/209900042K")
-    assert again.stderr.startswith("DPoP token for directory.read, until "), again.stderr
+    assert again.stderr.startswith("DPoP token for directory.read directory.write, until "), again.stderr
+    assert (again.returncode, json.loads(again.stdout)["id"]) == (0, "209900042K"), again.stdout
     refused = administer(running, tmp_path, SCOPE="operations")
     assert "InvalidScope" in refused.stderr
+
+
+def test_a_colleague_is_given_a_role_and_its_last_day_is_moved(running: Running, tmp_path: Path) -> None:
+    """docs/api.md, "Use it"."""
+    first = administer(running, tmp_path, CLIENT_ID="giver")
+    (command,) = re.findall(r"^  corpid (client add .*)$", first.stderr, re.MULTILINE)
+    corpid(running, tmp_path, command)
+    name = next(running.people).user_name
+    given = ("give", name, "209900042K", "HARBOUR-PERMIT")
+    for day in ("2027-12-31", "2028-12-31"):
+        done = administer(running, tmp_path, *given, "Applicant", day, CLIENT_ID="giver")
+        assert done.stdout == f"{name} is Applicant at HARBOUR-PERMIT for 209900042K, until {day}\n", done.stderr
+    wrong = administer(running, tmp_path, *given, "Aplicant", CLIENT_ID="giver")
+    assert wrong.returncode == 1
+    assert "/role: " in wrong.stderr
+    assert "did you mean 'Applicant'?" in wrong.stderr
 
 
 def test_a_body_that_is_too_large_is_413(running: Running) -> None:
