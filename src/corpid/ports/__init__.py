@@ -28,6 +28,7 @@ from corpid.ports.records import (
     LinkPurpose,
     SealedKey,
     Session,
+    SessionFactors,
     SessionPurpose,
     UseCount,
 )
@@ -79,7 +80,8 @@ __all__ = [
     "Delete", "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet",
     "FetchedKeySets", "HasKeys", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose",
     "Mail", "MissingReference", "NameRefused", "NameTaken", "NobodyRemains", "Passwords", "PasswordsBusy", "R",
-    "Registry", "Remains", "SealedKey", "SecretUnreadable", "Seen", "Session", "SessionPurpose", "Sessions",
+    "Registry", "Remains", "SealedKey", "SecretUnreadable", "Seen", "Session", "SessionFactors",
+    "SessionPurpose", "Sessions",
     "SignOut", "StoreUnavailable", "StoredAnswer", "TransientEngine", "TransientStore", "TransientUnit", "Upsert",
     "Usage", "UseCount", "Written",
 ]  # fmt: skip
