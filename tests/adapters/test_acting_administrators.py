@@ -280,7 +280,7 @@ def test_a_grant_is_the_client_entitys_to_give_and_either_sides_to_end(place: Pl
 
     async def scenario(stores: SqlStores) -> None:
         await write(stores, *EVERYBODY, BOOKS, LIM_OWNS, replace(RINA_OWNS, entity_id="E2"))
-        by_e1 = ThirdPartyGrant(client_entity_id="E1", entity_id="E2", service_id="plain")
+        by_e1 = ThirdPartyGrant(client_entity_id="E1", entity_id="E2", service_id="plain", state="offered")
         client, third_party = await acting(stores, "u2"), await acting(stores, "u3", "E2")
         with pytest.raises(Forbidden):
             await write_as(stores.registry, third_party, [given(by_e1)])

@@ -48,6 +48,7 @@ from corpid.ports.registry import (
     R,
     Registry,
     Remains,
+    RolesUnder,
     SecretUnreadable,
     Seen,
     Sessions,
@@ -73,7 +74,7 @@ __all__ = [
     "ChangedMeanwhile", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete",
     "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet", "HashingSource",
     "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose", "Mail", "MissingReference", "NameRefused",
-    "NameTaken", "NobodyRemains", "Passwords", "PasswordsBusy", "R", "Registry", "Remains", "SealedKey",
+    "NameTaken", "NobodyRemains", "Passwords", "PasswordsBusy", "R", "Registry", "Remains", "RolesUnder", "SealedKey",
     "SecretUnreadable", "Seen", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable",
     "TransientEngine", "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount",
 ]  # fmt: skip

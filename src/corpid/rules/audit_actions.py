@@ -143,9 +143,15 @@ class AuditAction(StrEnum):
     ASSIGNMENT_ADD = "assignment.add", "A person got a role"
     ASSIGNMENT_UPDATE = "assignment.update", "A role was changed; `members` names what"
     ASSIGNMENT_REMOVE = "assignment.remove", "A person lost a role"
-    GRANT_ADD = "grant.add", "An entity authorised a third party"
-    GRANT_UPDATE = "grant.update", "A third party's grant was changed; `members` names what"
-    GRANT_REMOVE = "grant.remove", "A third party's grant was removed"
+    GRANT_OFFER = "grant.offer", "An entity offered to authorise a third party, or offered other terms"
+    GRANT_ACCEPT = "grant.accept", "A third party accepted an offer; from then it is effective"
+    GRANT_DECLINE = "grant.decline", "A third party declined an offer"
+    GRANT_WITHDRAW = "grant.withdraw", "An entity withdrew its offer to a third party"
+    GRANT_END = "grant.end", "One of the two ended a third party's grant; the roles under it have events of their own"
+    GRANT_ADD = "grant.add", "An operator authorised a third party, for both sides"
+    GRANT_UPDATE = "grant.update", (
+        "A third party's grant was changed, by an operator or to less than before; `members` names what")
+    GRANT_REMOVE = "grant.remove", "An operator removed a third party's grant"
     THIRD_PARTY_ASSIGNMENT_ADD = "third_party_assignment.add", "A third party's person got a role"
     THIRD_PARTY_ASSIGNMENT_UPDATE = "third_party_assignment.update", (
         "A third party's role was changed, of one of its people; `members` names what")

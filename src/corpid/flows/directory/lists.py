@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from corpid.flows.directory.administrators import MOST_GRANTS
 from corpid.flows.directory.finding import LAST, entity_named, is_storable, service_named, shown_key, user_named
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S")
 
-MOST_GRANTS: Final = 1000
-"""of one entity to one third party for one service, that a row is compared with"""
 _AFTER: Final = "\x01"
 """before every character of an identifier or user name"""
 

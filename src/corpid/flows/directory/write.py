@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from corpid.flows.directory.administrators import considered
-from corpid.ports import AuditEvent, Delete, SignOut, Upsert
+from corpid.ports import AuditEvent, Delete, RolesUnder, SignOut, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Object, authorise, on_self
-from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.records import Entity, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
+from corpid.rules.directory.third_parties import Event, event_by, side_of, sides
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
@@ -38,6 +40,16 @@ SWITCHES: Final[Mapping[Kind, tuple[AuditAction, AuditAction]]] = {
     "user": (AuditAction.USER_DISABLE, AuditAction.USER_ENABLE),
 }
 """off and on, of the kinds whose switch has actions of its own"""
+
+GRANT_ACTIONS: Final[Mapping[Event, AuditAction]] = {
+    Event.OFFER: AuditAction.GRANT_OFFER,
+    Event.ACCEPT: AuditAction.GRANT_ACCEPT,
+    Event.DECLINE: AuditAction.GRANT_DECLINE,
+    Event.WITHDRAW: AuditAction.GRANT_WITHDRAW,
+    Event.NARROW: AuditAction.GRANT_UPDATE,
+    Event.END: AuditAction.GRANT_END,
+}
+"""of what one side of a grant decides"""
 
 
 class Refused(Exception):
@@ -70,7 +82,16 @@ async def write(
         _recorded(change, _marked(change_event(actor, change, action), own=on_self(actor, thing)))
         for change, thing in zip(changes, objects, strict=True)
     ]
-    await registry.directory.write([*recorded, *_signed_out(changes), *guards], summary)
+    await registry.directory.write([*recorded, *_signed_out(changes), *_roles_under(actor, changes), *guards], summary)
+
+
+def with_reason(actor: Actor) -> None:
+    """Refuse a command without a reason.
+
+    Raises Refused. Source: D54
+    """
+    if isinstance(actor, CommandLine) and not actor.reason:
+        raise Refused('say why, for the history of those concerned: `corpid --reason "…"` and then the command')
 
 
 def _marked(event: AuditEvent, *, own: bool) -> AuditEvent:
@@ -86,12 +107,29 @@ def change_event(actor: Actor, change: Change, action: AuditAction | None = None
     thing = _object(change)
     return AuditEvent(
         actor=actor.name,
-        action=action or action_of(change),
+        action=action or _decision(actor, change) or action_of(change),
         object="/".join(change.key),
         client_id=change.key[0] if change.kind == "client" else "",
         entity_id=thing.entity_id,
         other_entity_id=thing.other_entity_id,
         detail=actor.detail,
+    )
+
+
+def _decision(actor: Actor, change: Change) -> AuditAction | None:
+    """The action of a grant's side, if the actor speaks for one (D56)."""
+    was, becomes = _grants(change)
+    grant = becomes or was
+    side = side_of(actor, grant) if grant is not None else None
+    event = event_by(side, was, becomes) if side is not None else None
+    return GRANT_ACTIONS[event] if event is not None else None
+
+
+def _grants(change: Change) -> tuple[ThirdPartyGrant | None, ThirdPartyGrant | None]:
+    was, becomes = change.was, change.becomes
+    return (
+        was if isinstance(was, ThirdPartyGrant) else None,
+        becomes if isinstance(becomes, ThirdPartyGrant) else None,
     )
 
 
@@ -124,8 +162,8 @@ def audit_event(actor: Actor, action: AuditAction, subject: str, **detail: str) 
 
 def _object(change: Change) -> Object:
     record = change.becomes or change.was
-    sides = getattr(record, "entity_id", ""), getattr(record, "client_entity_id", "")
-    entity_id, other = reversed(sides) if change.kind == "grant" else sides
+    parties = getattr(record, "entity_id", ""), getattr(record, "client_entity_id", "")
+    entity_id, other = reversed(parties) if change.kind == "grant" else parties
     return Object(
         kind=change.kind,
         entity_id=entity_id,
@@ -133,6 +171,7 @@ def _object(change: Change) -> Object:
         service_id=getattr(record, "service_id", ""),
         user_id=getattr(record, "user_id", ""),
         members=frozenset(_differing(change)) if change.was and change.becomes else None,
+        sides=sides(*_grants(change)),
     )
 
 
@@ -147,6 +186,22 @@ def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
             yield SignOut(was.user_id)
         if isinstance(was, User) and isinstance(becomes, User) and was.enabled and not becomes.enabled:
             yield SignOut(was.user_id)
+
+
+def _roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[RolesUnder]:
+    """The roles that end with grants, whoever ends them (D56)."""
+    for change in changes:
+        if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
+            yield RolesUnder(
+                change.was,
+                AuditEvent(
+                    actor=actor.name,
+                    action=ACTIONS["third-party row", "remove"],
+                    entity_id=change.was.entity_id,
+                    other_entity_id=change.was.client_entity_id,
+                    detail=actor.detail,
+                ),
+            )
 
 
 def _recorded(change: Change, event: AuditEvent) -> StoreChange:

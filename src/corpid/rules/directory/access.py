@@ -23,6 +23,7 @@ from corpid.rules.directory.actors import (
 )
 from corpid.rules.directory.records import Administrator, AdministratorLevel
 from corpid.rules.directory.sections import KINDS, Kind
+from corpid.rules.directory.third_parties import Side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +72,10 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     """whether the role carries parameters"""
     members: frozenset[str] | None = None
     """the members of the record that change"""
+    sides: frozenset[Side] = frozenset()
+    """the parties to a grant of which each may make this change alone"""
+    covered: bool | None = None
+    """whether an accepted grant covers the role of a third party's person"""
 
 
 class Forbidden(Exception):
@@ -114,6 +119,15 @@ def _own_entity(actor: Actor, thing: Object) -> bool:
 
 def _either_side(actor: Actor, thing: Object) -> bool:
     return bool(_entity(actor)) and _entity(actor) in {thing.entity_id, thing.other_entity_id}
+
+
+def _speaking_side(actor: Actor, thing: Object) -> bool:
+    parties = {Side.CLIENT_ENTITY: thing.entity_id, Side.THIRD_PARTY: thing.other_entity_id}
+    return bool(_entity(actor)) and _entity(actor) in {parties[side] for side in thing.sides}
+
+
+def _covered(_actor: Actor, thing: Object) -> bool:
+    return thing.covered is True
 
 
 def _recent(actor: Actor, _thing: Object) -> bool:
@@ -215,6 +229,19 @@ EITHER_SIDE: Final = Condition(
     source="D56",
     reason=OWN_ENTITY.reason,
 )
+SPEAKING_SIDE: Final = Condition(
+    holds=_speaking_side,
+    says="if the entity that is acted for is the side that decides this: the client entity offers and narrows, the third "
+    "party accepts",
+    source="D56",
+    reason="the client entity offers and the third party accepts: this is not for your side to say",
+)
+COVERED: Final = Condition(
+    holds=_covered,
+    says="if a grant that was accepted covers it",
+    source="D56",
+    reason="no grant that your entity has accepted covers this",
+)
 RECENT: Final = Condition(
     holds=_recent,
     says="with a sign-in at most 15 minutes old",
@@ -283,9 +310,9 @@ AUDIT_READ: Final = _scope("audit.read")
 OPERATIONS: Final = _scope("operations")
 
 CONDITIONS: Final = (
-    OWN, OWN_CHOICE, OWN_ENTITY, EITHER_SIDE, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS, NO_OWNER, BELONGS,
-    LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE, CLIENTS_READ,
-    CLIENTS_WRITE, AUDIT_READ, OPERATIONS,
+    OWN, OWN_CHOICE, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS,
+    NO_OWNER, BELONGS, LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE,
+    CLIENTS_READ, CLIENTS_WRITE, AUDIT_READ, OPERATIONS,
 )  # fmt: skip
 """in the order of docs/administration.md"""
 
@@ -347,7 +374,19 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(
         ("owner", "administrator"),
         _CHANGE,
-        ("assignment", "third-party row"),
+        ("assignment",),
+        (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH),
+    ),
+    Rule(
+        ("owner", "administrator"),
+        _WRITE,
+        ("third-party row",),
+        (OWN_ENTITY, COVERED, RECENT, SOMEBODY_ELSE, WITHIN_REACH),
+    ),
+    Rule(
+        ("owner", "administrator"),
+        ("delete",),
+        ("third-party row",),
         (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH),
     ),
     Rule(
@@ -356,7 +395,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
         ("administrator",),
         (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS, OWNER_STAYS),
     ),
-    Rule(("owner", "administrator"), _WRITE, ("grant",), (OWN_ENTITY, RECENT)),
+    Rule(("owner", "administrator"), _WRITE, ("grant",), (SPEAKING_SIDE, RECENT)),
     Rule(("owner", "administrator"), ("delete",), ("grant",), (EITHER_SIDE, RECENT)),
     Rule(("sub_administrator",), _READ, ("assignment",), (OWN_ENTITY, LISTED_SERVICE)),
     Rule(
@@ -390,9 +429,11 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(_BOUND, _READ, ("user",), (DIRECTORY_READ, OWN_ENTITY, BELONGS)),
     Rule(_BOUND, _READ, ("grant", "third-party row"), (DIRECTORY_READ, EITHER_SIDE)),
     Rule(_BOUND, _CHANGE, ("membership",), (DIRECTORY_WRITE, OWN_ENTITY, BELONGS, OWNER_STAYS)),
-    Rule(_BOUND, _CHANGE, ("assignment", "third-party row"), (DIRECTORY_WRITE, OWN_ENTITY)),
+    Rule(_BOUND, _CHANGE, ("assignment",), (DIRECTORY_WRITE, OWN_ENTITY)),
+    Rule(_BOUND, _WRITE, ("third-party row",), (DIRECTORY_WRITE, OWN_ENTITY, COVERED)),
+    Rule(_BOUND, ("delete",), ("third-party row",), (DIRECTORY_WRITE, OWN_ENTITY)),
     Rule(_BOUND, _CHANGE, ("administrator",), (DIRECTORY_WRITE, OWN_ENTITY, NO_OWNER)),
-    Rule(_BOUND, _WRITE, ("grant",), (DIRECTORY_WRITE, OWN_ENTITY)),
+    Rule(_BOUND, _WRITE, ("grant",), (DIRECTORY_WRITE, SPEAKING_SIDE)),
     Rule(_BOUND, ("delete",), ("grant",), (DIRECTORY_WRITE, EITHER_SIDE)),
     Rule(_BOUND, _READ, ("audit",), (AUDIT_READ, OWN_ENTITY)),
     # Provisioning tokens write memberships and plain roles (D60, D61).

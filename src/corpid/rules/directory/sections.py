@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from corpid.rules.directory import values
 from corpid.rules.directory.names import user_name
 from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quoted
-from corpid.rules.directory.records import AdministratorLevel, OperatorLevel
+from corpid.rules.directory.records import AdministratorLevel, GrantState, OperatorLevel
 from corpid.rules.directory.values import Malformed, text_of
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 
@@ -244,6 +244,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "client_entity": Key(member="client_entity_id", read=ENTITY_ID, needed=True),
             "third_party": Key(member="entity_id", read=ENTITY_ID, needed=True),
             **_ROW,
+            "state": Key(member="state", read=values.one_of(*get_args(GrantState))),
         },
     ),
     "third_party.assignments": Section(

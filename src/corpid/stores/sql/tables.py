@@ -187,6 +187,7 @@ third_party_grants: Final = _table(
     _key("entity_id", _to("entities.entity_id")),
     _key("service_id", _to("services.service_id")),
     *_dated(),
+    _later("state", "accepted"),
     sa.Index(None, "entity_id"),
     sa.Index(None, "service_id"),
 )

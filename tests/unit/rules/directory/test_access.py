@@ -35,6 +35,7 @@ from corpid.rules.directory.actors import (
     Role,
     Scope,
 )
+from corpid.rules.directory.third_parties import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,6 +143,8 @@ FLIPS: dict[str, Callable[[Actor, Object], tuple[Actor, Object]]] = {
     "OWN_CHOICE": lambda actor, thing: (actor, replace(thing, members=frozenset({"language", "email"}))),
     "OWN_ENTITY": lambda actor, thing: (actor, replace(thing, entity_id="Z9")),
     "EITHER_SIDE": lambda actor, thing: (actor, replace(thing, entity_id="Z9", other_entity_id="Y9")),
+    "SPEAKING_SIDE": lambda actor, thing: (actor, replace(thing, sides=frozenset({Side.THIRD_PARTY}))),
+    "COVERED": lambda actor, thing: (actor, replace(thing, covered=False)),
     "RECENT": lambda actor, thing: (replace(actor, auth_time=NOW - 901), thing),
     "SOMEBODY_ELSE": lambda actor, thing: (actor, replace(thing, user_id="u1")),
     "WITHIN_REACH": lambda actor, thing: (actor, replace(thing, level=None)),
@@ -178,6 +181,8 @@ def object_of(kind: ObjectKind, role: Role = "owner") -> Object:
         operates=False,
         parameters=False,
         members=frozenset({"language"}),
+        sides=frozenset({Side.CLIENT_ENTITY}),
+        covered=True,
     )
 
 
@@ -229,7 +234,7 @@ def test_every_condition_is_used_and_turned_here() -> None:
     assert used == set(FLIPS) == set(NAMES.values())
 
 
-FACTS = ("level", "becomes", "takes_last_owner", "operates", "parameters", "members")
+FACTS = ("level", "becomes", "takes_last_owner", "operates", "parameters", "members", "covered")
 
 
 @pytest.mark.parametrize(
@@ -238,6 +243,7 @@ FACTS = ("level", "becomes", "takes_last_owner", "operates", "parameters", "memb
         ("owner", "write", "membership"),
         ("owner", "delete", "administrator"),
         ("administrator", "write", "assignment"),
+        ("API client of an entity", "write", "third-party row"),
         ("sub_administrator", "write", "assignment"),
         ("support", "delete", "session"),
         ("API client", "write", "administrator"),
