@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.adapters.databases import Place
 
 NOW = 1_800_000_000.0
-FIRM = replace(ACME, enabled=True)
+FIRM = replace(ACME, enabled=True, approvals="none")
 PLAIN = Service(service_id="plain", name="Plain", roles=("Maker",))
 YEARLY = Service(service_id="yearly", name="Yearly", parameters=(ParameterDefinition(name="Year"),))
 EVERYBODY: tuple[Record, ...] = (*PEOPLE, FIRM, PLAIN, YEARLY)

@@ -59,6 +59,7 @@ COMMANDS: Final = {
     "third-party": Listed(
         "third_party", "app", "Third parties, which act for other entities: list, offer, accept, decline, end."
     ),
+    "approval": Listed("approval", "app", "Requested changes: list, show, approve, decline."),
     "key": Listed(
         "key", "app", "Signing keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap."
     ),

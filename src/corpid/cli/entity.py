@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Entity
 
 OWNERS_SHOWN: Final = 10
+_APPROVALS: Final = {
+    "none": "none",
+    "roles": "of roles, third parties and administrators",
+    "all": "of every change by its administrators",
+}
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -67,6 +72,7 @@ def show(entity_id: EntityId, *, json: listing.AsJson = False) -> None:
         "Country": entity.country,
         "Status": entity.status or "(none)",
         "State": listing.state(enabled=entity.enabled),
+        "Approvals": _APPROVALS[entity.approvals],
         "Administrators": (*named, *([further] if administrators.after else [])) or ("(none)",),
     }
     output.members(entity.entity_id, values)
@@ -109,6 +115,9 @@ def update(
     status: Annotated[
         str | None, typer.Option(help="Registered, Deregistered or Withdrawn; none takes it away.")
     ] = None,
+    approvals: Annotated[
+        str | None, typer.Option(help="Changes that another administrator approves: none, roles or all.")
+    ] = None,
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
@@ -119,6 +128,7 @@ def update(
         "country": country,
         "registration_number": registration_number,
         "status": "" if status == NOTHING else status,
+        "approvals": approvals,
     }
     listing.tell(run(_update(entity_id, members, dry_run=dry_run)), dry_run=dry_run, json=json)
 

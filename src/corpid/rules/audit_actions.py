@@ -157,6 +157,13 @@ class AuditAction(StrEnum):
         "A third party's role was changed, of one of its people; `members` names what")
     THIRD_PARTY_ASSIGNMENT_REMOVE = "third_party_assignment.remove", "A third party's person lost a role"
 
+    # change requests; what is approved has events of its own, with the `approval` and who gave it
+    APPROVAL_REQUEST = "approval.request", "A change was requested, which needs another administrator's approval"
+    APPROVAL_APPROVE = "approval.approve", "A request was approved, and what it asked for was done"
+    APPROVAL_DECLINE = "approval.decline", "A request was declined"
+    APPROVAL_WITHDRAW = "approval.withdraw", "A request was taken back by whoever made it"
+    APPROVAL_EXPIRE = "approval.expire", "A request ended after 14 days without a decision"
+
     # the deployment
     KEY_ROTATE = "key.rotate", "The next signing key was made"
     KEY_RETIRE = "key.retire", "A signing key was retired, for when the next one takes over"

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from corpid.ports import Remains, Seen
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import Administering, ApiClient, DirectoryFile, Operating, Person, ProvisioningToken
+from corpid.rules.directory.approvals import OF_ENTITIES, needed
 from corpid.rules.directory.records import (
     Administrator,
     Entity,
@@ -88,6 +89,30 @@ async def considered(
     if isinstance(actor, Operating):
         guards = [guard for guard in guards if not isinstance(guard, Remains) or not guard.entity_id]
     return found, list(dict.fromkeys(guards))
+
+
+async def needing_approval(
+    registry: Registry, actor: Actor, changes: Sequence[Change], objects: Sequence[Object]
+) -> tuple[list[Change], list[Seen]]:
+    """Return the changes that entities want approved, and guards of that.
+
+    If the actor is an administrator, whose entity that is follows from the actor, else from each change. Raises
+    StoreUnavailable. Source: D55
+    """
+    acting_for = getattr(actor, "entity_id", "")
+    asked = [
+        (change, (acting_for or thing.entity_id,), (thing.service_id,))
+        for change, thing in zip(changes, objects, strict=True)
+        if change.kind in OF_ENTITIES
+    ]
+    entities = await registry.directory.read(Entity, {entity for _, entity, _ in asked if entity[0]})
+    services = await registry.directory.read(Service, {service for _, _, service in asked if service[0]})
+    found = [change for change, entity, service in asked if needed(change, entities.get(entity), services.get(service))]
+    guards = [
+        *(Seen(Entity, key, record) for key, record in entities.items()),
+        *(Seen(Service, key, record) for key, record in services.items()),
+    ]
+    return found, guards
 
 
 async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dict[Key, ThirdPartyGrant]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.administrators import considered
+from corpid.flows.directory.administrators import considered, needing_approval
 from corpid.ports import AuditEvent, Delete, RolesUnder, SignOut, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Object, authorise, on_self
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
+from corpid.rules.directory.actors import Administering, ApiClient, CommandLine, ProvisioningToken
+from corpid.rules.directory.approvals import approvers, step
+from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.records import Entity, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.directory.third_parties import Event, event_by, side_of, sides
@@ -21,11 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.ports import Change as StoreChange
-    from corpid.ports import Registry
+    from corpid.ports import Registry, Seen
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.plan import Change, Verb
     from corpid.rules.directory.sections import Kind
 
+NEEDS_APPROVAL: Final = "this needs the approval of another administrator"
 S = TypeVar("S", Client, Entity, User)
 
 _NOUNS: Final[Mapping[Kind, str]] = {"third-party row": "third_party_assignment"}
@@ -59,6 +63,52 @@ class Refused(Exception):
     """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorised:
+    """Changes that an actor may make."""
+
+    actor: Actor
+    changes: tuple[Change, ...]
+    objects: tuple[Object, ...]
+    guards: tuple[StoreChange, ...]
+    needing: tuple[Change, ...]
+    """those that need another administrator's approval, if an entity makes them"""
+
+
+async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change]) -> Authorised:
+    """Authorise all changes.
+
+    Raises access.Forbidden if one of them is not allowed, Refused if approvals are turned on with nobody to give them,
+    and StoreUnavailable. Source: DESIGN "Security", D53, D55
+    """
+    objects, guards = await considered(registry, actor, changes, [object_of(change) for change in changes])
+    for change, thing in zip(changes, objects, strict=True):
+        authorise(actor, "delete" if change.verb == "remove" else "write", thing)
+    needing, seen = await needing_approval(registry, actor, changes, objects)
+    if is_of_entity(actor):
+        guards = list(dict.fromkeys([*guards, *seen]))
+        await _check_approvers(registry, changes)
+    return Authorised(
+        actor=actor, changes=tuple(changes), objects=tuple(objects), guards=tuple(guards), needing=tuple(needing)
+    )
+
+
+async def _check_approvers(registry: Registry, changes: Sequence[Change]) -> None:
+    for change in changes:
+        if step(change) > 0 and approvers(await registry.directory.administrators(change.key[0])) < APPROVERS:
+            raise Refused(
+                "approvals: two people have to be there who can approve: appoint another owner or administrator first"
+            )
+
+
+def is_of_entity(actor: Actor) -> bool:
+    """Return whether an actor's changes may need approval.
+
+    Operators, their files and their commands go without. Source: D55
+    """
+    return isinstance(actor, Administering | ApiClient | ProvisioningToken)
+
+
 async def write(
     registry: Registry,
     actor: Actor,
@@ -66,23 +116,41 @@ async def write(
     *,
     action: AuditAction | None = None,
     summary: AuditEvent | None = None,
+    seen: Sequence[Seen] = (),
 ) -> None:
     """Authorise all changes and write them, each with an audit event.
 
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
-    knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last
-    one. Raises access.Forbidden before anything is written, Conflict (NobodyRemains if
-    the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer so), and StoreUnavailable.
-    Source: DESIGN "Security", D53, D57
+    knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. `seen`
+    are records that the caller has decided on. Raises access.Forbidden before anything is written, also for what needs
+    approval (`approvals.submit` requests it), Refused, Conflict (NobodyRemains if the last operator or owner would go,
+    ChangedMeanwhile if what was decided on is no longer so), and StoreUnavailable. Source: DESIGN "Security", D53, D55,
+    D57
     """
-    objects, guards = await considered(registry, actor, changes, [_object(change) for change in changes])
-    for change, thing in zip(changes, objects, strict=True):
-        authorise(actor, "delete" if change.verb == "remove" else "write", thing)
-    recorded = [
-        _recorded(change, _marked(change_event(actor, change, action), own=on_self(actor, thing)))
-        for change, thing in zip(changes, objects, strict=True)
-    ]
-    await registry.directory.write([*recorded, *_signed_out(changes), *_roles_under(actor, changes), *guards], summary)
+    found = await authorised(registry, actor, changes)
+    if found.needing and is_of_entity(actor):
+        needing = found.needing[0]
+        raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
+    further = [each for each in seen if each not in found.guards]
+    await registry.directory.write([*recorded(found, action=action), *further], summary)
+
+
+def recorded(found: Authorised, *, action: AuditAction | None = None, **detail: str) -> list[StoreChange]:
+    """Return authorised changes for the store, each with its event, and guards.
+
+    `detail` is told of each. Source: D54, D55, D57
+    """
+    needing = {(change.kind, change.key) for change in found.needing}
+    written = []
+    for change, thing in zip(found.changes, found.objects, strict=True):
+        event = change_event(found.actor, change, action)
+        told = {**event.detail, **detail}
+        if on_self(found.actor, thing):
+            told["self"] = "true"
+        if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
+            told["approval"] = "bypassed"
+        written.append(_recorded(change, msgspec.structs.replace(event, detail=told)))
+    return [*written, *_signed_out(found.changes), *_roles_under(found.actor, found.changes), *found.guards]
 
 
 def with_reason(actor: Actor) -> None:
@@ -94,17 +162,12 @@ def with_reason(actor: Actor) -> None:
         raise Refused('say why, for the history of those concerned: `corpid --reason "…"` and then the command')
 
 
-def _marked(event: AuditEvent, *, own: bool) -> AuditEvent:
-    """Mark an owner's change of their own (D54)."""
-    return msgspec.structs.replace(event, detail={**event.detail, "self": "true"}) if own else event
-
-
 def change_event(actor: Actor, change: Change, action: AuditAction | None = None) -> AuditEvent:
     """Return the audit event of one change.
 
     Its object is the record's key. The store adds the members that differ from what it replaces. Source: D57
     """
-    thing = _object(change)
+    thing = object_of(change)
     return AuditEvent(
         actor=actor.name,
         action=action or _decision(actor, change) or action_of(change),
@@ -160,7 +223,11 @@ def audit_event(actor: Actor, action: AuditAction, subject: str, **detail: str) 
     return AuditEvent(actor=actor.name, action=action, object=subject, detail={**actor.detail, **detail})
 
 
-def _object(change: Change) -> Object:
+def object_of(change: Change) -> Object:
+    """Return the object of a change.
+
+    Without facts that have to be looked up. Source: D53, D56
+    """
     record = change.becomes or change.was
     parties = getattr(record, "entity_id", ""), getattr(record, "client_entity_id", "")
     entity_id, other = reversed(parties) if change.kind == "grant" else parties

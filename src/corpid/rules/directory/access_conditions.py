@@ -1,4 +1,4 @@
-"""Objects of access, and the conditions under which the rules of access allow something."""
+"""Objects of access control, and the conditions of its rules."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 Action: TypeAlias = Literal["read", "write", "delete"]
 OtherKind: TypeAlias = Literal[
-    "session", "lock", "link", "password link", "identity number", "audit", "approval", "API client",
+    "session", "lock", "link", "password link", "identity number", "audit", "approval", "withdrawal", "API client",
     "provisioning token", "key", "deployment",
 ]  # fmt: skip
-"""kinds of object that are no record of the directory; `lock` is a pause after wrong guesses"""
+"""kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is to
+decide on a change request, to write a `withdrawal` to take it back"""
 ObjectKind: TypeAlias = Kind | OtherKind
 Level: TypeAlias = AdministratorLevel | Literal[""]
 
@@ -70,6 +71,8 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     """the members of the record that change"""
     sides: frozenset[Side] = frozenset()
     """the parties to a grant of which each may make this change alone"""
+    requester: str = ""
+    """of a change request, as the audit names the actor"""
     covered: bool | None = None
     """whether an accepted grant covers the role of a third party's person"""
 
@@ -103,6 +106,19 @@ def _own(actor: Actor, thing: Object) -> bool:
 
 def _own_choice(_actor: Actor, thing: Object) -> bool:
     return thing.members is not None and thing.members <= {"language"}
+
+
+def _settings(_actor: Actor, thing: Object) -> bool:
+    return thing.members is not None and thing.members <= {"approvals"}
+
+
+def _own_request(actor: Actor, thing: Object) -> bool:
+    return bool(thing.requester) and actor.name == thing.requester
+
+
+def _anothers_request(actor: Actor, thing: Object) -> bool:
+    own = f"user:{actor.user_id}" if isinstance(actor, Administering | Operating) else ""
+    return bool(thing.requester) and thing.requester not in {own, actor.name}
 
 
 def _entity(actor: Actor) -> str:
@@ -217,6 +233,18 @@ OWN: Final = Condition(
 OWN_CHOICE: Final = Condition(
     holds=_own_choice, says="the language", source="D61", reason="this is changed by an operator"
 )
+OWN_REQUEST: Final = Condition(
+    holds=_own_request, says="of one's own request", source="D55", reason="only who made a request takes it back"
+)
+ANOTHERS_REQUEST: Final = Condition(
+    holds=_anothers_request,
+    says="of somebody else's request",
+    source="D55",
+    reason="nobody decides on their own request",
+)
+SETTINGS: Final = Condition(
+    holds=_settings, says="`approvals`", source="D55", reason="this member of an entity is changed by an operator"
+)
 OWN_ENTITY: Final = Condition(
     holds=_own_entity,
     says="of the one entity that is acted for",
@@ -310,7 +338,7 @@ AUDIT_READ: Final = _scope("audit.read")
 OPERATIONS: Final = _scope("operations")
 
 CONDITIONS: Final = (
-    OWN, OWN_CHOICE, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS,
+    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS,
     NO_OWNER, BELONGS, LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE,
     CLIENTS_READ, CLIENTS_WRITE, AUDIT_READ, OPERATIONS,
 )  # fmt: skip

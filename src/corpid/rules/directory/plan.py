@@ -390,7 +390,11 @@ def plan(
     if found.problems:
         raise DirectoryError(document.file, found.problems)
     changes = [*_upserts(wanted, current), *_narrowed(wanted, current, removed), *_deletions(removed, current)]
-    warnings = {*found.warnings, *levels.entities_without_owner(directory)}
+    warnings = {
+        *found.warnings,
+        *levels.entities_without_owner(directory),
+        *levels.entities_without_approvers(directory),
+    }
     return Plan(changes=tuple(changes), warnings=tuple(sorted(warnings)))
 
 

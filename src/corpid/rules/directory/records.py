@@ -21,6 +21,8 @@ AccountType = Literal["standard", "foreign"]
 SubEntityRule = Literal["none", "optional", "mandatory"]
 ParameterKind = Literal["text", "alpha", "number", "date", "year"]
 AdministratorLevel: TypeAlias = Literal["owner", "administrator", "sub_administrator"]
+Approvals: TypeAlias = Literal["none", "roles", "all"]
+RequestState: TypeAlias = Literal["pending", "approved", "declined", "withdrawn", "expired"]
 GrantState: TypeAlias = Literal["offered", "accepted"]
 OperatorLevel: TypeAlias = Literal["operator", "support", "auditor"]
 AdministratorServices: TypeAlias = tuple[str, ...] | Literal["all"]
@@ -41,6 +43,8 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     status: EntityStatus = ""
     enabled: bool = True
+    approvals: Approvals = "none"
+    """which changes by its own administrators need another one's approval (D55)"""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -100,6 +104,8 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     entity_types: tuple[EntityType, ...] = ("UEN", "NON-UEN", "GSTN")
     entity_statuses: tuple[EntityStatus, ...] = ("Registered", "")
     enabled: bool = True
+    approval_required: bool = False
+    """whether roles at it need approval at every entity (D55)"""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -248,6 +254,40 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
         return (self.user_id,)
 
 
+class RequestedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A requested change of a record: its members before and after."""
+
+    verb: str
+    kind: str
+    key: tuple[str, ...]
+    was: dict[str, object] | None = None
+    becomes: dict[str, object] | None = None
+
+
+class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes that wait for another administrator's approval (D55). Moments are epoch seconds."""
+
+    request_id: str
+    """begins with the moment it was made, so that earlier ones sort first"""
+    entity_id: str
+    """for which the requester acts"""
+    requester: str
+    """as the audit names the actor"""
+    bound_to: str = ""
+    """of an API client the entity that it is bound to"""
+    changes: tuple[RequestedChange, ...]
+    reason: str
+    created_at: int
+    state: RequestState = "pending"
+    decided_by: str = ""
+    decided_reason: str = ""
+    decided_at: int = 0
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.request_id,)
+
+
 Record = (
     Entity
     | User
@@ -259,6 +299,7 @@ Record = (
     | ThirdPartyGrant
     | ThirdPartyAssignment
     | Credentials
+    | ChangeRequest
 )
 
 

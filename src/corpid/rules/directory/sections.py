@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from corpid.rules.directory import values
 from corpid.rules.directory.names import user_name
 from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quoted
-from corpid.rules.directory.records import AdministratorLevel, GrantState, OperatorLevel
+from corpid.rules.directory.records import AdministratorLevel, Approvals, GrantState, OperatorLevel
 from corpid.rules.directory.values import Malformed, text_of
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 
@@ -181,6 +181,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "name": Key(member="name", read=values.name(200), needed=True),
             "status": Key(member="status", read=ENTITY_STATUS),
             "enabled": Key(member="enabled", read=values.yes_or_no),
+            "approvals": Key(member="approvals", read=values.one_of(*get_args(Approvals))),
         },
     ),
     "users": Section(
@@ -215,6 +216,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "entity_types": Key(member="entity_types", read=values.texts(ENTITY_TYPE, least=1)),
             "entity_statuses": Key(member="entity_statuses", read=values.texts(ENTITY_STATUS, least=1)),
             "enabled": Key(member="enabled", read=values.yes_or_no),
+            "approval_required": Key(member="approval_required", read=values.yes_or_no),
         },
     ),
     "administrators": Section(

@@ -48,7 +48,7 @@ SCOPES: frozenset[Scope] = frozenset(
     {"directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"}
 )
 RECORDS = "service entity user credentials membership administrator operator assignment grant third-party_row client"
-EVERYTHING = f"{RECORDS} session lock link password_link identity_number audit approval API_client provisioning_token key deployment"
+EVERYTHING = f"{RECORDS} session lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment"
 
 
 def administering(level: AdministratorLevel, **facts: object) -> Administering:
@@ -100,18 +100,19 @@ ALLOWED: dict[Role, dict[Action, str]] = {
     },
     "auditor": {"read": EVERYTHING, "write": "", "delete": ""},
     "owner": {
-        "read": "service entity user membership administrator assignment grant third-party_row audit provisioning_token",
-        "write": "membership administrator assignment grant third-party_row provisioning_token",
+        "read": "service entity user membership administrator assignment grant third-party_row audit provisioning_token "
+        "approval",
+        "write": "entity membership administrator assignment grant third-party_row provisioning_token approval withdrawal",
         "delete": "membership administrator assignment grant third-party_row provisioning_token",
     },
     "administrator": {
-        "read": "service entity user membership administrator assignment grant third-party_row audit",
-        "write": "membership administrator assignment grant third-party_row",
+        "read": "service entity user membership administrator assignment grant third-party_row audit approval",
+        "write": "membership administrator assignment grant third-party_row approval withdrawal",
         "delete": "membership administrator assignment grant third-party_row",
     },
     "sub_administrator": {
-        "read": "service entity user membership administrator assignment",
-        "write": "assignment",
+        "read": "service entity user membership administrator assignment approval",
+        "write": "assignment approval withdrawal",
         "delete": "assignment",
     },
     "person": {
@@ -121,13 +122,14 @@ ALLOWED: dict[Role, dict[Action, str]] = {
     },
     "API client": {
         "read": "service entity user membership administrator assignment grant third-party_row client session lock "
-        "identity_number audit key deployment",
-        "write": "service entity user membership administrator assignment grant third-party_row client key deployment",
+        "identity_number audit approval key deployment",
+        "write": "service entity user membership administrator assignment grant third-party_row client key deployment "
+        "withdrawal",
         "delete": "service entity user membership administrator assignment grant third-party_row client session lock",
     },
     "API client of an entity": {
-        "read": "service entity user membership administrator assignment grant third-party_row audit",
-        "write": "membership administrator assignment grant third-party_row",
+        "read": "service entity user membership administrator assignment grant third-party_row audit approval",
+        "write": "membership administrator assignment grant third-party_row withdrawal",
         "delete": "membership administrator assignment grant third-party_row",
     },
     "provisioning token": {
@@ -141,6 +143,9 @@ ALLOWED: dict[Role, dict[Action, str]] = {
 FLIPS: dict[str, Callable[[Actor, Object], tuple[Actor, Object]]] = {
     "OWN": lambda actor, thing: (actor, replace(thing, user_id="u9")),
     "OWN_CHOICE": lambda actor, thing: (actor, replace(thing, members=frozenset({"language", "email"}))),
+    "OWN_REQUEST": lambda actor, thing: (actor, replace(thing, requester="user:u9")),
+    "ANOTHERS_REQUEST": lambda actor, thing: (actor, replace(thing, requester="user:u1")),
+    "SETTINGS": lambda actor, thing: (actor, replace(thing, members=frozenset({"approvals", "name"}))),
     "OWN_ENTITY": lambda actor, thing: (actor, replace(thing, entity_id="Z9")),
     "EITHER_SIDE": lambda actor, thing: (actor, replace(thing, entity_id="Z9", other_entity_id="Y9")),
     "SPEAKING_SIDE": lambda actor, thing: (actor, replace(thing, sides=frozenset({Side.THIRD_PARTY}))),
@@ -180,7 +185,8 @@ def object_of(kind: ObjectKind, role: Role = "owner") -> Object:
         takes_last_owner=False,
         operates=False,
         parameters=False,
-        members=frozenset({"language"}),
+        members=frozenset({"approvals"} if kind == "entity" else {"language"}),
+        requester=ACTORS[role].name if kind == "withdrawal" else "user:u2",
         sides=frozenset({Side.CLIENT_ENTITY}),
         covered=True,
     )
