@@ -317,6 +317,7 @@ def test_lowering_approvals_needs_approval_and_turning_them_on_two_people(place:
         ("roles", PLAIN, GIVEN, True),
         ("roles", PLAIN, "appoint", True),
         ("roles", PLAIN, "suspend", False),
+        ("roles", PLAIN, "suspend an owner", True),
         ("all", PLAIN, "suspend", True),
     ],
 )
@@ -333,6 +334,10 @@ def test_the_entity_and_the_service_say_what_needs_approval(
                 verb="change", kind="membership", key=suspended.key, was=TAN_IS_MEMBER, becomes=suspended
             ),
         }
+        owner = Membership(user_id="u3", entity_id="E1")
+        named["suspend an owner"] = replace(
+            named["suspend"], key=owner.key, was=owner, becomes=replace(owner, enabled=False)
+        )
         wanted = named[change] if isinstance(change, str) else change
         assert (await asked(stores, wanted) is not None) is waits
 

@@ -6,6 +6,7 @@ nothing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -101,13 +102,17 @@ async def needing_approval(
     """
     acting_for = getattr(actor, "entity_id", "")
     asked = [
-        (change, (acting_for or thing.entity_id,), (thing.service_id,))
+        (change, thing, (acting_for or thing.entity_id,), (thing.service_id,))
         for change, thing in zip(changes, objects, strict=True)
         if change.kind in OF_ENTITIES
     ]
-    entities = await registry.directory.read(Entity, {entity for _, entity, _ in asked if entity[0]})
-    services = await registry.directory.read(Service, {service for _, _, service in asked if service[0]})
-    found = [change for change, entity, service in asked if needed(change, entities.get(entity), services.get(service))]
+    entities = await registry.directory.read(Entity, {entity for _, _, entity, _ in asked if entity[0]})
+    services = await registry.directory.read(Service, {service for _, _, _, service in asked if service[0]})
+    found = [
+        change
+        for change, thing, entity, service in asked
+        if needed(change, thing.level or "", entities.get(entity), services.get(service))
+    ]
     guards = [
         *(Seen(Entity, key, record) for key, record in entities.items()),
         *(Seen(Service, key, record) for key, record in services.items()),
@@ -118,33 +123,33 @@ async def needing_approval(
 async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dict[Key, ThirdPartyGrant]:
     """Return accepted grants by the key of a role that each covers.
 
-    The roles are those of third parties' people among the changes. As it will be: a grant among the changes counts as what it becomes. Source: D56, R-21
+    The roles are those of third parties' people among the changes. A grant among the changes counts as what it becomes.
+    Source: D56, R-21
     """
     rows = [change.becomes for change in changes if isinstance(change.becomes, ThirdPartyAssignment)]
-    written = {change.key: change.becomes for change in changes if change.kind == "grant"} if rows else {}
-    held: dict[tuple[str, str, str], list[ThirdPartyGrant]] = {}
-    found = {}
-    for row in rows:
-        between = row.client_entity_id, row.entity_id, row.service_id
-        if between not in held:
-            where = dict(zip(("client_entity_id", "entity_id", "service_id"), between, strict=True))
-            page = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=MOST_GRANTS)
-            held[between] = [grant for grant in page if grant.key not in written]
-        will_be = [grant for grant in written.values() if isinstance(grant, ThirdPartyGrant)]
-        covering = next((grant for grant in (*held[between], *will_be) if grant.covers(row)), None)
-        if covering is not None:
-            found[row.key] = covering
-    return found
+    if not rows:
+        return {}
+    written = {change.key for change in changes if change.kind == "grant"}
+    held: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
+    for change in changes:
+        if isinstance(change.becomes, ThirdPartyGrant):
+            held[change.key[:3]].append(change.becomes)
+    for between in dict.fromkeys((row.client_entity_id, row.entity_id, row.service_id) for row in rows):
+        where = dict(zip(("client_entity_id", "entity_id", "service_id"), between, strict=True))
+        page = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=MOST_GRANTS)
+        held[between] += [grant for grant in page if grant.key not in written]
+    covering = ((row, held[row.client_entity_id, row.entity_id, row.service_id]) for row in rows)
+    return {row.key: grant for row, grants in covering for grant in grants if grant.covers(row)}
 
 
 def _rested_on(actor: Actor, changes: Sequence[Change], covering: Mapping[Key, ThirdPartyGrant]) -> Iterable[Seen]:
     """Return the grants that must still be as they were read.
 
-    A file says of its own what a grant becomes.
+    A file says what a grant becomes, whatever it was.
     """
     written = {change.key for change in changes if change.kind == "grant"}
     for change in changes:
-        if isinstance(change.was, ThirdPartyGrant) and not isinstance(actor, DirectoryFile):
+        if isinstance(change.was, ThirdPartyGrant) and (change.becomes is None or not isinstance(actor, DirectoryFile)):
             yield Seen(ThirdPartyGrant, change.key, change.was)
     yield from dict.fromkeys(
         Seen(ThirdPartyGrant, grant.key, grant) for grant in covering.values() if grant.key not in written

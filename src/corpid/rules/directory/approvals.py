@@ -20,6 +20,7 @@ from corpid.rules.directory.sections import KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from corpid.rules.directory.access_conditions import Level
     from corpid.rules.directory.current import Current, Key
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.records import Administrator, Appointed, Approvals
@@ -116,10 +117,10 @@ OF_ENTITIES: Final = _ALL
 """kinds that a request may change"""
 
 
-def needed(change: Change, entity: Entity | None, service: Service | None) -> bool:
+def needed(change: Change, level: Level, entity: Entity | None, service: Service | None) -> bool:
     """Return whether an entity's own change needs approval.
 
-    `entity` is the one acted for, `service` the one of the role, both as they are; None: there is none, or it does not
+    `level` is that of the person concerned: it rests and ends with the membership. `entity` is the one acted for, `service` the one of the role, both as they are; None: there is none, or it does not
     matter. A grant is ended at once, and so is an offer. Source: D55, D56
     """
     if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
@@ -128,7 +129,8 @@ def needed(change: Change, entity: Entity | None, service: Service | None) -> bo
         return True
     demanded = "none" if entity is None else entity.approvals
     if demanded == "roles":
-        return change.kind in _ROLES or step(change) < 0
+        takes_level = change.kind == "membership" and bool(level)
+        return change.kind in _ROLES or takes_level or step(change) < 0
     return demanded == "all" and change.kind in _ALL
 
 
