@@ -231,6 +231,23 @@ def test_a_service_that_is_disabled_at_the_same_moment_decides(postgresql: Place
     postgresql.run(scenario)
 
 
+def test_a_record_that_is_changed_at_the_same_moment_is_not_overwritten(postgresql: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        held = replace(GIVEN.becomes, end_date="2030-12-31")  # type: ignore[type-var]
+        await write(stores, *EVERYBODY, held)  # type: ignore[arg-type]
+        longer = replace(GIVEN, verb="change", was=held)
+        made, rina = await request(stores, longer), await acting(stores, "u3")
+        async with stores.transient.unit(NOW):
+            await write(stores, replace(held, end_date="2028-12-31"))  # type: ignore[type-var, arg-type]
+            late = asyncio.create_task(outcome(approved(stores, made, rina)))
+            done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
+            assert not done
+        assert not await late
+        assert [row.end_date async for row in stores.registry.directory.scan(Assignment)] == ["2028-12-31"]
+
+    postgresql.run(scenario)
+
+
 def test_a_right_that_ends_while_it_is_approved_gives_nothing(postgresql: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         await write(stores, *EVERYBODY)

@@ -118,8 +118,7 @@ async def submit(
         created_at=int(now),
     )
     event = _event(actor, AuditAction.APPROVAL_REQUEST, request)
-    was = [Seen(type(change.was), change.key, change.was) for change in changes if change.was is not None]  # type: ignore[arg-type]
-    guards = dict.fromkeys([*found.guards, *was, *seen, Seen(ChangeRequest, request.key, None)])
+    guards = dict.fromkeys([*found.guards, *_as_requested(changes), *seen, Seen(ChangeRequest, request.key, None)])
     await registry.directory.write([*guards, Upsert(request, event)])
     return request
 
@@ -168,10 +167,19 @@ async def approve(
         raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
     asked = await _asked(registry, request, changes, now, api_clients)
     agreed = await authorised(registry, actor, changes)
-    rests_on = [Seen(Service, key, record) for key, record in current.get("service", {}).items()]  # type: ignore[arg-type]
+    rests_on = [
+        *(Seen(Service, key, record) for key, record in current.get("service", {}).items()),  # type: ignore[arg-type]
+        *_as_requested(changes),
+    ]
     done = recorded(asked, approval=request.request_id, approved_by=actor.name)
     await _decide(registry, request, after, Event.APPROVE, actor, [*done, *agreed.guards, *rests_on])
     return after
+
+
+def _as_requested(changes: Iterable[Change]) -> Iterable[Seen]:
+    """Guards of the changed records: each is what it was."""
+    for change in changes:
+        yield Seen(RECORDS[change.kind], change.key, change.was)  # type: ignore[arg-type]
 
 
 async def _asked(
