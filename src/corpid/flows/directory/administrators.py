@@ -104,7 +104,7 @@ async def needing_approval(
     asked = [
         (change, thing, (acting_for or thing.entity_id,), (thing.service_id,))
         for change, thing in zip(changes, objects, strict=True)
-        if change.kind in OF_ENTITIES
+        if change.kind in OF_ENTITIES and (change.was is not None or change.kind != "entity")
     ]
     entities = await registry.directory.read(Entity, {entity for _, _, entity, _ in asked if entity[0]})
     services = await registry.directory.read(Service, {service for _, _, _, service in asked if service[0]})
