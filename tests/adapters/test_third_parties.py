@@ -20,6 +20,7 @@ from corpid.rules.directory.records import Membership, Service, ThirdPartyAssign
 from tests.adapters.stored_records import BOOKS, write
 from tests.adapters.test_acting_administrators import FIRM, NOW, taken
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA_OWNS, WAITS_SECONDS
+from tests.world.provider import CheapPasswords
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -232,5 +233,31 @@ def test_a_grant_with_more_roles_than_a_transaction_usually_has_ends_as_a_whole(
         assert await there(stores) == ([], [])
         membership = Membership(user_id="u2", entity_id="E2")
         assert await stores.registry.directory.read(Membership, [membership.key])
+
+    place.run(scenario)
+
+
+def test_the_operations_speak_for_the_side_of_whoever_acts(place: Place) -> None:
+    """D56: the same functions for doors of entities as for commands."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        client, third_party = await both(stores)
+        registry, passwords, terms = stores.registry, CheapPasswords(threads=1), {"end_date": "2030-12-31"}
+        with pytest.raises(Forbidden):
+            await third_parties.offer(registry, passwords, GRANT, terms, actor=third_party)
+        with pytest.raises(Forbidden):
+            await third_parties.offer(registry, passwords, GRANT, terms, actor=client, accepted=True)
+        await third_parties.offer(registry, passwords, GRANT, terms, actor=client)
+        with pytest.raises(Forbidden):
+            await third_parties.accept(registry, GRANT, actor=client)
+        await third_parties.accept(registry, GRANT, actor=third_party)
+        assert await there(stores) == ([ACCEPTED], [])
+        await third_parties.end(registry, GRANT, actor=third_party)
+        await write(stores, OFFERED)
+        await third_parties.end(registry, GRANT, actor=third_party)
+        told = [action for _, action in await history(stores, "E1")]
+        passwords.close()
+        assert told == ["grant.decline", "grant.end", "grant.accept", "grant.offer"]
 
     place.run(scenario)
