@@ -43,7 +43,9 @@ def test_a_request_is_listed_shown_and_approved(terminal: Terminal) -> None:
     terminal.done(*STRICT)
     assert "of roles, third parties and administrators" in terminal.done("entity", "show", "209900042K")
     assert terminal.done("approval", "list") == "Requests: none.\n"
+    assert "wait for approval" not in terminal.done("entity", "show", "209900042K")
     made = request(terminal)
+    assert "Changes wait for approval: `corpid approval list --entity" in terminal.done("entity", "show", "209900042K")
     [listed] = json.loads(terminal.done("approval", "list", "--entity", "209900042K", "--json"))["requests"]
     assert (listed["request"], listed["requester_name"], listed["state"]) == (made, "rina", "pending")
     shown = terminal.done("approval", "show", made)
