@@ -129,6 +129,8 @@ def test_what_is_not_approved_changes_nothing(place: Place, how: str) -> None:
         elif how == "withdrawn":
             with pytest.raises(Forbidden):
                 await approvals.withdraw(registry, made, actor=rina, reason="", now=NOW)
+            with pytest.raises(Refused, match="one line"):
+                await approvals.withdraw(registry, made, actor=lim, reason="two\nlines", now=NOW)
             await approvals.withdraw(registry, made, actor=lim, reason="", now=NOW)
         else:
             assert await approvals.expire(registry, now=NOW + 14 * DAY - 1) == 0

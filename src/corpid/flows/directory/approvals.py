@@ -213,12 +213,14 @@ async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: 
 
 
 async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
-    """Take back one's own request.
+    """Take back one's own request; it needs no `reason`.
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
     request = await _request(registry, request_id, actor)
     authorise(actor, "write", _object(request, "withdrawal"))
+    if reason:
+        _check_reason(reason)
     after = _after(request, Event.WITHDRAW, actor, reason, now)
     await _decide(registry, request, after, Event.WITHDRAW, actor, [])
     return after
