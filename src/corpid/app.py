@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from corpid import engines
 from corpid.engines import StartError, new_id, new_user_id
 from corpid.flows.background_tasks import BackgroundTasks
+from corpid.flows.directory.approvals import expire
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
@@ -267,6 +268,8 @@ def _traced(
 
 _SWEEP_SECONDS: Final = 1.0
 """between two rounds"""
+_EXPIRE_SECONDS: Final = 60.0
+"""between two looks for change requests that nobody decided on in time"""
 
 
 @asynccontextmanager
@@ -291,6 +294,7 @@ class _Cleanup:
 
     def __init__(self, provider: Provider) -> None:
         self._provider: Final = provider
+        self._expire_at = 0.0
         self._failing: Final[dict[str, str]] = {}
         """the logged error of each part that fails, so that it is logged once"""
 
@@ -300,6 +304,9 @@ class _Cleanup:
             now = self._provider.clock()
             await self._tried("short-lived state", self._provider.transient.sweep(now=now))
             await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
+            if now >= self._expire_at:
+                self._expire_at = now + _EXPIRE_SECONDS
+                await self._tried("change requests", expire(self._provider.registry, now=now))
             await self.flush()
 
     async def flush(self) -> None:

@@ -9,11 +9,13 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    ChangeRequest,
     Entity,
     Membership,
     Operator,
     Parameter,
     ParameterDefinition,
+    RequestedChange,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -46,6 +48,7 @@ ACME = Entity(
     name="Acme",
     status="Withdrawn",
     enabled=False,
+    approvals="roles",
 )
 BOOKS = Entity(entity_id="E2", type="UEN", registration_number="2", country="SG", name="books Pte")
 TRADE = Service(
@@ -58,6 +61,7 @@ TRADE = Service(
     entity_types=("UEN",),
     entity_statuses=("Registered",),
     enabled=False,
+    approval_required=True,
 )
 LEVY = Service(service_id="s2", name="Levy")
 MEMBER = Membership(user_id="u1", entity_id="E1", enabled=False)
@@ -87,9 +91,22 @@ FACTORS = Credentials(
     totp_set_by="operator",
     totp_last_step=5,
 )
+REQUEST = ChangeRequest(
+    request_id="6742f0a1-9b2c",
+    entity_id="E1",
+    requester="client:c",
+    bound_to="E1",
+    changes=(RequestedChange(verb="change", kind="entity", key=("E1",), was={"name": "A"}, becomes={"name": "B"}),),
+    reason="Because",
+    created_at=1,
+    state="declined",
+    decided_by="user:u2",
+    decided_reason="No",
+    decided_at=2,
+)
 CLIENT = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), jwks="{}", services=("s1",))
 EVERYTHING: tuple[Record, ...] = (
-    TAN, LIM, ACME, BOOKS, TRADE, LEVY, MEMBER, ADMINISTERS, OPERATES, ASSIGNED, GRANTED, FOR_BOOKS, FACTORS,
+    TAN, LIM, ACME, BOOKS, TRADE, LEVY, MEMBER, ADMINISTERS, OPERATES, ASSIGNED, GRANTED, FOR_BOOKS, FACTORS, REQUEST,
 )  # fmt: skip
 CLIENT_EVENT = AuditEvent(actor="client:rp", action="code.replay", client_id="rp", entity_id="E1", outcome="refused")
 

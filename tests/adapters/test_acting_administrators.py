@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.adapters.databases import Place
 
 NOW = 1_800_000_000.0
-FIRM = replace(ACME, enabled=True)
+FIRM = replace(ACME, enabled=True, approvals="none")
 PLAIN = Service(service_id="plain", name="Plain", roles=("Maker",))
 YEARLY = Service(service_id="yearly", name="Yearly", parameters=(ParameterDefinition(name="Year"),))
 EVERYBODY: tuple[Record, ...] = (*PEOPLE, FIRM, PLAIN, YEARLY)
@@ -280,7 +280,7 @@ def test_a_grant_is_the_client_entitys_to_give_and_either_sides_to_end(place: Pl
 
     async def scenario(stores: SqlStores) -> None:
         await write(stores, *EVERYBODY, BOOKS, LIM_OWNS, replace(RINA_OWNS, entity_id="E2"))
-        by_e1 = ThirdPartyGrant(client_entity_id="E1", entity_id="E2", service_id="plain")
+        by_e1 = ThirdPartyGrant(client_entity_id="E1", entity_id="E2", service_id="plain", state="offered")
         client, third_party = await acting(stores, "u2"), await acting(stores, "u3", "E2")
         with pytest.raises(Forbidden):
             await write_as(stores.registry, third_party, [given(by_e1)])

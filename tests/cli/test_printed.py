@@ -11,9 +11,12 @@ import yaml
 
 from corpid.ports import AuditEvent, FactorChange, Upsert, UseCount
 from corpid.rules.authentication.records import Passkey
+from corpid.rules.directory.approvals import requested
+from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    ChangeRequest,
     Entity,
     Membership,
     Service,
@@ -63,6 +66,11 @@ THIRD_PARTIES: Final = (
            service_id=filled(Service).service_id),
 )  # fmt: skip
 API_CLIENT: Final = filled(RegisteredApiClient, client_id="portal", jwks=key_set())
+BETWEEN: Final = (ENTITY.entity_id, ENTITY.entity_id, filled(Service).service_id)
+REQUESTED: Final = filled(
+    ChangeRequest, entity_id=ENTITY.entity_id,
+    changes=(requested(Change(verb="add", kind="assignment", key=RECORDS[-1].key, becomes=RECORDS[-1])),),
+)  # fmt: skip
 EVENT: Final = filled(AuditEvent)
 KNOWN: Final = {
     ("client", "show"): (CLIENT.client_id,),
@@ -79,6 +87,13 @@ KNOWN: Final = {
     ("role", "remove"): ("rina", ENTITY.entity_id, filled(Service).service_id, "--dry-run"),
     ("administrator", "add"): ("rina", ENTITY.entity_id, "owner", "--dry-run"),
     ("administrator", "remove"): ("rina", ENTITY.entity_id, "--dry-run"),
+    ("third-party", "offer"): (*BETWEEN, hostile("role")),
+    ("third-party", "accept"): (*BETWEEN, "--dry-run"),
+    ("third-party", "decline"): (*BETWEEN, "--dry-run"),
+    ("third-party", "end"): (*BETWEEN, "--dry-run"),
+    ("approval", "show"): (REQUESTED.request_id,),
+    ("approval", "approve"): (REQUESTED.request_id,),
+    ("approval", "decline"): (REQUESTED.request_id,),
     ("user", "show"): ("rina",),
     ("user", "invite"): ("rina",),
     ("user", "link"): ("rina", "--for", "password"),
@@ -120,6 +135,10 @@ SHOWN: Final = {
     ("role", "list"): "Assignment.role",
     ("role", "remove"): "Assignment.role",
     ("third-party", "list"): "ThirdPartyGrant.role",
+    ("third-party", "accept"): "ThirdPartyGrant.role",
+    ("third-party", "end"): "ThirdPartyGrant.role",
+    ("approval", "list"): "ChangeRequest.requester",
+    ("approval", "show"): "ChangeRequest.reason",
     ("administrator", "list"): "Administrator.services",
     ("administrator", "remove"): "Entity.entity_id",
     ("audit", "list"): "AuditEvent.actor",
@@ -160,7 +179,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
 
 async def fill(stores: Stores) -> None:
     directory, factors = stores.registry.directory, stores.registry.factors
-    await directory.write([Upsert(record) for record in (*RECORDS, *THIRD_PARTIES, API_CLIENT)], EVENT)
+    await directory.write([Upsert(record) for record in (*RECORDS, *THIRD_PARTIES, API_CLIENT, REQUESTED)], EVENT)
     before = await factors.credentials(USER.user_id)
     passkey = filled(Passkey, user_id=USER.user_id)
     assert await factors.change(FactorChange(before=before, after=before, add_passkey=passkey), EVENT)

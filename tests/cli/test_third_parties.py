@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.directories import fill
+from tests.cli.directories import fill, last_event
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Terminal
@@ -89,3 +89,118 @@ def test_tables_show_grants_and_lead_on(terminal: Terminal) -> None:
 def test_what_is_not_there_is_a_sentence(terminal: Terminal, arguments: tuple[str, ...], reason: str) -> None:
     fill(terminal)
     assert reason in terminal.refused("third-party", "list", *arguments)
+
+
+BETWEEN = ("B2", "209900042K", "PERMITS")
+WHY = ("--reason", "Ticket 4711")
+
+
+def state(terminal: Terminal) -> list[str]:
+    """The states of what B2 grants."""
+    found = json.loads(terminal.done("third-party", "list", "--client-entity", "B2", "--json"))["grants"]
+    return [each["state"] for each in found]
+
+
+def test_an_offer_is_accepted_and_ended_by_command(terminal: Terminal) -> None:
+    """D54, D56: the operator speaks for one side at a time, and says why it ends."""
+    fill(terminal)
+    said = terminal.done("third-party", "offer", *BETWEEN, "Filer", "--end", "2998-12-31", "--parameter", "Limit=5")
+    assert said.startswith("+ grant: B2 lets 209900042K act at PERMITS as Filer\n")
+    assert terminal.look(last_event)[0] == "grant.offer"
+    row = "third_party: {assignments: [{user: rina, third_party: 209900042K, client_entity: B2, service: PERMITS, "
+    row += "role: Filer, end_date: 2998-12-31, parameters: {Limit: 5}}]}"
+    refused = terminal.refused("apply", terminal.file(row))
+    assert "the row has no effect: 209900042K has not accepted what B2 offers for PERMITS" in refused
+    assert "offered → accepted" in terminal.done("third-party", "accept", *BETWEEN)
+    assert terminal.look(last_event)[0] == "grant.accept"
+    terminal.done("apply", terminal.file(row))
+    assert "say why" in terminal.refused("third-party", "end", *BETWEEN)
+    shown = terminal.done("third-party", "end", *BETWEEN, "--dry-run")
+    assert shown.endswith("Would be: 2 removed.\n")
+    assert terminal.done(*WHY, "third-party", "end", *BETWEEN) == shown.replace("Would be", "Done")
+    assert terminal.look(last_event)[0] == "third_party_assignment.remove"
+    assert state(terminal) == []
+
+
+def test_an_offer_is_declined_or_withdrawn(terminal: Terminal) -> None:
+    fill(terminal)
+    for command, action in (("decline", "grant.decline"), ("end", "grant.withdraw")):
+        terminal.done("third-party", "offer", *BETWEEN)
+        assert state(terminal) == ["offered"]
+        assert terminal.done(*WHY, "third-party", command, *BETWEEN).endswith("Done: 1 removed.\n")
+        assert (terminal.look(last_event)[0], state(terminal)) == (action, [])
+
+
+def test_both_sides_are_spoken_for_if_that_is_said(terminal: Terminal) -> None:
+    fill(terminal)
+    terminal.done("third-party", "offer", *BETWEEN, "--accepted")
+    assert state(terminal) == ["accepted"]
+    assert terminal.look(last_event)[0] == "grant.add"
+    assert terminal.done("third-party", "offer", *BETWEEN) == "Nothing to change.\n"
+    assert "start_date: 0001-01-01 → 2026-01-01" in terminal.done(
+        "third-party", "offer", *BETWEEN, "--start", "2026-01-01"
+    )
+    assert state(terminal) == ["accepted"]
+    wider = terminal.run("third-party", "offer", *BETWEEN, "--start", "2025-01-01")
+    assert "209900042K has accepted less than this" in wider.stderr
+    assert state(terminal) == ["offered"]
+
+
+def test_a_file_accepts_for_both_sides_and_an_export_changes_nothing(terminal: Terminal) -> None:
+    """D56; also an export with an offer that has roles under it."""
+    fill(terminal)
+    terminal.done("third-party", "offer", "C3", "209900042K", "PERMITS", "--end", "9999-12-31")
+    exported = terminal.done("export")
+    assert "state: offered" in exported
+    applied = terminal.run("apply", terminal.file(exported, "now.yaml"))
+    assert applied.stdout == "Nothing to change.\n"
+    assert "the row has no effect" in applied.stderr
+    grant = "third_party: {grants: [{client_entity: C3, third_party: 209900042K, service: PERMITS}]}"
+    assert "state: offered → accepted" in terminal.done("apply", terminal.file(grant))
+    assert "state:" not in terminal.done("export")
+
+
+def test_what_a_grant_covered_is_pruned_with_it(terminal: Terminal) -> None:
+    fill(terminal)
+    removed = terminal.done("apply", terminal.file("third_party: {grants: []}"), "--prune")
+    assert removed.endswith("Done: 2 removed.\n")
+    assert "Roles of third parties' people: none." in terminal.done("third-party", "list", "--people")
+
+
+def test_a_role_under_an_offer_says_that_it_is_not_accepted(terminal: Terminal) -> None:
+    fill(terminal)
+    terminal.done("third-party", "offer", "C3", "209900042K", "PERMITS", "--end", "9999-12-31")
+    assert "209900042K has not accepted what C3 offers" in terminal.done("user", "show", "rina")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("offer", "B2", "209900042", "PERMITS"), "did you mean '209900042K'?"),
+        (("offer", *BETWEEN[:2], "PERMIT"), "there is no service 'PERMIT'; did you mean 'PERMITS'?"),
+        (("offer", "B2", "B2", "PERMITS"), "an entity cannot be its own third party"),
+        (("offer", *BETWEEN[:2], "TAXES"), "TAXES does not allow third parties"),
+        (("offer", *BETWEEN, "Filler"), "did you mean 'Filer'?"),
+        (("accept", *BETWEEN), "there is no offer of B2 to 209900042K at PERMITS"),
+        (("accept", "C3", *BETWEEN[1:]), "there is\n  --role '' --sub-entity '' --ref ''  (accepted)"),
+        (("end", *BETWEEN[:2], "PERMIT"), "did you mean 'PERMITS'?"),
+    ],
+)
+def test_what_cannot_be_decided_is_a_sentence(terminal: Terminal, arguments: tuple[str, ...], reason: str) -> None:
+    fill(terminal)
+    before = terminal.done("export")
+    assert reason in terminal.refused(*WHY, "third-party", *arguments)
+    assert terminal.done("export") == before
+
+
+def test_several_grants_are_told_apart_by_their_options(terminal: Terminal) -> None:
+    fill(terminal)
+    for ref in ("one", "two"):
+        terminal.done("third-party", "offer", *BETWEEN, "Filer", "--ref", ref)
+    assert terminal.refused("third-party", "accept", *BETWEEN).splitlines() == [
+        "Error: several are meant; name one of them by its options",
+        "  --role Filer --sub-entity '' --ref one  (offered)",
+        "  --role Filer --sub-entity '' --ref two  (offered)",
+    ]
+    terminal.done("third-party", "accept", *BETWEEN, "--ref", "two")
+    assert state(terminal) == ["offered", "accepted"]

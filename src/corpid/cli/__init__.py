@@ -56,7 +56,10 @@ COMMANDS: Final = {
     "service": Listed("service", "app", "Services at which people have roles: list, show."),
     "role": Listed("role", "app", "Roles of people: list, add, remove."),
     "administrator": Listed("administrator", "app", "Administrators of entities: list, add, remove."),
-    "third-party": Listed("third_party", "app", "Third parties, which act for other entities: list."),
+    "third-party": Listed(
+        "third_party", "app", "Third parties, which act for other entities: list, offer, accept, decline, end."
+    ),
+    "approval": Listed("approval", "app", "Requested changes: list, show, approve, decline."),
     "key": Listed(
         "key", "app", "Signing keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap."
     ),

@@ -10,7 +10,7 @@ from corpid import settings
 from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.directory import entities, finding, lists
+from corpid.flows.directory import approvals, entities, finding, lists
 from corpid.rules.directory.sections import NOTHING
 
 if TYPE_CHECKING:
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Entity
 
 OWNERS_SHOWN: Final = 10
+_APPROVALS: Final = {
+    "none": "none",
+    "roles": "of roles, third parties and administrators",
+    "all": "of every change by its administrators",
+}
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -52,11 +57,13 @@ def show_all(
 @app.command()
 def show(entity_id: EntityId, *, json: listing.AsJson = False) -> None:
     """Show one entity, with its administrators."""
-    entity, administrators = run(_one(entity_id))
+    entity, administrators, waits = run(_one(entity_id))
     shown = [(each.user.user_name, each.administrator.level) for each in administrators.found]
     if json:
         held = [{"user": name, "level": level} for name, level in shown]
-        output.as_json({"entity": entity, "administrators": held, "after": administrators.after})
+        output.as_json(
+            {"entity": entity, "administrators": held, "after": administrators.after, "requests_wait": waits}
+        )
         return
     named = [f"{name} ({level})" for name, level in shown]
     further = f"and more: `corpid administrator list --entity {entity_id}`"
@@ -67,9 +74,12 @@ def show(entity_id: EntityId, *, json: listing.AsJson = False) -> None:
         "Country": entity.country,
         "Status": entity.status or "(none)",
         "State": listing.state(enabled=entity.enabled),
+        "Approvals": _APPROVALS[entity.approvals],
         "Administrators": (*named, *([further] if administrators.after else [])) or ("(none)",),
     }
     output.members(entity.entity_id, values)
+    if waits:
+        output.say(f"Changes wait for approval: `corpid approval list --entity {entity_id}`.")
     output.say(f"People: `corpid user list --entity {entity_id}`. Roles: `corpid role list --entity {entity_id}`.")
 
 
@@ -109,6 +119,9 @@ def update(
     status: Annotated[
         str | None, typer.Option(help="Registered, Deregistered or Withdrawn; none takes it away.")
     ] = None,
+    approvals: Annotated[
+        str | None, typer.Option(help="Changes that another administrator approves: none, roles or all.")
+    ] = None,
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
@@ -119,6 +132,7 @@ def update(
         "country": country,
         "registration_number": registration_number,
         "status": "" if status == NOTHING else status,
+        "approvals": approvals,
     }
     listing.tell(run(_update(entity_id, members, dry_run=dry_run)), dry_run=dry_run, json=json)
 
@@ -169,12 +183,15 @@ async def _held(user: str, after: str, limit: int) -> Page[Belonging]:
         return await lists.memberships(opened.registry, opened.actor, person, after=after, limit=limit)
 
 
-async def _one(entity_id: str) -> tuple[Entity, Page[Appointment]]:
+async def _one(entity_id: str) -> tuple[Entity, Page[Appointment], bool]:
     async with open_registry(settings.load()) as opened:
         found = await finding.entity_named(opened.registry, entity_id, actor=opened.actor)
         wanted = lists.Wanted(entity=entity_id)
         held = await lists.administrators(opened.registry, opened.actor, wanted, after="", limit=OWNERS_SHOWN)
-        return found, held
+        pending = await approvals.requests(
+            opened.registry, opened.actor, entity_id=entity_id, state="pending", now=opened.clock(), after="", limit=1
+        )
+        return found, held, bool(pending.found)
 
 
 async def _add(entity_id: str, members: dict[str, object]) -> tuple[str, ...]:

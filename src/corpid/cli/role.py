@@ -74,7 +74,7 @@ def add(
         "ref": ref,
         "start_date": start,
         "end_date": end,
-        "parameters": _parameters(parameter or []),
+        "parameters": parameters(parameter or []),
     }
     listing.tell(run(_add(user, entity, service, members, dry_run=dry_run)), dry_run=dry_run, json=json)
 
@@ -135,7 +135,8 @@ def _row(role: Role, today: str) -> tuple[str | tuple[str, ...], ...]:
     )
 
 
-def _parameters(given: list[str]) -> dict[str, list[str]] | None:
+def parameters(given: list[str]) -> dict[str, list[str]] | None:
+    """Return the values of parameters by name, None if none is given."""
     found: dict[str, list[str]] = {}
     for each in given:
         name, equals, value = each.partition("=")

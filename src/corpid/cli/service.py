@@ -55,6 +55,7 @@ def show(
         "Third parties": "allowed" if service.third_parties else "not allowed",
         "Entity types": ", ".join(service.entity_types),
         "Entity statuses": ", ".join(status or "(no status)" for status in service.entity_statuses),
+        "Approval": "required for roles" if service.approval_required else "as the entity wants it",
         "State": listing.state(enabled=service.enabled),
     }
     output.members(service.service_id, values)

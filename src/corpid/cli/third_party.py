@@ -8,18 +8,29 @@ import typer
 
 from corpid import settings
 from corpid.cli import listing, output
-from corpid.cli.role import as_data, state
+from corpid.cli.role import as_data, parameters, state
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.directory import lists
+from corpid.flows.directory import lists, third_parties
 from corpid.rules.directory.records import NO_END
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from corpid.engines import Stores
+    from corpid.flows.directory.apply import Applied
     from corpid.flows.directory.lists import Page, Wanted
     from corpid.rules.directory.effect import Role
     from corpid.rules.directory.records import ThirdPartyGrant
 
 app = typer.Typer(no_args_is_help=True)
+
+ClientEntity = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity that lets the other one act for it.")]
+ThirdParty = Annotated[str, typer.Argument(metavar="THIRD_PARTY", help="The entity that acts for the first one.")]
+Service = Annotated[str, typer.Argument(metavar="SERVICE", help="The service's identifier.")]
+OfRole = Annotated[str | None, typer.Option(help="Only the one of this role; '' is the one for any.")]
+OfSubEntity = Annotated[str | None, typer.Option(help="Only for this part of the entity; '' for any.")]
+OfRef = Annotated[str | None, typer.Option(help="Only the one with this ref; '' is the one without.")]
 
 
 @app.command("list")
@@ -34,9 +45,9 @@ def show_all(
     after: listing.After = "",
     json: listing.AsJson = False,
 ) -> None:
-    """List what entities grant to third parties.
+    """List what entities offer and grant to third parties.
 
-    With --people, the roles that third parties gave to their people: for whom, until when, and why not, if not.
+    An offer gives nothing until the third party has accepted it. With --people, the roles that third parties gave to their people: for whom, until when, and why not, if not.
     """
     wanted = lists.Wanted(user=user, entity=third_party, client_entity=client_entity, service=service)
     given = {"client_entity": client_entity, "third_party": third_party, "service": service}
@@ -47,8 +58,113 @@ def show_all(
     if json:
         output.as_json({"grants": page.found, "after": page.after})
         return
-    headings = ("Entity", "Third party", "Service", "Role", "From", "Until")
+    headings = ("Entity", "Third party", "Service", "Role", "From", "Until", "State")
     listing.show("Grants", headings, page, _grant, "third-party list", limit=limit, **given)
+
+
+@app.command()
+def offer(
+    client_entity: ClientEntity,
+    third_party: ThirdParty,
+    service: Service,
+    role: Annotated[str | None, typer.Argument(metavar="ROLE", help="One of the service's roles; else any.")] = None,
+    *,
+    sub_entity: Annotated[str | None, typer.Option(help="The part of the entity that it is for; else any.")] = None,
+    ref: Annotated[str | None, typer.Option(help="Tells it from one that is otherwise the same.")] = None,
+    start: Annotated[str | None, typer.Option(metavar="DATE", help="Its first day, such as 2027-01-01.")] = None,
+    end: Annotated[str | None, typer.Option(metavar="DATE", help="Its last day, such as 2027-12-31.")] = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the service; repeat.")
+    ] = None,
+    accepted: Annotated[bool, typer.Option("--accepted", help="Speak for the third party, too.")] = False,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
+) -> None:
+    """Offer a third party to act for an entity at a service.
+
+    It is effective once `corpid third-party accept` has accepted it, or at once with --accepted. If the same is there
+    already, what is named of it changes: to less at once, to more when that is accepted.
+    """
+    wanted = third_parties.Wanted(
+        client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
+    )
+    terms: dict[str, object] = {"start_date": start, "end_date": end, "parameters": parameters(parameter or [])}
+
+    def offered(opened: Stores) -> Awaitable[Applied]:
+        return third_parties.offer(
+            opened.registry, opened.passwords, wanted, terms, actor=opened.actor, accepted=accepted, dry_run=dry_run
+        )
+
+    listing.tell(run(_with_stores(offered)), dry_run=dry_run, json=json)
+
+
+@app.command()
+def accept(
+    client_entity: ClientEntity,
+    third_party: ThirdParty,
+    service: Service,
+    *,
+    role: OfRole = None,
+    sub_entity: OfSubEntity = None,
+    ref: OfRef = None,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
+) -> None:
+    """Accept an offer for the third party: it is effective from now."""
+    wanted = third_parties.Wanted(
+        client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
+    )
+    _decide(third_parties.accept, wanted, dry_run=dry_run, json=json)
+
+
+@app.command()
+def decline(
+    client_entity: ClientEntity,
+    third_party: ThirdParty,
+    service: Service,
+    *,
+    role: OfRole = None,
+    sub_entity: OfSubEntity = None,
+    ref: OfRef = None,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
+) -> None:
+    """Decline an offer for the third party; `corpid --reason` says why."""
+    wanted = third_parties.Wanted(
+        client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
+    )
+    _decide(third_parties.decline, wanted, dry_run=dry_run, json=json)
+
+
+@app.command()
+def end(
+    client_entity: ClientEntity,
+    third_party: ThirdParty,
+    service: Service,
+    *,
+    role: OfRole = None,
+    sub_entity: OfSubEntity = None,
+    ref: OfRef = None,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
+) -> None:
+    """End a grant at once, or withdraw an offer.
+
+    `corpid --reason` says why. The roles of the third party's people end with it, except those that another accepted grant allows.
+    """
+    wanted = third_parties.Wanted(
+        client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
+    )
+    _decide(third_parties.end, wanted, dry_run=dry_run, json=json)
+
+
+def _decide(
+    decision: Callable[..., Awaitable[Applied]], wanted: third_parties.Wanted, *, dry_run: bool, json: bool
+) -> None:
+    def decided(opened: Stores) -> Awaitable[Applied]:
+        return decision(opened.registry, wanted, actor=opened.actor, dry_run=dry_run)
+
+    listing.tell(run(_with_stores(decided)), dry_run=dry_run, json=json)
 
 
 def _people(wanted: Wanted, given: dict[str, str], *, limit: int, after: str, json: bool) -> None:
@@ -65,13 +181,19 @@ def _people(wanted: Wanted, given: dict[str, str], *, limit: int, after: str, js
 def _grant(grant: ThirdPartyGrant) -> tuple[str | tuple[str, ...], ...]:
     parts = listing.parts(grant, any_role="(any)")
     last = "" if grant.end_date == NO_END else grant.end_date
-    return grant.client_entity_id, grant.entity_id, grant.service_id, parts, listing.first_day(grant.start_date), last
+    first = listing.first_day(grant.start_date)
+    return grant.client_entity_id, grant.entity_id, grant.service_id, parts, first, last, grant.state
 
 
 def _row(role: Role, today: str) -> tuple[str | tuple[str, ...], ...]:
     client = role.client_entity.entity_id if role.client_entity else ""
     parts = listing.parts(role.row)
     return role.user.user_name, role.entity.entity_id, client, role.row.service_id, parts, state(role, today)
+
+
+async def _with_stores(work: Callable[[Stores], Awaitable[Applied]]) -> Applied:
+    async with open_registry(settings.load()) as opened:
+        return await work(opened)
 
 
 async def _grants(wanted: Wanted, after: str, limit: int) -> Page[ThirdPartyGrant]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    ChangeRequest,
     Entity,
     Membership,
     Service,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 N = TypeVar("N", Entity, Service, User)
-L = TypeVar("L", Membership, Administrator, Assignment, ThirdPartyGrant, ThirdPartyAssignment)
+L = TypeVar("L", Membership, Administrator, Assignment, ThirdPartyGrant, ThirdPartyAssignment, ChangeRequest)
 
 
 class DirectoryLists(Protocol):

@@ -12,7 +12,7 @@ import msgspec
 from corpid.ports.audit import AuditEvent
 from corpid.ports.directory_lists import DirectoryLists
 from corpid.rules.authentication.records import Credentials, Passkey
-from corpid.rules.directory.records import Record
+from corpid.rules.directory.records import Record, ThirdPartyGrant
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
@@ -86,7 +86,18 @@ class Remains(msgspec.Struct, frozen=True):
     """an owner of this entity; empty: an operator of the deployment"""
 
 
-Change = Upsert | Delete | SignOut | Seen | Remains
+class RolesUnder(msgspec.Struct, frozen=True):
+    """Roles of a third party's people that end with the removed grant (D56).
+
+    They are read after the removal, in its transaction, so that one which was given meanwhile ends, too.
+    """
+
+    grant: ThirdPartyGrant
+    event: AuditEvent
+    """of each of them, without its object"""
+
+
+Change = Upsert | Delete | SignOut | Seen | Remains | RolesUnder
 
 
 class FactorChange(msgspec.Struct, frozen=True, kw_only=True):

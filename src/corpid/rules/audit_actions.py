@@ -148,13 +148,26 @@ class AuditAction(StrEnum):
     ASSIGNMENT_ADD = "assignment.add", "A person got a role"
     ASSIGNMENT_UPDATE = "assignment.update", "A role was changed; `members` names what"
     ASSIGNMENT_REMOVE = "assignment.remove", "A person lost a role"
-    GRANT_ADD = "grant.add", "An entity authorised a third party"
-    GRANT_UPDATE = "grant.update", "A third party's grant was changed; `members` names what"
-    GRANT_REMOVE = "grant.remove", "A third party's grant was removed"
+    GRANT_OFFER = "grant.offer", "A grant was offered to a third party, or other terms of one"
+    GRANT_ACCEPT = "grant.accept", "A third party accepted an offer; from then it is effective"
+    GRANT_DECLINE = "grant.decline", "A third party declined an offer"
+    GRANT_WITHDRAW = "grant.withdraw", "An offer to a third party was withdrawn"
+    GRANT_END = "grant.end", "A third party's grant was ended, by one of the two; the roles under it have events of their own"
+    GRANT_ADD = "grant.add", "A third party was authorised, by an operator for both sides"
+    GRANT_UPDATE = "grant.update", (
+        "A third party's grant was changed, by an operator or to less than before; `members` names what")
+    GRANT_REMOVE = "grant.remove", "A third party's grant was removed, by an operator"
     THIRD_PARTY_ASSIGNMENT_ADD = "third_party_assignment.add", "A third party's person got a role"
     THIRD_PARTY_ASSIGNMENT_UPDATE = "third_party_assignment.update", (
         "A third party's role was changed, of one of its people; `members` names what")
     THIRD_PARTY_ASSIGNMENT_REMOVE = "third_party_assignment.remove", "A third party's person lost a role"
+
+    # change requests; what is approved has events of its own, with the `approval` and who gave it
+    APPROVAL_REQUEST = "approval.request", "A change was requested, which needs another administrator's approval"
+    APPROVAL_APPROVE = "approval.approve", "A request was approved, and what it asked for was done"
+    APPROVAL_DECLINE = "approval.decline", "A request was declined"
+    APPROVAL_WITHDRAW = "approval.withdraw", "A request was taken back, by whoever made it"
+    APPROVAL_EXPIRE = "approval.expire", "A request expired, after 14 days without a decision"
 
     # the deployment
     KEY_ROTATE = "key.rotate", "The next signing key was made"

@@ -6,25 +6,39 @@ nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from corpid.ports import Remains, Seen
 from corpid.rules.directory.access import Forbidden, Object
-from corpid.rules.directory.actors import Administering, ApiClient, Operating, Person, ProvisioningToken
-from corpid.rules.directory.records import Administrator, Entity, Membership, Operator, Service, User
+from corpid.rules.directory.actors import Administering, ApiClient, DirectoryFile, Operating, Person, ProvisioningToken
+from corpid.rules.directory.approvals import OF_ENTITIES, needed
+from corpid.rules.directory.records import (
+    Administrator,
+    Entity,
+    Membership,
+    Operator,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.ports import Change as StoreChange
     from corpid.ports import Registry
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Appointed
 
+MOST_GRANTS: Final = 1000
+"""of one entity to one third party for one service, that a row is compared with"""
 ENDED = "you no longer administer this entity"
 SHARED = "somebody else administers this entity by now: open the page again"
 
@@ -59,21 +73,87 @@ async def considered(
     """Return the objects with their facts, and guards of the write.
 
     An operator's command or file needs no facts. Raises access.Forbidden if an administrator is none any more, and
-    StoreUnavailable. Source: D53, D54, D60
+    StoreUnavailable. Source: D53, D54, D56, D60
     """
-    guards: list[StoreChange] = [*remaining(changes)]
+    covering = await _covering_grants(registry, changes)
+    guards: list[StoreChange] = [*remaining(changes), *_rested_on(actor, changes, covering)]
     if isinstance(actor, Administering):
         guards += await _still_administering(registry, actor)
     if not isinstance(actor, Administering | Operating | ApiClient | ProvisioningToken):
         return list(objects), guards
     found = []
-    for change, thing in zip(changes, objects, strict=True):
+    for change, each in zip(changes, objects, strict=True):
+        thing = replace(each, covered=covering.get(change.key) is not None)
         fact, further = await _with_facts(registry, change, thing)
         found.append(fact)
         guards += further
     if isinstance(actor, Operating):
         guards = [guard for guard in guards if not isinstance(guard, Remains) or not guard.entity_id]
     return found, list(dict.fromkeys(guards))
+
+
+async def needing_approval(
+    registry: Registry, actor: Actor, changes: Sequence[Change], objects: Sequence[Object]
+) -> tuple[list[Change], list[Seen]]:
+    """Return the changes that entities want approved, and guards of that.
+
+    If the actor is an administrator, whose entity that is follows from the actor, else from each change. Raises
+    StoreUnavailable. Source: D55
+    """
+    acting_for = getattr(actor, "entity_id", "")
+    asked = [
+        (change, thing, (acting_for or thing.entity_id,), (thing.service_id,))
+        for change, thing in zip(changes, objects, strict=True)
+        if change.kind in OF_ENTITIES and (change.was is not None or change.kind != "entity")
+    ]
+    entities = await registry.directory.read(Entity, {entity for _, _, entity, _ in asked if entity[0]})
+    services = await registry.directory.read(Service, {service for _, _, _, service in asked if service[0]})
+    found = [
+        change
+        for change, thing, entity, service in asked
+        if needed(change, thing.level or "", entities.get(entity), services.get(service))
+    ]
+    guards = [
+        *(Seen(Entity, key, record) for key, record in entities.items()),
+        *(Seen(Service, key, record) for key, record in services.items()),
+    ]
+    return found, guards
+
+
+async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dict[Key, ThirdPartyGrant]:
+    """Return accepted grants by the key of a role that each covers.
+
+    The roles are those of third parties' people among the changes. A grant among the changes counts as what it becomes.
+    Source: D56, R-21
+    """
+    rows = [change.becomes for change in changes if isinstance(change.becomes, ThirdPartyAssignment)]
+    if not rows:
+        return {}
+    written = {change.key for change in changes if change.kind == "grant"}
+    held: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
+    for change in changes:
+        if isinstance(change.becomes, ThirdPartyGrant):
+            held[change.key[:3]].append(change.becomes)
+    for between in dict.fromkeys((row.client_entity_id, row.entity_id, row.service_id) for row in rows):
+        where = dict(zip(("client_entity_id", "entity_id", "service_id"), between, strict=True))
+        page = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=MOST_GRANTS)
+        held[between] += [grant for grant in page if grant.key not in written]
+    covering = ((row, held[row.client_entity_id, row.entity_id, row.service_id]) for row in rows)
+    return {row.key: grant for row, grants in covering for grant in grants if grant.covers(row)}
+
+
+def _rested_on(actor: Actor, changes: Sequence[Change], covering: Mapping[Key, ThirdPartyGrant]) -> Iterable[Seen]:
+    """Return the grants that must still be as they were read.
+
+    A file says what a grant becomes, whatever it was.
+    """
+    written = {change.key for change in changes if change.kind == "grant"}
+    for change in changes:
+        if isinstance(change.was, ThirdPartyGrant) and (change.becomes is None or not isinstance(actor, DirectoryFile)):
+            yield Seen(ThirdPartyGrant, change.key, change.was)
+    yield from dict.fromkeys(
+        Seen(ThirdPartyGrant, grant.key, grant) for grant in covering.values() if grant.key not in written
+    )
 
 
 def remaining(changes: Iterable[Change]) -> list[Remains]:

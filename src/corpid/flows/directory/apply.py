@@ -32,7 +32,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import KINDS, LEVELS
+from corpid.rules.directory.sections import KINDS, LEVELS, NOTHING
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
@@ -147,6 +147,9 @@ async def _add_levels(
     people: set[Key] = set()
     entities = {entity_id for _, entity_id in document.of("administrator")}
     entities |= {key[1] for key, entry in document.of("membership").items() if entry.fields.get("enabled") is False}
+    entities |= {
+        key[0] for key, entry in document.of("entity").items() if entry.fields.get("approvals", NOTHING) != NOTHING
+    }
     for (name,), entry in document.of("user").items():
         if entry.fields.get("enabled") is False and name in ids:
             entities |= {held.entity_id for held in await registry.directory.administered(ids[name])}

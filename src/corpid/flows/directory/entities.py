@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.apply import Prepared
     from corpid.ports import Passwords, Registry
+    from corpid.rules.audit_actions import AuditAction
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
@@ -129,17 +130,23 @@ async def update_entity(
 
 
 async def carried_out(
-    registry: Registry, prepared: Prepared, *, actor: Actor, verbs: frozenset[Verb], dry_run: bool
+    registry: Registry,
+    prepared: Prepared,
+    *,
+    actor: Actor,
+    verbs: frozenset[Verb],
+    dry_run: bool,
+    action: AuditAction | None = None,
 ) -> Applied:
     """Write what was prepared, unless `dry_run`, and return it in words.
 
-    Raises Refused if a change is none of `verbs`, access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
+    `action` as in `write`. Raises Refused if a change is none of `verbs`, access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
     """
     changes = prepared.plan.changes
     if any(change.verb not in verbs for change in changes):
         raise Refused("it was removed at the same moment: nothing was changed")
     if changes and not dry_run:
-        await write(registry, actor, changes)
+        await write(registry, actor, changes, action=action)
     return Applied(
         differences=tuple(difference(change, prepared.user_names) for change in changes),
         warnings=prepared.plan.warnings,

@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from corpid.flows.directory.administrators import MOST_GRANTS
 from corpid.flows.directory.finding import LAST, entity_named, is_storable, service_named, shown_key, user_named
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S")
 
-MOST_GRANTS: Final = 1000
-"""of one entity to one third party for one service, that a row is compared with"""
 _AFTER: Final = "\x01"
 """before every character of an identifier or user name"""
 
@@ -115,7 +114,7 @@ async def members(
         for user, key in zip(users, keys, strict=True)
         if key in held
     ]
-    return _cut(found, limit, [each.user.user_name for each in found])
+    return cut(found, limit, [each.user.user_name for each in found])
 
 
 async def entities(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> Page[Entity]:
@@ -266,21 +265,29 @@ async def _named(registry: Registry, kind: type[N], *, search: str, after: str, 
         raise Refused("this has characters that no identifier has: leave them out")
     first, until = _span(search, after)
     found = await registry.directory.named(kind, first=first, until=until, limit=limit + 1)
-    return _cut(found, limit, [shown_key(each) for each in found])
+    return cut(found, limit, [shown_key(each) for each in found])
 
 
 async def _page(
     registry: Registry, kind: type[L], where: Mapping[str, str], *, after: str, limit: int, width: int
 ) -> Page[L]:
-    found = await registry.directory.page(kind, where, after=_place(after, width), limit=limit + 1)
-    return _cut(found, limit, ["/".join(quote(part, safe="") for part in each.key) for each in found])
+    found = await registry.directory.page(kind, where, after=place(after, width), limit=limit + 1)
+    return cut(found, limit, ["/".join(quote(part, safe="") for part in each.key) for each in found])
 
 
-def _cut(found: Sequence[S], limit: int, places: Sequence[str]) -> Page[S]:
+def cut(found: Sequence[S], limit: int, places: Sequence[str]) -> Page[S]:
+    """Cut what was found to a page.
+
+    It is one more than the page may have, if there are more. `places` are those of each. Source: DESIGN, Speed
+    """
     return Page(found=tuple(found[:limit]), after=places[limit - 1] if len(found) > limit else "")
 
 
-def _place(after: str, width: int) -> tuple[str, ...]:
+def place(after: str, width: int) -> tuple[str, ...]:
+    """Return the key after which a page begins.
+
+    Raises Refused. Source: DESIGN, Speed
+    """
     parts = tuple(unquote(part) for part in after.split("/")) if after else ("",) * width
     if len(parts) != width or not is_storable("".join(parts)):
         raise Refused("--after is no place in this list: copy it from the last line of a list")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.administrators import considered
-from corpid.ports import AuditEvent, Delete, SignOut, Upsert
+from corpid.flows.directory.administrators import considered, needing_approval
+from corpid.ports import AuditEvent, Delete, RolesUnder, SignOut, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Object, authorise, on_self
-from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
+from corpid.rules.directory.actors import Administering, ApiClient, CommandLine, ProvisioningToken
+from corpid.rules.directory.approvals import approvers, step
+from corpid.rules.directory.levels import APPROVERS
+from corpid.rules.directory.records import Entity, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
+from corpid.rules.directory.third_parties import Event, event_by, side_of, sides
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.plan import Change, Verb
     from corpid.rules.directory.sections import Kind
 
+NEEDS_APPROVAL: Final = "this needs the approval of another administrator"
 S = TypeVar("S", Client, Entity, RegisteredApiClient, User)
 
 _NOUNS: Final[Mapping[Kind, str]] = {"third-party row": "third_party_assignment"}
@@ -40,12 +46,68 @@ SWITCHES: Final[Mapping[Kind, tuple[AuditAction, AuditAction]]] = {
 }
 """off and on, of the kinds whose switch has actions of its own"""
 
+GRANT_ACTIONS: Final[Mapping[Event, AuditAction]] = {
+    Event.OFFER: AuditAction.GRANT_OFFER,
+    Event.ACCEPT: AuditAction.GRANT_ACCEPT,
+    Event.DECLINE: AuditAction.GRANT_DECLINE,
+    Event.WITHDRAW: AuditAction.GRANT_WITHDRAW,
+    Event.NARROW: AuditAction.GRANT_UPDATE,
+    Event.END: AuditAction.GRANT_END,
+}
+"""of what one side of a grant decides"""
+
 
 class Refused(Exception):
     """A command cannot be carried out.
 
     The text says why and what to do; further texts are lines that list something. Nothing was changed.
     """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorised:
+    """Changes that an actor may make."""
+
+    actor: Actor
+    changes: tuple[Change, ...]
+    objects: tuple[Object, ...]
+    guards: tuple[StoreChange, ...]
+    needing: tuple[Change, ...]
+    """those that need another administrator's approval, if an entity makes them"""
+
+
+async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change]) -> Authorised:
+    """Authorise all changes.
+
+    Raises access.Forbidden if one of them is not allowed, Refused if approvals are turned on with nobody to give them,
+    and StoreUnavailable. Source: DESIGN "Security", D53, D55
+    """
+    objects, guards = await considered(registry, actor, changes, [object_of(change) for change in changes])
+    for change, thing in zip(changes, objects, strict=True):
+        authorise(actor, "delete" if change.verb == "remove" else "write", thing)
+    needing, seen = await needing_approval(registry, actor, changes, objects)
+    if is_of_entity(actor):
+        guards = list(dict.fromkeys([*guards, *seen]))
+        await _check_approvers(registry, changes)
+    return Authorised(
+        actor=actor, changes=tuple(changes), objects=tuple(objects), guards=tuple(guards), needing=tuple(needing)
+    )
+
+
+async def _check_approvers(registry: Registry, changes: Sequence[Change]) -> None:
+    for change in changes:
+        if step(change) > 0 and approvers(await registry.directory.administrators(change.key[0])) < APPROVERS:
+            raise Refused(
+                "approvals: two people have to be there who can approve: appoint another owner or administrator first"
+            )
+
+
+def is_of_entity(actor: Actor) -> bool:
+    """Return whether an actor's changes may need approval.
+
+    Operators, their files and their commands go without. Source: D55
+    """
+    return isinstance(actor, Administering | ApiClient | ProvisioningToken)
 
 
 async def write(
@@ -60,25 +122,45 @@ async def write(
     """Authorise all changes and write them, each with an audit event.
 
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
-    knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last
-    one. `seen` are records that the caller has decided on. Raises access.Forbidden before anything is written, Conflict (NobodyRemains if
-    the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer so), and StoreUnavailable.
-    Source: DESIGN "Security", D53, D57
+    knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. `seen`
+    are records that the caller has decided on. Raises access.Forbidden before anything is written, also for what needs
+    approval (`approvals.submit` requests it), Refused, Conflict (NobodyRemains if the last operator or owner would go,
+    ChangedMeanwhile if what was decided on is no longer so), and StoreUnavailable. Source: DESIGN "Security", D53, D55,
+    D57
     """
-    objects, guards = await considered(registry, actor, changes, [object_of(change) for change in changes])
-    for change, thing in zip(changes, objects, strict=True):
-        authorise(actor, "delete" if change.verb == "remove" else "write", thing)
-    recorded = [
-        _recorded(change, _marked(change_event(actor, change, action), own=on_self(actor, thing)))
-        for change, thing in zip(changes, objects, strict=True)
-    ]
-    guards += [each for each in seen if each not in guards]
-    await registry.directory.write([*recorded, *_signed_out(changes), *guards], summary)
+    found = await authorised(registry, actor, changes)
+    if found.needing and is_of_entity(actor):
+        needing = found.needing[0]
+        raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
+    further = [each for each in seen if each not in found.guards]
+    await registry.directory.write([*recorded(found, action=action), *further], summary)
 
 
-def _marked(event: AuditEvent, *, own: bool) -> AuditEvent:
-    """Mark an owner's change of their own (D54)."""
-    return msgspec.structs.replace(event, detail={**event.detail, "self": "true"}) if own else event
+def recorded(found: Authorised, *, action: AuditAction | None = None, **detail: str) -> list[StoreChange]:
+    """Return authorised changes for the store, each with its event, and guards.
+
+    `detail` is told of each. Source: D54, D55, D57
+    """
+    needing = {(change.kind, change.key) for change in found.needing}
+    written = []
+    for change, thing in zip(found.changes, found.objects, strict=True):
+        event = change_event(found.actor, change, action)
+        told = {**event.detail, **detail}
+        if on_self(found.actor, thing):
+            told["self"] = "true"
+        if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
+            told["approval"] = "bypassed"
+        written.append(_recorded(change, msgspec.structs.replace(event, detail=told)))
+    return [*written, *_signed_out(found.changes), *_roles_under(found.actor, found.changes), *found.guards]
+
+
+def with_reason(actor: Actor) -> None:
+    """Refuse a command without a reason.
+
+    Raises Refused. Source: D54
+    """
+    if isinstance(actor, CommandLine) and not actor.reason:
+        raise Refused('say why, for the history of those concerned: `corpid --reason "…"` and then the command')
 
 
 def change_event(actor: Actor, change: Change, action: AuditAction | None = None) -> AuditEvent:
@@ -89,13 +171,30 @@ def change_event(actor: Actor, change: Change, action: AuditAction | None = None
     thing = object_of(change)
     return AuditEvent(
         actor=actor.name,
-        action=action or action_of(change),
+        action=action or _decision(actor, change) or action_of(change),
         object="/".join(change.key),
         client_id=change.key[0] if change.kind == "client" else "",
         entity_id=thing.entity_id,
         other_entity_id=thing.other_entity_id,
         request_id=actor.request_id,
         detail=actor.detail,
+    )
+
+
+def _decision(actor: Actor, change: Change) -> AuditAction | None:
+    """The action of a grant's side, if the actor speaks for one (D56)."""
+    was, becomes = _grants(change)
+    grant = becomes or was
+    side = side_of(actor, grant) if grant is not None else None
+    event = event_by(side, was, becomes) if side is not None else None
+    return GRANT_ACTIONS[event] if event is not None else None
+
+
+def _grants(change: Change) -> tuple[ThirdPartyGrant | None, ThirdPartyGrant | None]:
+    was, becomes = change.was, change.becomes
+    return (
+        was if isinstance(was, ThirdPartyGrant) else None,
+        becomes if isinstance(becomes, ThirdPartyGrant) else None,
     )
 
 
@@ -133,8 +232,8 @@ def object_of(change: Change) -> Object:
     Without facts that have to be looked up. Source: D53, D56
     """
     record = change.becomes or change.was
-    sides = getattr(record, "entity_id", ""), getattr(record, "client_entity_id", "")
-    entity_id, other = reversed(sides) if change.kind == "grant" else sides
+    parties = getattr(record, "entity_id", ""), getattr(record, "client_entity_id", "")
+    entity_id, other = reversed(parties) if change.kind == "grant" else parties
     return Object(
         kind=change.kind,
         entity_id=entity_id,
@@ -142,6 +241,7 @@ def object_of(change: Change) -> Object:
         service_id=getattr(record, "service_id", ""),
         user_id=getattr(record, "user_id", ""),
         members=frozenset(_differing(change)) if change.was and change.becomes else None,
+        sides=sides(*_grants(change)),
     )
 
 
@@ -156,6 +256,22 @@ def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
             yield SignOut(was.user_id)
         if isinstance(was, User) and isinstance(becomes, User) and was.enabled and not becomes.enabled:
             yield SignOut(was.user_id)
+
+
+def _roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[RolesUnder]:
+    """The roles that end with grants, whoever ends them (D56)."""
+    for change in changes:
+        if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
+            yield RolesUnder(
+                change.was,
+                AuditEvent(
+                    actor=actor.name,
+                    action=ACTIONS["third-party row", "remove"],
+                    entity_id=change.was.entity_id,
+                    other_entity_id=change.was.client_entity_id,
+                    detail=actor.detail,
+                ),
+            )
 
 
 def _recorded(change: Change, event: AuditEvent) -> StoreChange:

@@ -6,288 +6,59 @@ and nobody has loaded count as unfavourable. docs/administration.md shows the ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.directory.actors import (
-    Actor,
-    Administering,
-    ApiClient,
-    Operating,
-    Person,
-    ProvisioningToken,
-    Role,
-    Scope,
+from corpid.rules.directory.access_conditions import (
+    ACTIONS,
+    ANOTHERS_REQUEST,
+    APPOINTS,
+    AUDIT_READ,
+    BELONGS,
+    CLIENTS_READ,
+    CLIENTS_WRITE,
+    CONDITIONS,
+    COVERED,
+    DIRECTORY_READ,
+    DIRECTORY_WRITE,
+    EITHER_SIDE,
+    LISTED_SERVICE,
+    NO_OPERATOR,
+    NO_OWNER,
+    OBJECT_KINDS,
+    OPERATIONS,
+    OWN,
+    OWN_CHOICE,
+    OWN_ENTITY,
+    OWN_REQUEST,
+    OWNER_STAYS,
+    RECENT,
+    RECENT_SECONDS,
+    ROLES,
+    SETTINGS,
+    SOMEBODY_ELSE,
+    SPEAKING_SIDE,
+    WITHIN_REACH,
+    WITHOUT_PARAMETERS,
+    Action,
+    Condition,
+    Forbidden,
+    Level,
+    Object,
+    ObjectKind,
+    on_self,
 )
-from corpid.rules.directory.records import Administrator, AdministratorLevel
-from corpid.rules.directory.sections import KINDS, Kind
+from corpid.rules.directory.actors import Actor, Role
+from corpid.rules.directory.sections import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Action: TypeAlias = Literal["read", "write", "delete"]
-OtherKind: TypeAlias = Literal[
-    "session", "lock", "link", "password link", "identity number", "audit", "approval", "API client",
-    "provisioning token", "key", "deployment",
+__all__ = [
+    "ACTIONS", "CONDITIONS", "OBJECT_KINDS", "RECENT_SECONDS", "ROLES", "RULES", "RULES_WRITTEN", "Action", "Condition", "Forbidden", "Level", "Object",
+    "ObjectKind", "Rule", "authorise", "on_self", "refuse_early",
 ]  # fmt: skip
-"""kinds of object that are no record of the directory; `lock` is a pause after wrong guesses"""
-ObjectKind: TypeAlias = Kind | OtherKind
-Level: TypeAlias = AdministratorLevel | Literal[""]
-
-ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
-ROLES: Final[tuple[Role, ...]] = get_args(Role)
-OBJECT_KINDS: Final[tuple[ObjectKind, ...]] = (*KINDS, *get_args(OtherKind))
-
-RECENT_SECONDS: Final = 900
-"""a change by a person needs a sign-in not older than this (D54)"""
-
-
-class Object(msgspec.Struct, frozen=True, kw_only=True):
-    """The object of an action: kind of record, tenant and person.
-
-    None: nobody has looked, and no condition on it holds.
-    """
-
-    kind: ObjectKind
-    entity_id: str = ""
-    """of a grant the client entity, of a third-party row the third party"""
-    other_entity_id: str = ""
-    """of a grant the third party, of a third-party row the client entity"""
-    service_id: str = ""
-    user_id: str = ""
-    level: Level | None = None
-    """the person's level at the entity, as it is"""
-    becomes: Level | None = None
-    """the person's level at the entity, as it would be"""
-    belongs: bool = False
-    """whether the person is a member of the entity already"""
-    takes_last_owner: bool | None = None
-    """whether the entity would have no owner left who can act"""
-    operates: bool | None = None
-    """whether the person is an operator of the deployment, of any level"""
-    parameters: bool | None = None
-    """whether the role carries parameters"""
-    members: frozenset[str] | None = None
-    """the members of the record that change"""
-
-
-class Forbidden(Exception):
-    """No rule allows this actor this action on this object.
-
-    `reason` is a sentence for people, and says nothing about whether anything exists.
-    """
-
-    def __init__(self, actor: Actor, action: Action, kind: ObjectKind, reason: str = "") -> None:
-        self.reason = reason or "your rights do not include this"
-        super().__init__(f"{actor.name} may not {action} this {kind}{f': {reason}' if reason else ''}")
-
-
-class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """A condition of a rule, and its words for people."""
-
-    holds: Callable[[Actor, Object], bool]
-    says: str
-    """completes "only …" in docs/administration.md"""
-    source: str
-    """the decision that asks for it"""
-    reason: str
-    """the sentence of a refusal"""
-
-
-def _own(actor: Actor, thing: Object) -> bool:
-    return isinstance(actor, Person) and bool(actor.user_id) and actor.user_id == thing.user_id
-
-
-def _own_choice(_actor: Actor, thing: Object) -> bool:
-    return thing.members is not None and thing.members <= {"language"}
-
-
-def _entity(actor: Actor) -> str:
-    return actor.entity_id if isinstance(actor, Administering | ApiClient | ProvisioningToken) else ""
-
-
-def _own_entity(actor: Actor, thing: Object) -> bool:
-    return bool(_entity(actor)) and _entity(actor) == thing.entity_id
-
-
-def _either_side(actor: Actor, thing: Object) -> bool:
-    return bool(_entity(actor)) and _entity(actor) in {thing.entity_id, thing.other_entity_id}
-
-
-def _recent(actor: Actor, _thing: Object) -> bool:
-    if not isinstance(actor, Administering | Operating):
-        return False
-    return 0 <= actor.now - actor.auth_time <= RECENT_SECONDS
-
-
-def _somebody_else(actor: Actor, thing: Object) -> bool:
-    if not isinstance(actor, Administering | Operating) or not thing.user_id:
-        return False
-    return actor.user_id != thing.user_id or _on_self(actor, thing)
-
-
-def _on_self(actor: Actor, thing: Object) -> bool:
-    return (
-        isinstance(actor, Administering)
-        and actor.user_id == thing.user_id
-        and actor.level == "owner"
-        and actor.alone
-        and thing.kind != "membership"
-    )
-
-
-_REACH: Final[Mapping[AdministratorLevel, frozenset[Level]]] = {
-    "owner": frozenset({"", "sub_administrator", "administrator", "owner"}),
-    "administrator": frozenset({"", "sub_administrator"}),
-    "sub_administrator": frozenset({"", "sub_administrator"}),
-}
-"""level → levels of the people whose membership and roles it changes (D53)"""
-_APPOINTS: Final[Mapping[AdministratorLevel, frozenset[Level]]] = {
-    "owner": frozenset({"", "sub_administrator", "administrator", "owner"}),
-    "administrator": frozenset({"", "sub_administrator"}),
-    "sub_administrator": frozenset(),
-}
-"""level → levels that it gives; the empty one takes a level away (D53)"""
-
-
-def _within_reach(actor: Actor, thing: Object) -> bool:
-    return isinstance(actor, Administering) and thing.level in _REACH[actor.level]
-
-
-def _appoints(actor: Actor, thing: Object) -> bool:
-    return isinstance(actor, Administering) and thing.becomes in _APPOINTS[actor.level]
-
-
-def _no_owner(_actor: Actor, thing: Object) -> bool:
-    lower: frozenset[Level | None] = frozenset({"", "sub_administrator", "administrator"})
-    return thing.level in lower and thing.becomes in lower
-
-
-def _belongs(_actor: Actor, thing: Object) -> bool:
-    return thing.belongs
-
-
-def _listed_service(actor: Actor, thing: Object) -> bool:
-    if not isinstance(actor, Administering):
-        return False
-    held = Administrator(user_id=actor.user_id, entity_id=actor.entity_id, level=actor.level, services=actor.services)
-    return bool(thing.service_id) and held.serves(thing.service_id)
-
-
-def _owner_stays(_actor: Actor, thing: Object) -> bool:
-    return thing.takes_last_owner is False
-
-
-def _no_operator(_actor: Actor, thing: Object) -> bool:
-    return thing.operates is False
-
-
-def _without_parameters(_actor: Actor, thing: Object) -> bool:
-    return thing.parameters is False
-
-
-def _scope(scope: Scope) -> Condition:
-    return Condition(
-        holds=lambda actor, _thing: isinstance(actor, ApiClient) and scope in actor.scopes,
-        says=f"with the scope `{scope}`",
-        source="D59",
-        reason=f"the token lacks the scope {scope}",
-    )
-
-
-OWN: Final = Condition(
-    holds=_own, says="of the person's own account", source="DESIGN", reason="it belongs to somebody else"
-)
-OWN_CHOICE: Final = Condition(
-    holds=_own_choice, says="the language", source="D61", reason="this is changed by an operator"
-)
-OWN_ENTITY: Final = Condition(
-    holds=_own_entity,
-    says="of the one entity that is acted for",
-    source="D54, D59, D60",
-    reason="it does not belong to the entity that you act for",
-)
-EITHER_SIDE: Final = Condition(
-    holds=_either_side,
-    says="if the entity that is acted for is one of the two",
-    source="D56",
-    reason=OWN_ENTITY.reason,
-)
-RECENT: Final = Condition(
-    holds=_recent,
-    says="with a sign-in at most 15 minutes old",
-    source="D54",
-    reason="a change needs a sign-in of the last 15 minutes: sign in again",
-)
-SOMEBODY_ELSE: Final = Condition(
-    holds=_somebody_else,
-    says="of somebody else; an owner who is the only administrator also their own roles and level",
-    source="D54",
-    reason="nobody changes their own membership, roles or level",
-)
-WITHIN_REACH: Final = Condition(
-    holds=_within_reach,
-    says="of a person of no higher level; an administrator neither of an owner nor of another administrator",
-    source="D53",
-    reason="this person's level is not one that you may change anything of",
-)
-APPOINTS: Final = Condition(
-    holds=_appoints,
-    says="up to the level that one appoints: an owner every one, an administrator sub-administrators",
-    source="D53",
-    reason="this level is not one that you may give",
-)
-NO_OWNER: Final = Condition(
-    holds=_no_owner,
-    says="if neither before nor after it the person is an owner",
-    source="D59",
-    reason="owners are appointed by people",
-)
-BELONGS: Final = Condition(
-    holds=_belongs,
-    says="of a person who belongs to the entity already",
-    source="D53, D60, D61",
-    reason="this is for people who belong to the entity already",
-)
-LISTED_SERVICE: Final = Condition(
-    holds=_listed_service,
-    says="at a service of the sub-administrator's list",
-    source="D53",
-    reason="the service is not one that you administer",
-)
-OWNER_STAYS: Final = Condition(
-    holds=_owner_stays,
-    says="if an owner who can act remains",
-    source="D54",
-    reason="the last owner stays: appoint another one first",
-)
-NO_OPERATOR: Final = Condition(
-    holds=_no_operator,
-    says="of a person who does not operate the deployment",
-    source="D53",
-    reason="operators are out of reach here",
-)
-WITHOUT_PARAMETERS: Final = Condition(
-    holds=_without_parameters,
-    says="if the role needs no parameters",
-    source="D60",
-    reason="roles with parameters are not given by provisioning",
-)
-DIRECTORY_READ: Final = _scope("directory.read")
-DIRECTORY_WRITE: Final = _scope("directory.write")
-CLIENTS_READ: Final = _scope("clients.read")
-CLIENTS_WRITE: Final = _scope("clients.write")
-AUDIT_READ: Final = _scope("audit.read")
-OPERATIONS: Final = _scope("operations")
-
-CONDITIONS: Final = (
-    OWN, OWN_CHOICE, OWN_ENTITY, EITHER_SIDE, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS, NO_OWNER, BELONGS,
-    LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE, CLIENTS_READ,
-    CLIENTS_WRITE, AUDIT_READ, OPERATIONS,
-)  # fmt: skip
-"""in the order of docs/administration.md"""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -321,7 +92,8 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("operator",), _CHANGE, ("service", "entity", "user", "credentials", "grant", "client"), (RECENT,)),
     Rule(("operator",), _CHANGE, (*_AT_ENTITY, "operator"), (RECENT, SOMEBODY_ELSE)),
     Rule(("operator",), _CHANGE, ("key", "API client", "provisioning token"), (RECENT,)),
-    Rule(("operator",), _WRITE, ("link", "password link", "deployment", "approval"), (RECENT,)),
+    Rule(("operator",), _WRITE, ("link", "password link", "deployment"), (RECENT,)),
+    Rule(("operator",), _WRITE, ("approval",), (ANOTHERS_REQUEST, RECENT)),
     Rule(("operator",), ("delete",), ("session", "lock"), (RECENT,)),
     Rule(("support",), _READ, ("service", "entity", "grant", "client", "audit", "key", "deployment", "approval")),
     Rule(("support",), _READ, (*_OF_PERSON, "lock"), (NO_OPERATOR,)),
@@ -347,7 +119,19 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(
         ("owner", "administrator"),
         _CHANGE,
-        ("assignment", "third-party row"),
+        ("assignment",),
+        (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH),
+    ),
+    Rule(
+        ("owner", "administrator"),
+        _WRITE,
+        ("third-party row",),
+        (OWN_ENTITY, COVERED, RECENT, SOMEBODY_ELSE, WITHIN_REACH),
+    ),
+    Rule(
+        ("owner", "administrator"),
+        ("delete",),
+        ("third-party row",),
         (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH),
     ),
     Rule(
@@ -356,8 +140,14 @@ _TABLE: Final[tuple[Rule, ...]] = (
         ("administrator",),
         (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS, OWNER_STAYS),
     ),
-    Rule(("owner", "administrator"), _WRITE, ("grant",), (OWN_ENTITY, RECENT)),
+    Rule(("owner", "administrator"), _WRITE, ("grant",), (SPEAKING_SIDE, RECENT)),
     Rule(("owner", "administrator"), ("delete",), ("grant",), (EITHER_SIDE, RECENT)),
+    Rule(("owner",), _WRITE, ("entity",), (OWN_ENTITY, SETTINGS, RECENT)),
+    Rule(("owner", "administrator"), _READ, ("approval",), (OWN_ENTITY,)),
+    Rule(("owner", "administrator"), _WRITE, ("approval",), (OWN_ENTITY, ANOTHERS_REQUEST, RECENT)),
+    Rule(("sub_administrator",), _READ, ("approval",), (OWN_ENTITY, LISTED_SERVICE)),
+    Rule(("sub_administrator",), _WRITE, ("approval",), (OWN_ENTITY, LISTED_SERVICE, ANOTHERS_REQUEST, RECENT)),
+    Rule(("owner", "administrator", "sub_administrator"), _WRITE, ("withdrawal",), (OWN_ENTITY, OWN_REQUEST, RECENT)),
     Rule(("sub_administrator",), _READ, ("assignment",), (OWN_ENTITY, LISTED_SERVICE)),
     Rule(
         ("sub_administrator",),
@@ -379,6 +169,8 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("API client",), _CHANGE, ("user",), (DIRECTORY_WRITE, NO_OPERATOR, OWNER_STAYS)),
     Rule(("API client",), _CHANGE, ("membership",), (DIRECTORY_WRITE, OWNER_STAYS)),
     Rule(("API client",), _CHANGE, ("administrator",), (DIRECTORY_WRITE, NO_OWNER)),
+    Rule(("API client",), _READ, ("approval",), (DIRECTORY_READ,)),
+    Rule(("API client",), _WRITE, ("withdrawal",), (DIRECTORY_WRITE, OWN_REQUEST)),
     Rule(("API client",), _READ, ("client",), (CLIENTS_READ,)),
     Rule(("API client",), _CHANGE, ("client",), (CLIENTS_WRITE,)),
     Rule(("API client",), _READ, ("audit",), (AUDIT_READ,)),
@@ -390,10 +182,14 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(_BOUND, _READ, ("user",), (DIRECTORY_READ, OWN_ENTITY, BELONGS)),
     Rule(_BOUND, _READ, ("grant", "third-party row"), (DIRECTORY_READ, EITHER_SIDE)),
     Rule(_BOUND, _CHANGE, ("membership",), (DIRECTORY_WRITE, OWN_ENTITY, BELONGS, OWNER_STAYS)),
-    Rule(_BOUND, _CHANGE, ("assignment", "third-party row"), (DIRECTORY_WRITE, OWN_ENTITY)),
+    Rule(_BOUND, _CHANGE, ("assignment",), (DIRECTORY_WRITE, OWN_ENTITY)),
+    Rule(_BOUND, _WRITE, ("third-party row",), (DIRECTORY_WRITE, OWN_ENTITY, COVERED)),
+    Rule(_BOUND, ("delete",), ("third-party row",), (DIRECTORY_WRITE, OWN_ENTITY)),
     Rule(_BOUND, _CHANGE, ("administrator",), (DIRECTORY_WRITE, OWN_ENTITY, NO_OWNER)),
-    Rule(_BOUND, _WRITE, ("grant",), (DIRECTORY_WRITE, OWN_ENTITY)),
+    Rule(_BOUND, _WRITE, ("grant",), (DIRECTORY_WRITE, SPEAKING_SIDE)),
     Rule(_BOUND, ("delete",), ("grant",), (DIRECTORY_WRITE, EITHER_SIDE)),
+    Rule(_BOUND, _READ, ("approval",), (DIRECTORY_READ, OWN_ENTITY)),
+    Rule(_BOUND, _WRITE, ("withdrawal",), (DIRECTORY_WRITE, OWN_ENTITY, OWN_REQUEST)),
     Rule(_BOUND, _READ, ("audit",), (AUDIT_READ, OWN_ENTITY)),
     # Provisioning tokens write memberships and plain roles (D60, D61).
     Rule(_TOKEN, _READ, ("service",)),
@@ -415,31 +211,13 @@ RULES_WRITTEN: Final = sum(len(rule.roles) * len(rule.actions) * len(rule.kinds)
 """the number of triples in the table: as many as in `RULES` if none stands there twice"""
 
 
-def on_self(actor: Actor, thing: Object) -> bool:
-    """Return whether an owner, the only administrator, changes their own.
-
-    The history marks such a change `self`. Source: D54
-    """
-    return _on_self(actor, thing)
-
-
 _NEED_NO_FACTS: Final = frozenset(
-    {
-        id(condition)
-        for condition in (
-            OWN,
-            OWN_ENTITY,
-            EITHER_SIDE,
-            RECENT,
-            DIRECTORY_READ,
-            DIRECTORY_WRITE,
-            CLIENTS_READ,
-            CLIENTS_WRITE,
-            AUDIT_READ,
-            OPERATIONS,
-        )
-    }
-)
+    id(condition)
+    for condition in (
+        OWN, OWN_ENTITY, EITHER_SIDE, RECENT, DIRECTORY_READ, DIRECTORY_WRITE, CLIENTS_READ, CLIENTS_WRITE,
+        AUDIT_READ, OPERATIONS,
+    )
+)  # fmt: skip
 """conditions that follow from actor and object alone"""
 
 

@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quoted, read_nodes
-from corpid.rules.directory.records import Administrator, Parameter, ParameterDefinition
+from corpid.rules.directory.records import Administrator, Parameter, ParameterDefinition, ThirdPartyGrant
 from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, Kind, Section
 from corpid.rules.directory.values import Malformed, suggestion
 from corpid.rules.printable import printable, printable_lines
@@ -282,7 +282,12 @@ def user_text(user: User, memberships: Sequence[Membership]) -> str:
 
 
 def _moot(record: msgspec.Struct, member: str) -> bool:
-    """True for the services of an administrator who has every one."""
+    """True for members that go without saying.
+
+    The services of an administrator who has every one, and acceptance.
+    """
+    if isinstance(record, ThirdPartyGrant):
+        return member == "state" and record.state == "accepted"
     return isinstance(record, Administrator) and member == "services" and record.level != "sub_administrator"
 
 

@@ -72,7 +72,11 @@ def _third_party_reasons(role: Role, client_entity: Entity, today: str) -> Itera
     if not role.service.third_parties:
         yield f"the service {role.service.service_id} does not allow third parties"
     in_time = role.row.start_date <= today <= role.row.end_date
-    if in_time and not _cut(role, client_entity, today):
+    if not in_time or not isinstance(role.row, ThirdPartyAssignment) or _cut(role, client_entity, today):
+        return
+    if any(grant.state == "offered" and grant.fits(role.row) for grant in role.grants):
+        yield f"{role.entity.entity_id} has not accepted what {client_entity.entity_id} offers"
+    else:
         yield f"{client_entity.entity_id} grants this to {role.entity.entity_id} no longer, or not yet"
 
 

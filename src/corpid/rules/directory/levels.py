@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Removed: TypeAlias = Mapping[Kind, frozenset[Key]]
 
 FLAG: Final = "--prune-administrators"
+APPROVERS: Final = 2
+"""people who can approve, without whom an entity's administrators cannot demand it (D55)"""
 
 
 class Directory:
@@ -66,6 +68,23 @@ class Directory:
         )
         return was, becomes
 
+    def approvers(self, entity_id: str) -> int:
+        """Return how many administrators of an entity can approve, after."""
+        return sum(
+            _approves(self.after("administrator", key))
+            and _able(self.after("user", key[:1]), self.after("membership", key))
+            for key in self._keys("administrator")
+            if key[1] == entity_id
+        )
+
+    def named(self, kind: Kind) -> Iterable[Key]:
+        """The records of a kind that the file names."""
+        return self._wanted[kind]
+
+    def line_of(self, kind: Kind, key: Key) -> int:
+        """The line of a record that the file names."""
+        return self._wanted[kind][key][0].line
+
     def line(self, key: Key) -> int:
         """The line about a person's level; 0 if there is none."""
         named: tuple[tuple[Kind, Key], ...] = (
@@ -85,6 +104,10 @@ def _is_owner(record: msgspec.Struct | None) -> bool:
     return isinstance(record, Administrator) and record.level == "owner"
 
 
+def _approves(record: msgspec.Struct | None) -> bool:
+    return isinstance(record, Administrator) and record.level != "sub_administrator"
+
+
 def _is_full(record: msgspec.Struct | None) -> bool:
     return isinstance(record, Operator) and record.level == "operator"
 
@@ -98,6 +121,25 @@ def entities_without_owner(directory: Directory) -> list[Problem]:
     lost = sorted(entity for entity in was.keys() - becomes.keys() if not directory.removes("entity", (entity,)))
     reason = "will have no owner left who can act: appoint another one in administrators"
     return [Problem(max(map(directory.line, was[entity])), f"the entity {entity} {reason}") for entity in lost]
+
+
+def entities_without_approvers(directory: Directory) -> list[Problem]:
+    """Warnings about entities that demand approvals which nobody there can give.
+
+    Source: D55
+    """
+    found = []
+    for key in directory.named("entity"):
+        was, becomes = directory.before("entity", key), directory.after("entity", key)
+        demanded = getattr(becomes, "approvals", "none")
+        if (
+            demanded != getattr(was, "approvals", "none")
+            and demanded != "none"
+            and directory.approvers(key[0]) < APPROVERS
+        ):
+            reason = f"the entity {key[0]} has fewer than two people who can approve: operators approve in their place"
+            found.append(Problem(directory.line_of("entity", key), reason))
+    return found
 
 
 def lost_operators(directory: Directory) -> list[Problem]:

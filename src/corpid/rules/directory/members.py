@@ -53,6 +53,7 @@ TELLINGS: Final[Mapping[str, Mapping[str, Telling]]] = {
         "created_at": Telling.BOOKKEEPING,
         "used_at": Telling.BOOKKEEPING,
     },
+    "ChangeRequest": {"reason": Telling.PERSONAL, "decided_reason": Telling.PERSONAL},
     "Client": {"jwks": Telling.SECRET},
     "RegisteredApiClient": {"jwks": Telling.SECRET},
     "SealedKey": {"secret": Telling.SECRET, "certificate_chain": Telling.SECRET},

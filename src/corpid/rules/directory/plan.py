@@ -29,6 +29,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
+from corpid.rules.directory.third_parties import without_grant
 from corpid.rules.directory.values import suggestion, unfit_parameter
 
 if TYPE_CHECKING:
@@ -209,6 +210,12 @@ class _Checking:
         if not grants:
             self.found.wrong(entry, "client_entity_id", f"there is no grant: {granted} is nothing")
             return
+        if any(grant.state == "offered" and grant.fits(row) for grant in grants):
+            there = self._current.of("third-party row").get(row.key) == row
+            report = self.found.odd if there else self.found.wrong
+            why = f"{row.entity_id} has not accepted what {row.client_entity_id} offers for {row.service_id}"
+            report(entry, "client_entity_id", f"the row has no effect: {why}")
+            return
         spans = [f"{grant.start_date} to {grant.end_date}" for grant in grants if grant.allows(row)]
         why = f"; it was granted for {' and '.join(spans)}" if spans else ": role, sub-entity or parameters differ"
         member = "end_date" if spans else "role"
@@ -261,7 +268,28 @@ def removals(
             and any(tuple(getattr(record, m) for m in members) in removed.get(on, ()) for on, members in depends)
         ]
         removed[kind] = removed.get(kind, frozenset()).union(orphans)
+    removed["third-party row"] |= _under_removed_grants(current, wanted, removed["grant"])
     return removed
+
+
+def _under_removed_grants(current: Current, wanted: Wanted, removed: frozenset[Key]) -> frozenset[Key]:
+    """The roles that end with the grants which are removed (D56)."""
+    grants = {**current.of("grant"), **{key: record for key, (_, record) in wanted["grant"].items()}}
+    remaining: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
+    rows: defaultdict[Key, list[ThirdPartyAssignment]] = defaultdict(list)
+    for key, grant in grants.items() if removed else ():
+        if isinstance(grant, ThirdPartyGrant) and key not in removed:
+            remaining[key[:3]].append(grant)
+    for key, row in current.of("third-party row").items() if removed else ():
+        if isinstance(row, ThirdPartyAssignment) and key not in wanted["third-party row"]:
+            rows[(row.client_entity_id, row.entity_id, row.service_id)].append(row)
+    ended = (grants[key] for key in removed)
+    return frozenset(
+        row.key
+        for grant in ended
+        if isinstance(grant, ThirdPartyGrant)
+        for row in without_grant(grant, remaining[grant.key[:3]], rows[grant.key[:3]])
+    )
 
 
 CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
@@ -362,7 +390,11 @@ def plan(
     if found.problems:
         raise DirectoryError(document.file, found.problems)
     changes = [*_upserts(wanted, current), *_narrowed(wanted, current, removed), *_deletions(removed, current)]
-    warnings = {*found.warnings, *levels.entities_without_owner(directory)}
+    warnings = {
+        *found.warnings,
+        *levels.entities_without_owner(directory),
+        *levels.entities_without_approvers(directory),
+    }
     return Plan(changes=tuple(changes), warnings=tuple(sorted(warnings)))
 
 
@@ -397,6 +429,8 @@ def _record(entry: Entry, key: Key, existing: msgspec.Struct | None, record: typ
     if entry.kind == "credentials":
         known = existing if isinstance(existing, Credentials) else Credentials(user_id=key[0])
         return with_factors(known, fields)
+    if entry.kind == "grant":
+        fields.setdefault("state", "accepted")  # a file speaks for both sides (D56)
     if existing is not None:
         return levels.kept_to_level(msgspec.structs.replace(existing, **fields))
     if entry.kind == "entity":

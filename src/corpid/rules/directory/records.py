@@ -21,6 +21,9 @@ AccountType = Literal["standard", "foreign"]
 SubEntityRule = Literal["none", "optional", "mandatory"]
 ParameterKind = Literal["text", "alpha", "number", "date", "year"]
 AdministratorLevel: TypeAlias = Literal["owner", "administrator", "sub_administrator"]
+Approvals: TypeAlias = Literal["none", "roles", "all"]
+RequestState: TypeAlias = Literal["pending", "approved", "declined", "withdrawn", "expired"]
+GrantState: TypeAlias = Literal["offered", "accepted"]
 OperatorLevel: TypeAlias = Literal["operator", "support", "auditor"]
 AdministratorServices: TypeAlias = tuple[str, ...] | Literal["all"]
 """the services at which a sub-administrator gives roles; no service by an empty list, every one by the word alone"""
@@ -40,6 +43,8 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     status: EntityStatus = ""
     enabled: bool = True
+    approvals: Approvals = "none"
+    """which changes by its own administrators need another one's approval (D55)"""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -99,6 +104,8 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     entity_types: tuple[EntityType, ...] = ("UEN", "NON-UEN", "GSTN")
     entity_statuses: tuple[EntityStatus, ...] = ("Registered", "")
     enabled: bool = True
+    approval_required: bool = False
+    """whether roles at it need approval at every entity (D55)"""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -136,7 +143,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
 class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
     """A client entity's authorisation of a third party.
 
-    A blank role or sub-entity grants any.
+    A blank role or sub-entity grants any. It gives nothing until the third party has accepted it (D56).
     """
 
     client_entity_id: str
@@ -149,13 +156,18 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
     start_date: str = NO_BEGINNING
     end_date: str = NO_END
     parameters: tuple[Parameter, ...] = ()
+    state: GrantState = "accepted"
 
     @property
     def key(self) -> tuple[str, ...]:
         return (self.client_entity_id, self.entity_id, self.service_id, self.role, self.sub_entity, self.ref)
 
     def allows(self, row: ThirdPartyAssignment) -> bool:
-        """Return whether this grant allows a row, apart from dates.
+        """Return whether this grant is accepted and fits a row."""
+        return self.state == "accepted" and self.fits(row)
+
+    def fits(self, row: ThirdPartyAssignment) -> bool:
+        """Return whether these terms are about a row, apart from dates.
 
         A blank role or sub-entity of the grant allows any. A parameter that the grant names must be
         set in the row, to values that the grant lists; parameters it does not name are free. R-21.
@@ -165,13 +177,13 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
             row.entity_id,
             row.service_id,
         )
-        allowed = {parameter.name: _values(self.parameters, parameter.name) for parameter in self.parameters}
+        allowed = {parameter.name: parameter_values(self.parameters, parameter.name) for parameter in self.parameters}
         return (
             same
             and self.role in {"", row.role}
             and self.sub_entity in {"", row.sub_entity}
-            and all(_values(row.parameters, name) <= values for name, values in allowed.items())
-            and all(_values(row.parameters, name) for name in allowed)
+            and all(parameter_values(row.parameters, name) <= values for name, values in allowed.items())
+            and all(parameter_values(row.parameters, name) for name in allowed)
         )
 
     def covers(self, row: ThirdPartyAssignment) -> bool:
@@ -179,7 +191,8 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
         return self.allows(row) and self.start_date <= row.start_date and row.end_date <= self.end_date
 
 
-def _values(parameters: tuple[Parameter, ...], name: str) -> set[str]:
+def parameter_values(parameters: tuple[Parameter, ...], name: str) -> set[str]:
+    """Return the values of a parameter. Source: R-14.1, R-21."""
     return {parameter.value for parameter in parameters if parameter.name == name}
 
 
@@ -241,6 +254,40 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
         return (self.user_id,)
 
 
+class RequestedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A requested change of a record: its members before and after."""
+
+    verb: str
+    kind: str
+    key: tuple[str, ...]
+    was: dict[str, object] | None = None
+    becomes: dict[str, object] | None = None
+
+
+class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes that wait for another administrator's approval (D55). Moments are epoch seconds."""
+
+    request_id: str
+    """begins with the moment it was made, so that earlier ones sort first"""
+    entity_id: str
+    """for which the requester acts"""
+    requester: str
+    """as the audit names the actor"""
+    bound_to: str = ""
+    """of an API client the entity that it is bound to"""
+    changes: tuple[RequestedChange, ...]
+    reason: str
+    created_at: int
+    state: RequestState = "pending"
+    decided_by: str = ""
+    decided_reason: str = ""
+    decided_at: int = 0
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.request_id,)
+
+
 Record = (
     Entity
     | User
@@ -252,6 +299,7 @@ Record = (
     | ThirdPartyGrant
     | ThirdPartyAssignment
     | Credentials
+    | ChangeRequest
 )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from corpid.rules.directory import values
 from corpid.rules.directory.names import user_name
 from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quoted
-from corpid.rules.directory.records import AdministratorLevel, OperatorLevel
+from corpid.rules.directory.records import AdministratorLevel, Approvals, GrantState, OperatorLevel
 from corpid.rules.directory.values import Malformed, text_of
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 
@@ -182,6 +182,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "name": Key(member="name", read=values.name(200), needed=True),
             "status": Key(member="status", read=ENTITY_STATUS),
             "enabled": Key(member="enabled", read=values.yes_or_no),
+            "approvals": Key(member="approvals", read=values.one_of(*get_args(Approvals))),
         },
     ),
     "users": Section(
@@ -216,6 +217,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "entity_types": Key(member="entity_types", read=values.texts(ENTITY_TYPE, least=1)),
             "entity_statuses": Key(member="entity_statuses", read=values.texts(ENTITY_STATUS, least=1)),
             "enabled": Key(member="enabled", read=values.yes_or_no),
+            "approval_required": Key(member="approval_required", read=values.yes_or_no),
         },
     ),
     "administrators": Section(
@@ -245,6 +247,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "client_entity": Key(member="client_entity_id", read=ENTITY_ID, needed=True),
             "third_party": Key(member="entity_id", read=ENTITY_ID, needed=True),
             **_ROW,
+            "state": Key(member="state", read=values.one_of(*get_args(GrantState))),
         },
     ),
     "third_party.assignments": Section(

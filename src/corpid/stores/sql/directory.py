@@ -210,13 +210,14 @@ def assignments_of(wanted: Parameters) -> sa.Select[Any]:
 def third_party_rows_of(wanted: Parameters) -> sa.Select[Any]:
     """`user_id`, `entity_id`, services → assignment, client entity, grant.
 
-    Once per grant; nulls if there is none.
+    Once per accepted grant; nulls if there is none.
     """
     mine, grants = third_party_assignments, third_party_grants
     granted = sa.and_(
         grants.c.client_entity_id == mine.c.client_entity_id,
         grants.c.entity_id == mine.c.entity_id,
         grants.c.service_id == mine.c.service_id,
+        grants.c.state == sa.literal_column("'accepted'"),
     )
     rows = mine.join(entities, entities.c.entity_id == mine.c.client_entity_id).outerjoin(grants, granted)
     selected = (*columns(mine, THIRD_PARTY_ASSIGNMENTS), *columns(entities, ENTITIES), *columns(grants, GRANTS))

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    ChangeRequest,
     Entity,
     Membership,
     Service,
@@ -35,6 +36,7 @@ NARROWED_BY: Final[Mapping[type, tuple[str, ...]]] = {
     Assignment: ("entity_id", "service_id", "user_id"),
     ThirdPartyGrant: ("client_entity_id", "entity_id", "service_id"),
     ThirdPartyAssignment: ("client_entity_id", "entity_id", "service_id", "user_id"),
+    ChangeRequest: ("entity_id", "state"),
 }
 """kind → members that a page of it can be narrowed by, in the order of names"""
 

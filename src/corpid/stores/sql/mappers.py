@@ -16,6 +16,7 @@ from corpid.rules.directory.names import user_name
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    ChangeRequest,
     Entity,
     Membership,
     Operator,
@@ -273,6 +274,7 @@ def record_types(database: Database, cipher: SecretCipher) -> Kinds:
         (ThirdPartyGrant, tables.third_party_grants, record_codec(ThirdPartyGrant)),
         (ThirdPartyAssignment, tables.third_party_assignments, record_codec(ThirdPartyAssignment)),
         (RegisteredApiClient, tables.api_clients, API_CLIENTS),
+        (ChangeRequest, tables.change_requests, record_codec(ChangeRequest)),
     )
     return {record: RecordType(database, table, codec, rank) for rank, (record, table, codec) in enumerate(rows)}
 

@@ -6,12 +6,14 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import sqlalchemy as sa
 
-from corpid.ports import ChangedMeanwhile, Conflict, Delete, NobodyRemains, Remains, Seen, SignOut, Upsert
+from corpid.ports import ChangedMeanwhile, Conflict, Delete, NobodyRemains, Remains, RolesUnder, Seen, SignOut, Upsert
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.records import Administrator, Operator, User
-from corpid.stores.sql.mappers import PAGE
+from corpid.rules.directory.records import Administrator, Operator, ThirdPartyAssignment, ThirdPartyGrant, User
+from corpid.rules.directory.third_parties import without_grant
+from corpid.stores.sql.mappers import PAGE, columns
 from corpid.stores.sql.tables import administrators, memberships, operators, users
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import AuditEvent, Change, R, Written
     from corpid.stores.sql.audit import SqlAudit
-    from corpid.stores.sql.mappers import Kinds
+    from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import Database
 
@@ -55,6 +57,13 @@ def _able_owner() -> sa.Select[Any]:
     return sa.select(administrators.c.user_id).select_from(chain).where(_OWNERS, able).limit(1)
 
 
+def _between(known: RecordType) -> sa.Select[Any]:
+    """Client entity, third party and service → grants, or roles under them."""
+    names = ("client_entity_id", "entity_id", "service_id")
+    same = (known.table.c[name] == sa.bindparam(name, type_=sa.Text) for name in names)
+    return sa.select(*columns(known.table, known.codec)).where(*same)
+
+
 class SqlRecords:
     """The part of ports.Directory common to every kind of record."""
 
@@ -67,6 +76,8 @@ class SqlRecords:
         self._able_operator: Final = database.prepare(_able_operator())
         self._locked_owners: Final = database.prepare(_locked_owners())
         self._able_owner: Final = database.prepare(_able_owner())
+        self._grants: Final = database.prepare(_between(kinds[ThirdPartyGrant]))
+        self._roles_under: Final = database.prepare(_between(kinds[ThirdPartyAssignment]))
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """Lets others run now and then."""
@@ -128,6 +139,11 @@ class SqlRecords:
             for number, change in enumerate(of_records)
             if isinstance(change.record, User | Credentials)
         }
+        removals = {
+            change.record.key: number // CHANGES_AT_ONCE
+            for number, change in enumerate(of_records)
+            if isinstance(change.record, ThirdPartyGrant) and isinstance(change, Delete)
+        }
         for change in changes:
             if isinstance(change, SignOut):
                 parts[last.get(change.user_id, -1)].append(change)
@@ -136,6 +152,8 @@ class SqlRecords:
                     part.append(change)
             elif isinstance(change, Seen):
                 parts[0].append(change)
+            elif isinstance(change, RolesUnder):
+                parts[removals[change.grant.key]].append(change)
         return parts
 
     def _order(self, change: Upsert | Delete) -> tuple[int, int]:
@@ -149,6 +167,9 @@ class SqlRecords:
         await self._check_seen(seen)
         guarded = [change for change in changes if isinstance(change, Remains) and await self._is_held(change)]
         await self._apply_all(changes, {(each.kind, each.key) for each in seen if each.record is None})
+        for under in changes:
+            if isinstance(under, RolesUnder):
+                await self._end_roles(under)
         for remains in guarded:
             if not await self._somebody(remains):
                 raise NobodyRemains(
@@ -197,6 +218,21 @@ class SqlRecords:
             if change.event is not None:
                 becomes = change.record if isinstance(change, Upsert) else None
                 await self._audit.record_change(change.event, was, becomes)
+
+    async def _end_roles(self, under: RolesUnder) -> None:
+        """End what no other accepted grant allows.
+
+        Whoever gives a role holds its grant until it is written, so that each of them is seen here.
+        """
+        grant = under.grant
+        between = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
+        kinds = self._kinds[ThirdPartyGrant], self._kinds[ThirdPartyAssignment]
+        others = [kinds[0].codec.decode(row) for row in await self._database.rows(self._grants, between)]
+        rows = [kinds[1].codec.decode(row) for row in await self._database.rows(self._roles_under, between)]
+        for row in without_grant(grant, others, rows):
+            await self._apply(Delete(row), set())
+            event = msgspec.structs.replace(under.event, object="/".join(row.key))
+            await self._audit.record_change(event, row, None)
 
     async def _stored(self, change: Upsert | Delete) -> Written | None:
         """The record that a change replaces, locked.

@@ -44,6 +44,11 @@ def _later(name: str, default: str) -> sa.Column[str]:
     return sa.Column(name, _TEXT, nullable=False, server_default=default)
 
 
+def _later_flag(name: str) -> sa.Column[bool]:
+    """A flag that the previous version does not know or write."""
+    return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
+
+
 def _flag(name: str) -> sa.Column[bool]:
     return sa.Column(name, sa.Boolean, nullable=False)
 
@@ -122,6 +127,7 @@ entities: Final = _table(
     _text("status"),
     _flag("enabled"),
     _text("search_text"),
+    _later("approvals", "none"),
 )
 
 users: Final = _table(
@@ -180,6 +186,7 @@ services: Final = _table(
     _text("entity_types"),
     _text("entity_statuses"),
     _flag("enabled"),
+    _later_flag("approval_required"),
 )
 
 assignments: Final = _table(
@@ -198,6 +205,7 @@ third_party_grants: Final = _table(
     _key("entity_id", _to("entities.entity_id")),
     _key("service_id", _to("services.service_id")),
     *_dated(),
+    _later("state", "accepted"),
     sa.Index(None, "entity_id"),
     sa.Index(None, "service_id"),
 )
@@ -212,6 +220,23 @@ third_party_assignments: Final = _table(
     _membership(),
     sa.Index(None, "client_entity_id"),
     sa.Index(None, "service_id"),
+)
+
+change_requests: Final = _table(
+    "change_requests",
+    _key("request_id"),
+    _text("entity_id", _to("entities.entity_id")),
+    _text("requester"),
+    _text("bound_to"),
+    _text("changes"),
+    _text("reason"),
+    _integer("created_at"),
+    _text("state"),
+    _text("decided_by"),
+    _text("decided_reason"),
+    _integer("decided_at"),
+    sa.Index(None, "entity_id", "state", "request_id"),
+    sa.Index(None, "state", "request_id"),
 )
 
 keys: Final = _table(

@@ -35,6 +35,7 @@ from corpid.rules.directory.actors import (
     Role,
     Scope,
 )
+from corpid.rules.directory.third_parties import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,7 @@ SCOPES: frozenset[Scope] = frozenset(
     {"directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"}
 )
 RECORDS = "service entity user credentials membership administrator operator assignment grant third-party_row client"
-EVERYTHING = f"{RECORDS} session lock link password_link identity_number audit approval API_client provisioning_token key deployment"
+EVERYTHING = f"{RECORDS} session lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment"
 
 
 def administering(level: AdministratorLevel, **facts: object) -> Administering:
@@ -99,18 +100,19 @@ ALLOWED: dict[Role, dict[Action, str]] = {
     },
     "auditor": {"read": EVERYTHING, "write": "", "delete": ""},
     "owner": {
-        "read": "service entity user membership administrator assignment grant third-party_row audit provisioning_token",
-        "write": "membership administrator assignment grant third-party_row provisioning_token",
+        "read": "service entity user membership administrator assignment grant third-party_row audit provisioning_token "
+        "approval",
+        "write": "entity membership administrator assignment grant third-party_row provisioning_token approval withdrawal",
         "delete": "membership administrator assignment grant third-party_row provisioning_token",
     },
     "administrator": {
-        "read": "service entity user membership administrator assignment grant third-party_row audit",
-        "write": "membership administrator assignment grant third-party_row",
+        "read": "service entity user membership administrator assignment grant third-party_row audit approval",
+        "write": "membership administrator assignment grant third-party_row approval withdrawal",
         "delete": "membership administrator assignment grant third-party_row",
     },
     "sub_administrator": {
-        "read": "service entity user membership administrator assignment",
-        "write": "assignment",
+        "read": "service entity user membership administrator assignment approval",
+        "write": "assignment approval withdrawal",
         "delete": "assignment",
     },
     "person": {
@@ -120,13 +122,14 @@ ALLOWED: dict[Role, dict[Action, str]] = {
     },
     "API client": {
         "read": "service entity user membership administrator assignment grant third-party_row client session lock "
-        "identity_number audit key deployment",
-        "write": "service entity user membership administrator assignment grant third-party_row client key deployment",
+        "identity_number audit approval key deployment",
+        "write": "service entity user membership administrator assignment grant third-party_row client key deployment "
+        "withdrawal",
         "delete": "service entity user membership administrator assignment grant third-party_row client session lock",
     },
     "API client of an entity": {
-        "read": "service entity user membership administrator assignment grant third-party_row audit",
-        "write": "membership administrator assignment grant third-party_row",
+        "read": "service entity user membership administrator assignment grant third-party_row audit approval",
+        "write": "membership administrator assignment grant third-party_row withdrawal",
         "delete": "membership administrator assignment grant third-party_row",
     },
     "provisioning token": {
@@ -140,8 +143,13 @@ ALLOWED: dict[Role, dict[Action, str]] = {
 FLIPS: dict[str, Callable[[Actor, Object], tuple[Actor, Object]]] = {
     "OWN": lambda actor, thing: (actor, replace(thing, user_id="u9")),
     "OWN_CHOICE": lambda actor, thing: (actor, replace(thing, members=frozenset({"language", "email"}))),
+    "OWN_REQUEST": lambda actor, thing: (actor, replace(thing, requester="user:u9")),
+    "ANOTHERS_REQUEST": lambda actor, thing: (actor, replace(thing, requester="user:u1")),
+    "SETTINGS": lambda actor, thing: (actor, replace(thing, members=frozenset({"approvals", "name"}))),
     "OWN_ENTITY": lambda actor, thing: (actor, replace(thing, entity_id="Z9")),
     "EITHER_SIDE": lambda actor, thing: (actor, replace(thing, entity_id="Z9", other_entity_id="Y9")),
+    "SPEAKING_SIDE": lambda actor, thing: (actor, replace(thing, sides=frozenset({Side.THIRD_PARTY}))),
+    "COVERED": lambda actor, thing: (actor, replace(thing, covered=False)),
     "RECENT": lambda actor, thing: (replace(actor, auth_time=NOW - 901), thing),
     "SOMEBODY_ELSE": lambda actor, thing: (actor, replace(thing, user_id="u1")),
     "WITHIN_REACH": lambda actor, thing: (actor, replace(thing, level=None)),
@@ -177,7 +185,10 @@ def object_of(kind: ObjectKind, role: Role = "owner") -> Object:
         takes_last_owner=False,
         operates=False,
         parameters=False,
-        members=frozenset({"language"}),
+        members=frozenset({"approvals"} if kind == "entity" else {"language"}),
+        requester=ACTORS[role].name if kind == "withdrawal" else "user:u2",
+        sides=frozenset({Side.CLIENT_ENTITY}),
+        covered=True,
     )
 
 
@@ -229,7 +240,7 @@ def test_every_condition_is_used_and_turned_here() -> None:
     assert used == set(FLIPS) == set(NAMES.values())
 
 
-FACTS = ("level", "becomes", "takes_last_owner", "operates", "parameters", "members")
+FACTS = ("level", "becomes", "takes_last_owner", "operates", "parameters", "members", "covered")
 
 
 @pytest.mark.parametrize(
@@ -238,6 +249,7 @@ FACTS = ("level", "becomes", "takes_last_owner", "operates", "parameters", "memb
         ("owner", "write", "membership"),
         ("owner", "delete", "administrator"),
         ("administrator", "write", "assignment"),
+        ("API client of an entity", "write", "third-party row"),
         ("sub_administrator", "write", "assignment"),
         ("support", "delete", "session"),
         ("API client", "write", "administrator"),

@@ -9,13 +9,13 @@ from corpid.ports import FetchedKeySet, Link, SealedKey
 from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.members import TELLINGS, Telling, changed, masked, shown, together
 from corpid.rules.directory.plan import RECORDS
-from corpid.rules.directory.records import Membership, Parameter, Service, User
+from corpid.rules.directory.records import ChangeRequest, Membership, Parameter, Service, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
 LIM = User(user_id="u2", user_name="lim", name="Lim", email="lim@example.org", identity_number="S1234567D")
 TOLD: tuple[type[msgspec.Struct], ...] = (
-    Client, RegisteredApiClient, Passkey, SealedKey, Link, FetchedKeySet, *RECORDS.values(),
+    Client, RegisteredApiClient, Passkey, SealedKey, Link, FetchedKeySet, ChangeRequest, *RECORDS.values(),
 )  # fmt: skip
 LOOKS_SECRET = ("password", "secret", "hash", "jwks", "private")
 """in the name of a member that is not told without a decision"""

@@ -1,0 +1,140 @@
+"""`corpid approval`: changes that wait for somebody else's word."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corpid import settings
+from corpid.cli import listing, output
+from corpid.cli.running import run
+from corpid.engines import open_registry
+from corpid.flows.directory import approvals
+
+if TYPE_CHECKING:
+    from corpid.flows.directory.approvals import Shown
+    from corpid.flows.directory.lists import Page
+    from corpid.rules.directory.records import ChangeRequest
+    from corpid.settings import Settings
+
+app = typer.Typer(no_args_is_help=True)
+
+RequestId = Annotated[str, typer.Argument(metavar="REQUEST", help="The request, as the list names it.")]
+
+
+@app.command("list")
+def show_all(
+    *,
+    entity: Annotated[str, typer.Option(metavar="ID", help="Only of this entity.")] = "",
+    decided: Annotated[bool, typer.Option("--decided", help="Also those that are decided or expired.")] = False,
+    limit: listing.Limit = listing.DEFAULT,
+    after: listing.After = "",
+    json: listing.AsJson = False,
+) -> None:
+    """List requested changes that wait for approval, the oldest first."""
+    chosen = settings.load()
+    page = run(_all(chosen, entity, "" if decided else "pending", after, limit))
+    if json:
+        output.as_json({"requests": [_as_data(each) for each in page.found], "after": page.after})
+        return
+    headings = ("Request", "Entity", "By", "Change", "State")
+    command = "approval list --decided" if decided else "approval list"
+    listing.show("Requests", headings, page, _row, command, limit=limit, entity=entity)
+
+
+@app.command()
+def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
+    """Show one request: what would change, who asks for it, and why."""
+    chosen = settings.load()
+    found = run(_one(chosen, request_id))
+    if json:
+        output.as_json(_as_data(found))
+        return
+    asked = found.request
+    values: dict[str, str | tuple[str, ...]] = {
+        "Entity": asked.entity_id,
+        "By": found.requester,
+        "Made": _moment(asked.created_at, chosen),
+        "Reason": asked.reason,
+        "State": found.state,
+    }
+    if asked.decided_at:
+        values |= {
+            "Decided": f"{_moment(asked.decided_at, chosen)} by {asked.decided_by}",
+            "Its reason": asked.decided_reason or "(none)",
+        }
+    output.members(asked.request_id, values)
+    output.differences(found.differences, done=asked.state == "approved")
+
+
+@app.command()
+def approve(request_id: RequestId, *, json: listing.AsJson = False) -> None:
+    """Approve a request and do it; `corpid --reason` says why."""
+    _tell(run(_approve(request_id)), "The request is approved, and done.", json=json)
+
+
+@app.command()
+def decline(request_id: RequestId, *, json: listing.AsJson = False) -> None:
+    """Decline a request; `corpid --reason` says why."""
+    _tell(run(_decline(request_id)), "The request is declined.", json=json)
+
+
+def _tell(after: ChangeRequest, sentence: str, *, json: bool) -> None:
+    if json:
+        output.as_json(after)
+    else:
+        output.say(sentence)
+
+
+def _as_data(found: Shown) -> dict[str, object]:
+    asked = found.request
+    return {
+        "request": asked.request_id,
+        "entity": asked.entity_id,
+        "requester": asked.requester,
+        "requester_name": found.requester,
+        "state": found.state,
+        "reason": asked.reason,
+        "created_at": asked.created_at,
+        "decided_by": asked.decided_by,
+        "decided_reason": asked.decided_reason,
+        "decided_at": asked.decided_at,
+        "changes": asked.changes,
+    }
+
+
+def _row(found: Shown) -> tuple[str | tuple[str, ...], ...]:
+    changes = tuple(f"{each.sign} {each.subject}" for each in found.differences)
+    return found.request.request_id, found.request.entity_id, found.requester, changes, found.state
+
+
+def _moment(at: int, chosen: Settings) -> str:
+    return datetime.fromtimestamp(at, chosen.timezone).strftime("%Y-%m-%d %H:%M")
+
+
+async def _all(chosen: Settings, entity: str, state: str, after: str, limit: int) -> Page[Shown]:
+    async with open_registry(chosen) as opened:
+        return await approvals.requests(
+            opened.registry, opened.actor, entity_id=entity, state=state, now=opened.clock(), after=after, limit=limit
+        )
+
+
+async def _one(chosen: Settings, request_id: str) -> Shown:
+    async with open_registry(chosen) as opened:
+        return await approvals.request(opened.registry, opened.actor, request_id, now=opened.clock())
+
+
+async def _approve(request_id: str) -> ChangeRequest:
+    async with open_registry(settings.load()) as opened:
+        return await approvals.approve(
+            opened.registry, request_id, actor=opened.actor, reason=opened.actor.reason, now=opened.clock()
+        )
+
+
+async def _decline(request_id: str) -> ChangeRequest:
+    async with open_registry(settings.load()) as opened:
+        return await approvals.decline(
+            opened.registry, request_id, actor=opened.actor, reason=opened.actor.reason, now=opened.clock()
+        )

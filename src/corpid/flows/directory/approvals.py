@@ -1,0 +1,376 @@
+"""Change requests: made, approved, declined, withdrawn and expired (D55).
+
+`submit` is for doors that act for entities: it writes what needs no approval, and requests the rest.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from corpid.flows.directory.administrators import MOST_GRANTS, acting_administrator
+from corpid.flows.directory.finding import is_storable
+from corpid.flows.directory.lists import Page, cut, place
+from corpid.flows.directory.write import (
+    Authorised,
+    Refused,
+    authorised,
+    is_of_entity,
+    object_of,
+    recorded,
+    with_reason,
+)
+from corpid.ports import AuditEvent, ChangedMeanwhile, Seen, Upsert
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.actors import ApiClient, ProvisioningToken
+from corpid.rules.directory.approvals import (
+    MOST_CHANGES,
+    MOST_REASON_CHARACTERS,
+    Decided,
+    Event,
+    State,
+    change_of,
+    decided,
+    requested,
+    stale,
+    state_at,
+    unfit,
+)
+from corpid.rules.directory.current import Current
+from corpid.rules.directory.differences import Difference, difference
+from corpid.rules.directory.plan import RECORDS
+from corpid.rules.directory.records import (
+    Administrator,
+    ChangeRequest,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from corpid.ports import Change as StoreChange
+    from corpid.ports import Registry
+    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.current import Key
+    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.sections import Kind
+
+    ApiClients = Callable[[str], Awaitable[ApiClient | None]]
+
+_ACTIONS: Final = {
+    Event.APPROVE: AuditAction.APPROVAL_APPROVE,
+    Event.DECLINE: AuditAction.APPROVAL_DECLINE,
+    Event.WITHDRAW: AuditAction.APPROVAL_WITHDRAW,
+    Event.EXPIRE: AuditAction.APPROVAL_EXPIRE,
+}
+_SYSTEM: Final = "system"
+_EXPIRED_AT_ONCE: Final = 100
+_GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A request with its changes in words and its present state."""
+
+    request: ChangeRequest
+    state: str
+    """one of RequestState"""
+    requester: str
+    """the user name of a person, else as the audit names the actor"""
+    differences: tuple[Difference, ...]
+
+
+async def submit(
+    registry: Registry,
+    actor: Actor,
+    changes: Sequence[Change],
+    *,
+    reason: str,
+    now: float,
+    unique: str,
+    seen: Sequence[Seen] = (),
+) -> ChangeRequest | None:
+    """Write changes, or request them if one of them needs approval.
+
+    Returns the request, None if the changes were written. `reason` is for whoever approves them, `now` in epoch seconds;
+    `unique` makes the identifier of a request, with the moment; `seen` as in `write`. Raises access.Forbidden (also for provisioning tokens, which request nothing), Refused,
+    Conflict, StoreUnavailable. Source: D55, D59, D60
+    """
+    found = await authorised(registry, actor, changes)
+    if not is_of_entity(actor) or not found.needing:
+        await registry.directory.write([*recorded(found), *(each for each in seen if each not in found.guards)])
+        return None
+    if isinstance(actor, ProvisioningToken):
+        raise Forbidden(actor, "write", found.needing[0].kind, "this is read-only here: it needs approval")
+    _check_reason(reason)
+    request = ChangeRequest(
+        request_id=f"{int(now):08x}-{unique}",
+        entity_id=_entity_of(found),
+        requester=actor.name,
+        bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
+        changes=tuple(map(requested, changes)),
+        reason=reason,
+        created_at=int(now),
+    )
+    event = _event(actor, AuditAction.APPROVAL_REQUEST, request)
+    guards = dict.fromkeys([*found.guards, *_as_requested(changes), *seen, Seen(ChangeRequest, request.key, None)])
+    await registry.directory.write([*guards, Upsert(request, event)])
+    return request
+
+
+def _entity_of(found: Authorised) -> str:
+    """The entity whose administrators decide."""
+    if len(found.changes) > MOST_CHANGES:
+        raise Refused(f"a request for approval has at most {MOST_CHANGES} changes: make several")
+    concerned = {getattr(found.actor, "entity_id", "") or thing.entity_id for thing in found.objects}
+    if len(concerned) != 1 or not all(concerned):
+        raise Refused("some of this needs approval: send the changes of each entity on their own")
+    return concerned.pop()
+
+
+def _check_reason(reason: str) -> None:
+    if not reason.strip():
+        raise Refused("reason: say why, for whoever approves it")
+    if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
+        raise Refused(f"reason: write one line of at most {MOST_REASON_CHARACTERS} characters")
+
+
+async def nobody(_client_id: str) -> None:
+    """No client of the admin API is known. Source: D59"""
+
+
+async def approve(
+    registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float, api_clients: ApiClients = nobody
+) -> ChangeRequest:
+    """Approve a request and do what it asks for.
+
+    Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's; `api_clients` finds a requester that
+    is a client of the admin API, None if it may do nothing any more. Raises Refused if it was decided before, what it
+    changes is no longer as it was, or breaks a rule by now, access.Forbidden, Conflict, StoreUnavailable. Source: D55
+    """
+    request = await _decidable(registry, request_id, actor, reason)
+    after = _after(request, Event.APPROVE, actor, reason, now)
+    changes = [change_of(each) for each in request.changes]
+    current = await _current(registry, changes)
+    gone = stale(changes, current)
+    if gone:
+        names = await _user_names(registry, gone)
+        lines = (f"  {difference(each, names).subject}" for each in gone)
+        raise Refused("this was changed since it was requested, and has to be requested again:", *lines)
+    problems = unfit(changes, Current(records=current), await _user_names(registry, changes))
+    if problems:
+        raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
+    asked = await _asked(registry, request, changes, now, api_clients)
+    agreed = await authorised(registry, actor, changes)
+    rests_on = [
+        *(Seen(Service, key, record) for key, record in current.get("service", {}).items()),  # type: ignore[arg-type]
+        *_as_requested(changes),
+    ]
+    done = recorded(asked, approval=request.request_id, approved_by=actor.name)
+    await _decide(registry, request, after, Event.APPROVE, actor, [*done, *agreed.guards, *rests_on])
+    return after
+
+
+def _as_requested(changes: Iterable[Change]) -> Iterable[Seen]:
+    """Guards of the changed records: each is what it was."""
+    for change in changes:
+        yield Seen(RECORDS[change.kind], change.key, change.was)  # type: ignore[arg-type]
+
+
+async def _asked(
+    registry: Registry, request: ChangeRequest, changes: Sequence[Change], now: float, api_clients: ApiClients
+) -> Authorised:
+    """Authorise the requester, as if signed in at this moment."""
+    kind, _, identifier = request.requester.partition(":")
+    try:
+        if kind == "user":
+            who: Actor | None = await acting_administrator(
+                registry, identifier, request.entity_id, auth_time=now, now=now
+            )
+        else:
+            who = await api_clients(identifier)
+        if who is None or (isinstance(who, ApiClient) and who.entity_id != request.bound_to):
+            raise Refused("whoever requested this may do nothing here any more: decline it")
+        return await authorised(registry, who, changes)
+    except Forbidden as error:
+        raise Refused(f"whoever requested this may not do it any more: {error.reason}") from None
+
+
+async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
+    """Decline a request; nothing else changes.
+
+    Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
+    """
+    request = await _decidable(registry, request_id, actor, reason)
+    after = _after(request, Event.DECLINE, actor, reason, now)
+    await _decide(registry, request, after, Event.DECLINE, actor, [])
+    return after
+
+
+async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
+    """Take back one's own request; it needs no `reason`.
+
+    Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
+    """
+    request = await _request(registry, request_id, actor)
+    authorise(actor, "write", _object(request, "withdrawal"))
+    if reason:
+        _check_reason(reason)
+    after = _after(request, Event.WITHDRAW, actor, reason, now)
+    await _decide(registry, request, after, Event.WITHDRAW, actor, [])
+    return after
+
+
+async def expire(registry: Registry, *, now: float) -> int:
+    """End requests that waited for 14 days; return how many.
+
+    A hundred at most: called again and again, it ends all. Raises StoreUnavailable. Source: D55
+    """
+    oldest = await registry.directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=_EXPIRED_AT_ONCE)
+    ended = 0
+    for request in oldest:
+        if state_at(request, now) is not State.EXPIRED:
+            break
+        after = decided(request, Event.EXPIRE, by=_SYSTEM, reason="", now=now)
+        event = AuditEvent(
+            actor=_SYSTEM, action=AuditAction.APPROVAL_EXPIRE, object=request.request_id, entity_id=request.entity_id
+        )
+        try:
+            await registry.directory.write([Seen(ChangeRequest, request.key, request), Upsert(after, event)])
+        except ChangedMeanwhile:  # another process did it, or somebody decided at the last moment
+            continue
+        ended += 1
+    return ended
+
+
+async def requests(
+    registry: Registry, actor: Actor, *, entity_id: str, state: str, now: float, after: str, limit: int
+) -> Page[Shown]:
+    """List requests, the oldest first.
+
+    `entity_id` and `state` narrow the list unless they are empty. Raises Refused, access.Forbidden, StoreUnavailable.
+    Source: D55
+    """
+    authorise(actor, "read", Object(kind="approval", entity_id=entity_id))
+    where = {name: value for name, value in (("entity_id", entity_id), ("state", state)) if value}
+    found = await registry.directory.page(ChangeRequest, where, after=place(after, 1), limit=limit + 1)
+    page = cut(found, limit, [request.request_id for request in found])
+    return Page(found=tuple([await _shown(registry, request, now) for request in page.found]), after=page.after)
+
+
+async def request(registry: Registry, actor: Actor, request_id: str, *, now: float) -> Shown:
+    """Return one request.
+
+    Raises Refused if there is none, access.Forbidden, StoreUnavailable. Source: D55
+    """
+    found = await _request(registry, request_id, actor)
+    return await _shown(registry, found, now)
+
+
+async def _shown(registry: Registry, found: ChangeRequest, now: float) -> Shown:
+    changes = [change_of(each) for each in found.changes]
+    names = await _user_names(registry, changes, found.requester)
+    _, _, identifier = found.requester.partition(":")
+    return Shown(
+        request=found,
+        state=state_at(found, now).value,
+        requester=names.get(identifier, found.requester),
+        differences=tuple(difference(change, names) for change in changes),
+    )
+
+
+async def _request(registry: Registry, request_id: str, actor: Actor) -> ChangeRequest:
+    """Find a request.
+
+    Of another entity's an entity learns as much as of none.
+    """
+    key = (request_id,)
+    found = (await registry.directory.read(ChangeRequest, [key])).get(key) if is_storable(request_id) else None
+    authorise(actor, "read", Object(kind="approval") if found is None else _object(found, "approval"))
+    if found is None:
+        raise Refused(_GONE)
+    return found
+
+
+async def _decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
+    found = await _request(registry, request_id, actor)
+    authorise(actor, "write", _object(found, "approval"))
+    with_reason(actor)
+    _check_reason(reason)
+    return found
+
+
+def _object(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
+    services = {object_of(change_of(each)).service_id for each in found.changes}
+    return Object(
+        kind=kind,
+        entity_id=found.entity_id,
+        service_id=services.pop() if len(services) == 1 else "",
+        requester=found.requester,
+    )
+
+
+def _after(found: ChangeRequest, event: Event, actor: Actor, reason: str, now: float) -> ChangeRequest:
+    try:
+        return decided(found, event, by=actor.name, reason=reason, now=now)
+    except Decided as error:
+        raise Refused(str(error)) from None
+
+
+async def _decide(
+    registry: Registry,
+    found: ChangeRequest,
+    after: ChangeRequest,
+    event: Event,
+    actor: Actor,
+    changes: Iterable[StoreChange],
+) -> None:
+    """Write a decision, if the request is still as it was."""
+    written = Upsert(after, _event(actor, _ACTIONS[event], found))
+    await registry.directory.write([*changes, Seen(ChangeRequest, found.key, found), written])
+
+
+def _event(actor: Actor, action: AuditAction, found: ChangeRequest) -> AuditEvent:
+    return AuditEvent(
+        actor=actor.name, action=action, object=found.request_id, entity_id=found.entity_id, detail=actor.detail
+    )
+
+
+async def _current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, msgspec.Struct]]:
+    """Read the changed records, and those that they name."""
+    keys: defaultdict[Kind, set[Key]] = defaultdict(set)
+    between: set[Key] = set()
+    for change in changes:
+        keys[change.kind].add(change.key)
+        record = change.becomes or change.was
+        user_id, entity_id, client_id, service_id = (
+            str(getattr(record, name, "")) for name in ("user_id", "entity_id", "client_entity_id", "service_id")
+        )
+        keys["entity"] |= {(each,) for each in (entity_id, client_id) if each}
+        keys["service"] |= {(service_id,)} if service_id else set()
+        keys["membership"] |= {(user_id, entity_id)} if user_id else set()
+        if isinstance(record, Administrator) and isinstance(record.services, tuple):
+            keys["service"] |= {(each,) for each in record.services}
+        if isinstance(record, ThirdPartyAssignment):
+            between.add((client_id, entity_id, service_id))
+    found: dict[Kind, dict[Key, msgspec.Struct]] = {}
+    for kind, wanted in keys.items():
+        found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))  # type: ignore[type-var]
+    for each in between:
+        where = dict(zip(("client_entity_id", "entity_id", "service_id"), each, strict=True))
+        grants = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=MOST_GRANTS)
+        found.setdefault("grant", {}).update({grant.key: grant for grant in grants})
+    return found
+
+
+async def _user_names(registry: Registry, changes: Iterable[Change], requester: str = "") -> dict[str, str]:
+    ids = {str(getattr(change.becomes or change.was, "user_id", "")) for change in changes}
+    kind, _, identifier = requester.partition(":")
+    ids |= {identifier} if kind == "user" else set()
+    users = await registry.directory.read(User, sorted((each,) for each in ids if each))
+    return {user.user_id: user.user_name for user in users.values()}

@@ -1,0 +1,345 @@
+"""Objects of access control, and the conditions of its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+from corpid.rules.directory.actors import (
+    Actor,
+    Administering,
+    ApiClient,
+    Operating,
+    Person,
+    ProvisioningToken,
+    Role,
+    Scope,
+)
+from corpid.rules.directory.records import Administrator, AdministratorLevel
+from corpid.rules.directory.sections import KINDS, Kind
+from corpid.rules.directory.third_parties import Side
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Action: TypeAlias = Literal["read", "write", "delete"]
+OtherKind: TypeAlias = Literal[
+    "session", "lock", "link", "password link", "identity number", "audit", "approval", "withdrawal", "API client",
+    "provisioning token", "key", "deployment",
+]  # fmt: skip
+"""kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is to
+decide on a change request, to write a `withdrawal` to take it back"""
+ObjectKind: TypeAlias = Kind | OtherKind
+Level: TypeAlias = AdministratorLevel | Literal[""]
+
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+OBJECT_KINDS: Final[tuple[ObjectKind, ...]] = (*KINDS, *get_args(OtherKind))
+
+RECENT_SECONDS: Final = 900
+"""a change by a person needs a sign-in not older than this (D54)"""
+
+
+class Object(msgspec.Struct, frozen=True, kw_only=True):
+    """The object of an action: kind of record, tenant and person.
+
+    None: nobody has looked, and no condition on it holds.
+    """
+
+    kind: ObjectKind
+    entity_id: str = ""
+    """of a grant the client entity, of a third-party row the third party"""
+    other_entity_id: str = ""
+    """of a grant the third party, of a third-party row the client entity"""
+    service_id: str = ""
+    user_id: str = ""
+    level: Level | None = None
+    """the person's level at the entity, as it is"""
+    becomes: Level | None = None
+    """the person's level at the entity, as it would be"""
+    belongs: bool = False
+    """whether the person is a member of the entity already"""
+    takes_last_owner: bool | None = None
+    """whether the entity would have no owner left who can act"""
+    operates: bool | None = None
+    """whether the person is an operator of the deployment, of any level"""
+    parameters: bool | None = None
+    """whether the role carries parameters"""
+    members: frozenset[str] | None = None
+    """the members of the record that change"""
+    sides: frozenset[Side] = frozenset()
+    """the parties to a grant of which each may make this change alone"""
+    requester: str = ""
+    """of a change request, as the audit names the actor"""
+    covered: bool | None = None
+    """whether an accepted grant covers the role of a third party's person"""
+
+
+class Forbidden(Exception):
+    """No rule allows this actor this action on this object.
+
+    `reason` is a sentence for people, and says nothing about whether anything exists.
+    """
+
+    def __init__(self, actor: Actor, action: Action, kind: ObjectKind, reason: str = "") -> None:
+        self.reason = reason or "your rights do not include this"
+        super().__init__(f"{actor.name} may not {action} this {kind}{f': {reason}' if reason else ''}")
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition of a rule, and its words for people."""
+
+    holds: Callable[[Actor, Object], bool]
+    says: str
+    """completes "only …" in docs/administration.md"""
+    source: str
+    """the decision that asks for it"""
+    reason: str
+    """the sentence of a refusal"""
+
+
+def _own(actor: Actor, thing: Object) -> bool:
+    return isinstance(actor, Person) and bool(actor.user_id) and actor.user_id == thing.user_id
+
+
+def _own_choice(_actor: Actor, thing: Object) -> bool:
+    return thing.members is not None and thing.members <= {"language"}
+
+
+def _settings(_actor: Actor, thing: Object) -> bool:
+    return thing.members is not None and thing.members <= {"approvals"}
+
+
+def _own_request(actor: Actor, thing: Object) -> bool:
+    return bool(thing.requester) and actor.name == thing.requester
+
+
+def _anothers_request(actor: Actor, thing: Object) -> bool:
+    own = f"user:{actor.user_id}" if isinstance(actor, Administering | Operating) else ""
+    return bool(thing.requester) and thing.requester not in {own, actor.name}
+
+
+def _entity(actor: Actor) -> str:
+    return actor.entity_id if isinstance(actor, Administering | ApiClient | ProvisioningToken) else ""
+
+
+def _own_entity(actor: Actor, thing: Object) -> bool:
+    return bool(_entity(actor)) and _entity(actor) == thing.entity_id
+
+
+def _either_side(actor: Actor, thing: Object) -> bool:
+    return bool(_entity(actor)) and _entity(actor) in {thing.entity_id, thing.other_entity_id}
+
+
+def _speaking_side(actor: Actor, thing: Object) -> bool:
+    parties = {Side.CLIENT_ENTITY: thing.entity_id, Side.THIRD_PARTY: thing.other_entity_id}
+    return bool(_entity(actor)) and _entity(actor) in {parties[side] for side in thing.sides}
+
+
+def _covered(_actor: Actor, thing: Object) -> bool:
+    return thing.covered is True
+
+
+def _recent(actor: Actor, _thing: Object) -> bool:
+    if not isinstance(actor, Administering | Operating):
+        return False
+    return 0 <= actor.now - actor.auth_time <= RECENT_SECONDS
+
+
+def _somebody_else(actor: Actor, thing: Object) -> bool:
+    if not isinstance(actor, Administering | Operating) or not thing.user_id:
+        return False
+    return actor.user_id != thing.user_id or on_self(actor, thing)
+
+
+def on_self(actor: Actor, thing: Object) -> bool:
+    """Return whether an owner, the only administrator, changes their own.
+
+    The history marks such a change `self`. Source: D54
+    """
+    return (
+        isinstance(actor, Administering)
+        and actor.user_id == thing.user_id
+        and actor.level == "owner"
+        and actor.alone
+        and thing.kind != "membership"
+    )
+
+
+_REACH: Final[Mapping[AdministratorLevel, frozenset[Level]]] = {
+    "owner": frozenset({"", "sub_administrator", "administrator", "owner"}),
+    "administrator": frozenset({"", "sub_administrator"}),
+    "sub_administrator": frozenset({"", "sub_administrator"}),
+}
+"""level → levels of the people whose membership and roles it changes (D53)"""
+_APPOINTS: Final[Mapping[AdministratorLevel, frozenset[Level]]] = {
+    "owner": frozenset({"", "sub_administrator", "administrator", "owner"}),
+    "administrator": frozenset({"", "sub_administrator"}),
+    "sub_administrator": frozenset(),
+}
+"""level → levels that it gives; the empty one takes a level away (D53)"""
+
+
+def _within_reach(actor: Actor, thing: Object) -> bool:
+    return isinstance(actor, Administering) and thing.level in _REACH[actor.level]
+
+
+def _appoints(actor: Actor, thing: Object) -> bool:
+    return isinstance(actor, Administering) and thing.becomes in _APPOINTS[actor.level]
+
+
+def _no_owner(_actor: Actor, thing: Object) -> bool:
+    lower: frozenset[Level | None] = frozenset({"", "sub_administrator", "administrator"})
+    return thing.level in lower and thing.becomes in lower
+
+
+def _belongs(_actor: Actor, thing: Object) -> bool:
+    return thing.belongs
+
+
+def _listed_service(actor: Actor, thing: Object) -> bool:
+    if not isinstance(actor, Administering):
+        return False
+    held = Administrator(user_id=actor.user_id, entity_id=actor.entity_id, level=actor.level, services=actor.services)
+    return bool(thing.service_id) and held.serves(thing.service_id)
+
+
+def _owner_stays(_actor: Actor, thing: Object) -> bool:
+    return thing.takes_last_owner is False
+
+
+def _no_operator(_actor: Actor, thing: Object) -> bool:
+    return thing.operates is False
+
+
+def _without_parameters(_actor: Actor, thing: Object) -> bool:
+    return thing.parameters is False
+
+
+def _scope(scope: Scope) -> Condition:
+    return Condition(
+        holds=lambda actor, _thing: isinstance(actor, ApiClient) and scope in actor.scopes,
+        says=f"with the scope `{scope}`",
+        source="D59",
+        reason=f"the token lacks the scope {scope}",
+    )
+
+
+OWN: Final = Condition(
+    holds=_own, says="of the person's own account", source="DESIGN", reason="it belongs to somebody else"
+)
+OWN_CHOICE: Final = Condition(
+    holds=_own_choice, says="the language", source="D61", reason="this is changed by an operator"
+)
+OWN_REQUEST: Final = Condition(
+    holds=_own_request, says="of one's own request", source="D55", reason="only who made a request takes it back"
+)
+ANOTHERS_REQUEST: Final = Condition(
+    holds=_anothers_request,
+    says="of somebody else's request",
+    source="D55",
+    reason="nobody decides on their own request",
+)
+SETTINGS: Final = Condition(
+    holds=_settings, says="`approvals`", source="D55", reason="this member of an entity is changed by an operator"
+)
+OWN_ENTITY: Final = Condition(
+    holds=_own_entity,
+    says="of the one entity that is acted for",
+    source="D54, D59, D60",
+    reason="it does not belong to the entity that you act for",
+)
+EITHER_SIDE: Final = Condition(
+    holds=_either_side,
+    says="if the entity that is acted for is one of the two",
+    source="D56",
+    reason=OWN_ENTITY.reason,
+)
+SPEAKING_SIDE: Final = Condition(
+    holds=_speaking_side,
+    says="if the entity that is acted for is the side that decides this: the client entity offers and narrows, the third "
+    "party accepts",
+    source="D56",
+    reason="the client entity offers and the third party accepts: this is not for your side to say",
+)
+COVERED: Final = Condition(
+    holds=_covered,
+    says="if a grant that was accepted covers it",
+    source="D56",
+    reason="no grant that your entity has accepted covers this",
+)
+RECENT: Final = Condition(
+    holds=_recent,
+    says="with a sign-in at most 15 minutes old",
+    source="D54",
+    reason="a change needs a sign-in of the last 15 minutes: sign in again",
+)
+SOMEBODY_ELSE: Final = Condition(
+    holds=_somebody_else,
+    says="of somebody else; an owner who is the only administrator also their own roles and level",
+    source="D54",
+    reason="nobody changes their own membership, roles or level",
+)
+WITHIN_REACH: Final = Condition(
+    holds=_within_reach,
+    says="of a person of no higher level; an administrator neither of an owner nor of another administrator",
+    source="D53",
+    reason="this person's level is not one that you may change anything of",
+)
+APPOINTS: Final = Condition(
+    holds=_appoints,
+    says="up to the level that one appoints: an owner every one, an administrator sub-administrators",
+    source="D53",
+    reason="this level is not one that you may give",
+)
+NO_OWNER: Final = Condition(
+    holds=_no_owner,
+    says="if neither before nor after it the person is an owner",
+    source="D59",
+    reason="owners are appointed by people",
+)
+BELONGS: Final = Condition(
+    holds=_belongs,
+    says="of a person who belongs to the entity already",
+    source="D53, D60, D61",
+    reason="this is for people who belong to the entity already",
+)
+LISTED_SERVICE: Final = Condition(
+    holds=_listed_service,
+    says="at a service of the sub-administrator's list",
+    source="D53",
+    reason="the service is not one that you administer",
+)
+OWNER_STAYS: Final = Condition(
+    holds=_owner_stays,
+    says="if an owner who can act remains",
+    source="D54",
+    reason="the last owner stays: appoint another one first",
+)
+NO_OPERATOR: Final = Condition(
+    holds=_no_operator,
+    says="of a person who does not operate the deployment",
+    source="D53",
+    reason="operators are out of reach here",
+)
+WITHOUT_PARAMETERS: Final = Condition(
+    holds=_without_parameters,
+    says="if the role needs no parameters",
+    source="D60",
+    reason="roles with parameters are not given by provisioning",
+)
+DIRECTORY_READ: Final = _scope("directory.read")
+DIRECTORY_WRITE: Final = _scope("directory.write")
+CLIENTS_READ: Final = _scope("clients.read")
+CLIENTS_WRITE: Final = _scope("clients.write")
+AUDIT_READ: Final = _scope("audit.read")
+OPERATIONS: Final = _scope("operations")
+
+CONDITIONS: Final = (
+    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS,
+    NO_OWNER, BELONGS, LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE,
+    CLIENTS_READ, CLIENTS_WRITE, AUDIT_READ, OPERATIONS,
+)  # fmt: skip
+"""in the order of docs/administration.md"""

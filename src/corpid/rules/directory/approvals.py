@@ -1,0 +1,208 @@
+"""A change request as a state machine: pending, then decided once (D55).
+
+`TRANSITIONS` lists the events that a state accepts, and the state after each. A request is decided by one conditional write
+in the transaction of what it changes. `needed` says which changes need one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from enum import Enum
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from corpid.rules.directory.document import Entry
+from corpid.rules.directory.plan import RECORDS, Change, check
+from corpid.rules.directory.records import ChangeRequest, Entity, RequestedChange, Service, ThirdPartyGrant
+from corpid.rules.directory.sections import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from corpid.rules.directory.access_conditions import Level
+    from corpid.rules.directory.current import Current, Key
+    from corpid.rules.directory.plan import Verb
+    from corpid.rules.directory.records import Administrator, Appointed, Approvals
+    from corpid.rules.directory.sections import Kind
+
+
+class State(Enum):
+    """The state of a change request."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    """and carried out, in the same transaction"""
+    DECLINED = "declined"
+    WITHDRAWN = "withdrawn"
+    """by whoever made it"""
+    EXPIRED = "expired"
+    """14 days passed without a decision"""
+
+
+class Event(Enum):
+    """A decision on a change request, or the end of its time."""
+
+    APPROVE = "approve"
+    DECLINE = "decline"
+    WITHDRAW = "withdraw"
+    EXPIRE = "expire"
+
+
+TRANSITIONS: Final[Mapping[State, Mapping[Event, State]]] = {
+    State.PENDING: {
+        Event.APPROVE: State.APPROVED,
+        Event.DECLINE: State.DECLINED,
+        Event.WITHDRAW: State.WITHDRAWN,
+        Event.EXPIRE: State.EXPIRED,
+    },
+    State.APPROVED: {},
+    State.DECLINED: {},
+    State.WITHDRAWN: {},
+    State.EXPIRED: {},
+}
+
+LIFETIME_SECONDS: Final = 14 * 86400
+MOST_CHANGES: Final = 100
+"""of one request: it is carried out in one transaction"""
+MOST_REASON_CHARACTERS: Final = 500
+
+
+class Decided(Exception):
+    """The request is in a state that accepts no such event."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        super().__init__(_OVER[state])
+
+
+_OVER: Final[Mapping[State, str]] = {
+    State.PENDING: "this request still waits for a decision",
+    State.APPROVED: "this request was approved already",
+    State.DECLINED: "this request was declined already",
+    State.WITHDRAWN: "this request was taken back by whoever made it",
+    State.EXPIRED: "this request is older than 14 days: it has to be made again",
+}
+
+
+def state_at(request: ChangeRequest, now: float) -> State:
+    """Return the state of a request at a moment, in epoch seconds. Source: D55."""
+    state = State(request.state)
+    over = state is State.PENDING and now >= request.created_at + LIFETIME_SECONDS
+    return State.EXPIRED if over else state
+
+
+def decided(request: ChangeRequest, event: Event, *, by: str, reason: str, now: float) -> ChangeRequest:
+    """Return a request after an event.
+
+    `by` is the actor as the audit names it, `now` in epoch seconds. Raises Decided. Source: D55
+    """
+    state = state_at(request, now)
+    due = event is Event.EXPIRE
+    before = State(request.state) if due else state
+    if event not in TRANSITIONS[before] or due is not (state is State.EXPIRED):
+        raise Decided(state)
+    after = TRANSITIONS[before][event]
+    return msgspec.structs.replace(
+        request, state=after.value, decided_by=by, decided_reason=reason, decided_at=int(now)
+    )
+
+
+STRICTNESS: Final[tuple[Approvals, ...]] = ("none", "roles", "all")
+"""what an entity can demand, each more than the one before"""
+_AT_SERVICE: Final[frozenset[Kind]] = frozenset({"assignment", "third-party row", "grant"})
+_ROLES: Final[frozenset[Kind]] = _AT_SERVICE | {"administrator"}
+_ALL: Final[frozenset[Kind]] = _ROLES | {"membership", "entity"}
+OF_ENTITIES: Final = _ALL
+"""kinds that a request may change"""
+
+
+def needed(change: Change, level: Level, entity: Entity | None, service: Service | None) -> bool:
+    """Return whether an entity's own change needs approval.
+
+    `level` is that of the person concerned: it rests and ends with the membership. `entity` is the one acted for, `service` the one of the role, both as they are; None: there is none, or it does not
+    matter. A grant is ended at once, and so is an offer. Source: D55, D56
+    """
+    if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
+        return False
+    if service is not None and service.approval_required and change.kind in _AT_SERVICE:
+        return True
+    demanded = "none" if entity is None else entity.approvals
+    if demanded == "roles":
+        takes_level = change.kind == "membership" and bool(level)
+        return change.kind in _ROLES or takes_level or step(change) < 0
+    return demanded == "all" and change.kind in _ALL
+
+
+def step(change: Change) -> int:
+    """Return by how much an entity becomes stricter; negative: laxer. Source: D55."""
+    was, becomes = change.was, change.becomes
+    if not isinstance(was, Entity) or not isinstance(becomes, Entity):
+        return 0
+    return STRICTNESS.index(becomes.approvals) - STRICTNESS.index(was.approvals)
+
+
+def approvers(administrators: Iterable[Appointed[Administrator]]) -> int:
+    """Return how many of an entity's administrators can approve.
+
+    Sub-administrators approve at their services only, so they do not count. Source: D53, D55
+    """
+    return sum(each.enabled and each.record.level != "sub_administrator" for each in administrators)
+
+
+def requested(change: Change) -> RequestedChange:
+    """Return a change as a request keeps it. Source: D55."""
+    return RequestedChange(
+        verb=change.verb, kind=change.kind, key=change.key, was=_plain(change.was), becomes=_plain(change.becomes)
+    )
+
+
+def change_of(kept: RequestedChange) -> Change:
+    """Return the change that a request keeps. Source: D55."""
+    kind, verb = cast("Kind", kept.kind), cast("Verb", kept.verb)
+    was, becomes = (None if each is None else msgspec.convert(each, RECORDS[kind]) for each in (kept.was, kept.becomes))
+    return Change(verb=verb, kind=kind, key=kept.key, was=was, becomes=becomes)
+
+
+def _plain(record: msgspec.Struct | None) -> dict[str, object] | None:
+    plain: dict[str, object] | None = msgspec.json.decode(msgspec.json.encode(record))
+    return plain
+
+
+def stale(changes: Iterable[Change], current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]]) -> list[Change]:
+    """Return the changes whose record is no longer as it was.
+
+    `current` is what is there now. Source: D55
+    """
+    return [change for change in changes if current.get(change.kind, {}).get(change.key) != change.was]
+
+
+def unfit(changes: Iterable[Change], current: Current, user_names: Mapping[str, str]) -> list[str]:
+    """Return why changes would break a rule by now, a sentence each.
+
+    The rules are those of a directory file; besides, service and entity are enabled. `current` holds what the changes
+    name, `user_names` is user identifier → user name. Source: D55, R-14, R-21
+    """
+    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]] = {kind: {} for kind in KINDS}
+    removed: defaultdict[Kind, set[Key]] = defaultdict(set)
+    disabled: dict[str, None] = {}
+    for change in changes:
+        record = change.becomes
+        if record is None:
+            removed[change.kind].add(change.key)
+            continue
+        key = tuple(user_names.get(part, part) for part in change.key)
+        fields = msgspec.structs.asdict(record)
+        wanted[change.kind][change.key] = (Entry(kind=change.kind, key=key, line=0, fields=fields, lines={}), record)
+        for kind, member in _NAMED:
+            named = current.of(kind).get((str(fields.get(member, "")),))
+            if isinstance(named, Entity | Service) and not named.enabled and change.kind != kind:
+                disabled[f"the {kind} {named.key[0]} is disabled"] = None
+    found = check(wanted, current, {kind: frozenset(keys) for kind, keys in removed.items()}, lambda _: [])
+    return [*(problem.reason for problem in found.problems), *disabled]
+
+
+_NAMED: Final[tuple[tuple[Kind, str], ...]] = (
+    ("entity", "entity_id"), ("entity", "client_entity_id"), ("service", "service_id"),
+)  # fmt: skip
+"""kinds of records, with the members by which others name them"""

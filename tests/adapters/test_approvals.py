@@ -1,0 +1,418 @@
+"""Changes that need another administrator's approval, on both engines: one outcome, and a true history (D55)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from corpid.flows.directory import approvals
+from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import write as write_as
+from corpid.ports import AuditQuery, ChangedMeanwhile, Delete, NobodyRemains, Upsert
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.actors import ApiClient, CommandLine, Operating, ProvisioningToken
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Administrator, Assignment, Membership
+from tests.adapters.stored_records import BOOKS, write
+from tests.adapters.test_acting_administrators import FIRM, NOW, PLAIN, role
+from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA_OWNS, WAITS_SECONDS
+from tests.adapters.test_third_parties import OPERATOR
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from corpid.ports import Change as StoreChange
+    from corpid.rules.directory.actors import Actor, Administering
+    from corpid.rules.directory.records import ChangeRequest, Entity, Record
+    from corpid.stores.sql.open import SqlStores
+    from tests.adapters.databases import Place
+
+DAY = 86400
+STRICT = replace(FIRM, approvals="roles")
+TAN_IS_MEMBER = Membership(user_id="u1", entity_id="E1")
+EVERYBODY: tuple[Record, ...] = (*PEOPLE, BOOKS, STRICT, PLAIN, TAN_IS_MEMBER, LIM_OWNS, RINA_OWNS)
+"""Lim and Rina own E1, where a role of Tan's is asked for"""
+GIVEN = role("u1")
+EVENTS = {"declined": "approval.decline", "withdrawn": "approval.withdraw", "expired": "approval.expire"}
+CLIENT = ApiClient(client_id="c", scopes=frozenset({"directory.read", "directory.write"}), entity_id="E1")
+
+
+async def acting(stores: SqlStores, user_id: str, entity_id: str = "E1") -> Administering:
+    return await acting_administrator(stores.registry, user_id, entity_id, auth_time=NOW, now=NOW)
+
+
+async def asked(
+    stores: SqlStores, change: Change = GIVEN, *, actor: Actor | None = None, number: int = 1
+) -> ChangeRequest | None:
+    """The request that Lim makes, or another one."""
+    requester = actor or await acting(stores, "u2")
+    return await approvals.submit(
+        stores.registry, requester, [change], reason="A new colleague", now=NOW, unique=f"r{number}"
+    )
+
+
+async def request(stores: SqlStores, change: Change = GIVEN, *, actor: Actor | None = None) -> str:
+    made = await asked(stores, change, actor=actor)
+    assert made is not None
+    return made.request_id
+
+
+async def approved(stores: SqlStores, request_id: str, actor: Actor, *, now: float = NOW) -> ChangeRequest:
+    async def known(client_id: str) -> ApiClient | None:
+        return CLIENT if client_id == CLIENT.client_id else None
+
+    return await approvals.approve(stores.registry, request_id, actor=actor, reason="Seen", now=now, api_clients=known)
+
+
+async def roles(stores: SqlStores) -> int:
+    return len([row async for row in stores.registry.directory.scan(Assignment)])
+
+
+async def history(stores: SqlStores) -> list[tuple[str, str]]:
+    """Actor and action of what E1 reads, the earliest first."""
+    found = await stores.registry.audit.latest(AuditQuery(entity_id="E1"), limit=50)
+    return [(each.actor, each.action) for each in reversed(found) if each.actor != "operator"]
+
+
+async def outcome(work: Awaitable[object]) -> bool:
+    try:
+        await work
+    except (ChangedMeanwhile, NobodyRemains, Refused, Forbidden):
+        return False
+    return True
+
+
+def entity(was: Entity, becomes: Entity) -> Change:
+    return Change(verb="change", kind="entity", key=was.key, was=was, becomes=becomes)
+
+
+def test_a_change_is_made_when_another_administrator_approves_it(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        before = await history(stores)
+        with pytest.raises(Forbidden) as refused:
+            await write_as(stores.registry, await acting(stores, "u2"), [GIVEN])
+        assert refused.value.reason == "this needs the approval of another administrator"
+        made = await request(stores)
+        assert await roles(stores) == 0
+        with pytest.raises(Forbidden) as refused:
+            await approved(stores, made, await acting(stores, "u2"))
+        assert refused.value.reason == "nobody decides on their own request"
+        done = await approved(stores, made, await acting(stores, "u3"))
+        assert (done.state, done.decided_by, await roles(stores)) == ("approved", "user:u3", 1)
+        assert (await history(stores))[len(before) :] == [
+            ("user:u2", "approval.request"),
+            ("user:u2", "assignment.add"),
+            ("user:u3", "approval.approve"),
+        ]
+        [given] = [each for each in await stores.registry.audit.entries() if each.action == "assignment.add"]
+        assert (given.detail["approval"], given.detail["approved_by"]) == (made, "user:u3")
+
+    place.run(scenario)
+
+
+@pytest.mark.parametrize("how", ["declined", "withdrawn", "expired"])
+def test_what_is_not_approved_changes_nothing(place: Place, how: str) -> None:
+    """It ends once: afterwards nothing else is decided."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        made, registry = await request(stores), stores.registry
+        lim, rina = await acting(stores, "u2"), await acting(stores, "u3")
+        now = NOW
+        if how == "declined":
+            await approvals.decline(registry, made, actor=rina, reason="Not needed", now=NOW)
+        elif how == "withdrawn":
+            with pytest.raises(Forbidden):
+                await approvals.withdraw(registry, made, actor=rina, reason="", now=NOW)
+            with pytest.raises(Refused, match="one line"):
+                await approvals.withdraw(registry, made, actor=lim, reason="two\nlines", now=NOW)
+            await approvals.withdraw(registry, made, actor=lim, reason="", now=NOW)
+        else:
+            assert await approvals.expire(registry, now=NOW + 14 * DAY - 1) == 0
+            now = NOW + 14 * DAY
+            with pytest.raises(Refused, match="older than 14 days"):
+                await approved(stores, made, replace(rina, now=now, auth_time=now), now=now)
+            assert await approvals.expire(registry, now=now) == 1
+        shown = await approvals.request(registry, rina, made, now=now)
+        assert shown.state == how
+        with pytest.raises(Refused):
+            await approved(stores, made, rina)
+        assert await roles(stores) == 0
+        assert (await history(stores))[-1][1] == EVENTS[how]
+
+    place.run(scenario)
+
+
+@pytest.mark.parametrize("other", ["approve", "decline", "withdraw"])
+def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) -> None:
+    """Two approvers, an approver and the requester: the loser changes nothing, and no event says so."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        made = await request(stores, actor=CLIENT)
+        lim, rina = await acting(stores, "u2"), await acting(stores, "u3")
+        second: Awaitable[object]
+        if other == "approve":
+            second = approved(stores, made, lim)
+        elif other == "decline":
+            second = approvals.decline(stores.registry, made, actor=lim, reason="No", now=NOW)
+        else:
+            second = approvals.withdraw(stores.registry, made, actor=CLIENT, reason="", now=NOW)
+        results = await asyncio.gather(outcome(approved(stores, made, rina)), outcome(second))
+        assert sorted(results) == [False, True]
+        done = results[0] or other == "approve"
+        assert await roles(stores) == (1 if done else 0)
+        decisions = [action for _, action in await history(stores) if action.startswith("approval.")]
+        assert decisions == ["approval.request", "approval.approve" if done else f"approval.{other}"]
+        shown = await approvals.request(stores.registry, rina, made, now=NOW)
+        assert (shown.state == "approved") is done
+
+    place.run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("since", "reason"),
+    [
+        (Delete(LIM_OWNS), "whoever requested this may not do it any more: you no longer administer this entity"),
+        (Upsert(replace(LIM_OWNS, level="sub_administrator")), "whoever requested this may not do it any more"),
+        (Delete(Membership(user_id="u2", entity_id="E1")), "whoever requested this may not do it any more"),
+        (Upsert(GIVEN.becomes), "this was changed since it was requested"),  # type: ignore[arg-type]
+        (Upsert(replace(PLAIN, enabled=False)), "the rules no longer allow this"),
+        (Upsert(replace(PLAIN, roles=("Checker",))), "the rules no longer allow this"),
+        (Delete(TAN_IS_MEMBER), "the rules no longer allow this"),
+        (Delete(PLAIN), "the rules no longer allow this"),
+    ],
+    ids=[
+        "level ended",
+        "demoted",
+        "membership ended",
+        "given already",
+        "service disabled",
+        "role gone",
+        "left",
+        "service gone",
+    ],
+)
+def test_the_rules_are_asked_again_when_it_is_approved(place: Place, since: StoreChange, reason: str) -> None:
+    """A request that is no longer right is refused, says why, and stays to be declined."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        made = await request(stores)
+        await stores.registry.directory.write([since])
+        before, rina = await roles(stores), await acting(stores, "u3")
+        with pytest.raises(Refused) as refused:
+            await approved(stores, made, rina)
+        assert reason in refused.value.args[0]
+        assert await roles(stores) == before
+        await approvals.decline(stores.registry, made, actor=rina, reason="Too late", now=NOW)
+
+    place.run(scenario)
+
+
+def test_a_service_that_is_disabled_at_the_same_moment_decides(postgresql: Place) -> None:
+    """The approval waits for whoever disables it, and then gives nothing."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        made, rina = await request(stores), await acting(stores, "u3")
+        async with stores.transient.unit(NOW):
+            await write(stores, replace(PLAIN, enabled=False))
+            late = asyncio.create_task(outcome(approved(stores, made, rina)))
+            done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
+            assert not done
+        assert not await late
+        assert await roles(stores) == 0
+        assert (await history(stores))[-1][1] == "approval.request"
+
+    postgresql.run(scenario)
+
+
+def test_a_record_that_is_changed_at_the_same_moment_is_not_overwritten(postgresql: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        held = replace(GIVEN.becomes, end_date="2030-12-31")  # type: ignore[type-var]
+        await write(stores, *EVERYBODY, held)  # type: ignore[arg-type]
+        longer = replace(GIVEN, verb="change", was=held)
+        made, rina = await request(stores, longer), await acting(stores, "u3")
+        async with stores.transient.unit(NOW):
+            await write(stores, replace(held, end_date="2028-12-31"))  # type: ignore[type-var, arg-type]
+            late = asyncio.create_task(outcome(approved(stores, made, rina)))
+            done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
+            assert not done
+        assert not await late
+        assert [row.end_date async for row in stores.registry.directory.scan(Assignment)] == ["2028-12-31"]
+
+    postgresql.run(scenario)
+
+
+def test_a_right_that_ends_while_it_is_approved_gives_nothing(postgresql: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        made, rina = await request(stores), await acting(stores, "u3")
+        async with stores.transient.unit(NOW):
+            await stores.registry.directory.write([Delete(LIM_OWNS)])
+            late = asyncio.create_task(outcome(approved(stores, made, rina)))
+            done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
+            assert not done
+        assert not await late
+        assert await roles(stores) == 0
+
+    postgresql.run(scenario)
+
+
+def test_the_approver_has_the_right_to_the_change(place: Place) -> None:
+    """D53, D55: a sub-administrator approves roles at the listed services; nobody their own; no client or token."""
+
+    async def scenario(stores: SqlStores) -> None:
+        helper = Administrator(user_id="u1", entity_id="E1", level="sub_administrator", services=("other",))
+        await write(stores, *EVERYBODY, replace(PEOPLE[0], enabled=True), helper)
+        made = await request(stores, role("u3"))
+        for refused in (
+            await acting(stores, "u1"),
+            await acting(stores, "u3"),
+            CLIENT,
+            ProvisioningToken(token_id="t", entity_id="E1"),
+            Operating(user_id="u2", level="operator", auth_time=NOW, now=NOW),
+            Operating(user_id="u1", level="support", auth_time=NOW, now=NOW),
+            replace(await acting(stores, "u3"), auth_time=NOW - 901),
+            await acting_elsewhere(stores),
+        ):
+            with pytest.raises(Forbidden):
+                await approved(stores, made, refused)
+        assert await roles(stores) == 0
+
+    async def acting_elsewhere(stores: SqlStores) -> Administering:
+        await write(stores, replace(RINA_OWNS, entity_id="E2"))
+        return await acting(stores, "u3", "E2")
+
+    place.run(scenario)
+
+
+def test_an_operator_approves_where_one_is_left_and_says_why(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        made = await request(stores)
+        with pytest.raises(Refused, match="say why"):
+            await approved(stores, made, CommandLine(by="lee@node1"))
+        done = await approved(stores, made, OPERATOR)
+        assert (done.decided_by, await roles(stores)) == ("command:lee@node1", 1)
+
+    place.run(scenario)
+
+
+def test_lowering_approvals_needs_approval_and_turning_them_on_two_people(place: Place) -> None:
+    """D55: nobody lowers them alone, and no entity locks itself up."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        lim = await acting(stores, "u2")
+        lowered = entity(STRICT, FIRM)
+        made = await request(stores, lowered)
+        with pytest.raises(Forbidden):
+            await asked(stores, entity(STRICT, replace(FIRM, name="Other")))
+        await approved(stores, made, await acting(stores, "u3"))
+        assert await asked(stores) is None
+        await stores.registry.directory.write([Delete(RINA_OWNS)])
+        alone = await acting(stores, "u2")
+        with pytest.raises(Refused, match="two people have to be there who can approve"):
+            await asked(stores, entity(FIRM, STRICT), actor=alone)
+        await write(stores, replace(RINA_OWNS, level="administrator"))
+        assert await asked(stores, entity(FIRM, replace(FIRM, approvals="all")), actor=lim) is None
+        assert (await stores.registry.directory.acting("u2", "E1")).entity.approvals == "all"  # type: ignore[union-attr]
+
+    place.run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("approvals_of", "service", "change", "waits"),
+    [
+        ("none", PLAIN, GIVEN, False),
+        ("none", replace(PLAIN, approval_required=True), GIVEN, True),
+        ("roles", PLAIN, GIVEN, True),
+        ("roles", PLAIN, "appoint", True),
+        ("roles", PLAIN, "suspend", False),
+        ("roles", PLAIN, "suspend an owner", True),
+        ("all", PLAIN, "suspend", True),
+    ],
+)
+def test_the_entity_and_the_service_say_what_needs_approval(
+    place: Place, approvals_of: str, service: Record, change: Change | str, waits: bool
+) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY, replace(STRICT, approvals=approvals_of), service)
+        suspended = replace(TAN_IS_MEMBER, enabled=False)
+        helper = Administrator(user_id="u1", entity_id="E1", level="sub_administrator")
+        named = {
+            "appoint": Change(verb="add", kind="administrator", key=helper.key, becomes=helper),
+            "suspend": Change(
+                verb="change", kind="membership", key=suspended.key, was=TAN_IS_MEMBER, becomes=suspended
+            ),
+        }
+        owner = Membership(user_id="u3", entity_id="E1")
+        named["suspend an owner"] = replace(
+            named["suspend"], key=owner.key, was=owner, becomes=replace(owner, enabled=False)
+        )
+        wanted = named[change] if isinstance(change, str) else change
+        assert (await asked(stores, wanted) is not None) is waits
+
+    place.run(scenario)
+
+
+def test_operators_bypass_approval_and_the_history_says_so(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        assert await asked(stores, actor=OPERATOR) is None
+        [given] = [each for each in await stores.registry.audit.entries() if each.action == "assignment.add"]
+        assert given.detail["approval"] == "bypassed"
+
+    place.run(scenario)
+
+
+def test_provisioning_requests_nothing_and_a_reason_is_needed(place: Place) -> None:
+    """D60: read-only there."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        with pytest.raises(Forbidden) as refused:
+            await asked(stores, actor=ProvisioningToken(token_id="t", entity_id="E1"))
+        assert refused.value.reason == "this is read-only here: it needs approval"
+        for reason in ("", " ", "two\nlines", "x" * 501):
+            with pytest.raises(Refused, match="reason: "):
+                await approvals.submit(stores.registry, CLIENT, [GIVEN], reason=reason, now=NOW, unique="r")
+        assert await approvals.expire(stores.registry, now=NOW + 15 * DAY) == 0
+
+    place.run(scenario)
+
+
+def test_requests_are_listed_by_entity_and_state_and_none_of_another_entity_shows(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY, replace(RINA_OWNS, entity_id="E2"))
+        made = [await asked(stores, role("u1"), number=number) for number in range(3)]
+        ids = [each.request_id for each in made if each is not None]
+        rina = await acting(stores, "u3")
+        await approvals.decline(stores.registry, ids[1], actor=rina, reason="No", now=NOW)
+
+        async def listed(actor: Actor, entity_id: str, state: str, after: str = "", limit: int = 9) -> list[str]:
+            page = await approvals.requests(
+                stores.registry, actor, entity_id=entity_id, state=state, now=NOW, after=after, limit=limit
+            )
+            return [each.request.request_id for each in page.found]
+
+        assert await listed(OPERATOR, "", "") == ids
+        assert await listed(OPERATOR, "", "pending") == [ids[0], ids[2]]
+        assert await listed(rina, "E1", "pending", ids[0]) == [ids[2]]
+        assert await listed(rina, "E1", "", "", 1) == ids[:1]
+        elsewhere = await acting(stores, "u3", "E2")
+        told = set()
+        for other in (ids[0], "no-such-request"):
+            with pytest.raises(Forbidden) as refused:
+                await approvals.request(stores.registry, elsewhere, other, now=NOW)
+            told.add(str(refused.value))
+        assert len(told) == 1
+
+    place.run(scenario)

@@ -1,0 +1,117 @@
+"""`corpid approval`: the operator decides where an entity's own people cannot (D54, D55)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.flows.directory import approvals
+from corpid.flows.directory.administrators import acting_administrator
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Assignment
+from tests.cli.directories import fill, last_event
+
+if TYPE_CHECKING:
+    from corpid.engines import Stores
+    from tests.cli.conftest import Terminal
+
+WHY = ("--reason", "Ticket 4711")
+STRICT = ("entity", "update", "209900042K", "--approvals", "roles")
+
+
+def request(terminal: Terminal, role: str = "Filer") -> str:
+    """What Rina, who owns the entity, asks for."""
+
+    async def ask(stores: Stores) -> str:
+        names = {name: await stores.registry.directory.user_by_name(name) for name in ("rina", "arjun")}
+        rina, arjun = (user.user_id for user in names.values() if user is not None)
+        now = stores.clock()
+        actor = await acting_administrator(stores.registry, rina, "209900042K", auth_time=now, now=now)
+        row = Assignment(user_id=arjun, entity_id="209900042K", service_id="PERMITS", role=role)
+        change = Change(verb="add", kind="assignment", key=row.key, becomes=row)
+        made = await approvals.submit(stores.registry, actor, [change], reason="Covers for me", now=now, unique=role)
+        assert made is not None
+        return made.request_id
+
+    return terminal.look(ask)
+
+
+def test_a_request_is_listed_shown_and_approved(terminal: Terminal) -> None:
+    fill(terminal)
+    terminal.done(*STRICT)
+    assert "of roles, third parties and administrators" in terminal.done("entity", "show", "209900042K")
+    assert terminal.done("approval", "list") == "Requests: none.\n"
+    assert "wait for approval" not in terminal.done("entity", "show", "209900042K")
+    made = request(terminal)
+    assert "Changes wait for approval: `corpid approval list --entity" in terminal.done("entity", "show", "209900042K")
+    [listed] = json.loads(terminal.done("approval", "list", "--entity", "209900042K", "--json"))["requests"]
+    assert (listed["request"], listed["requester_name"], listed["state"]) == (made, "rina", "pending")
+    shown = terminal.done("approval", "show", made)
+    assert "Covers for me" in shown
+    assert "+ assignment: arjun for 209900042K at PERMITS as Filer\n" in shown
+    assert shown.endswith("Would be: 1 added.\n")
+    assert "say why" in terminal.refused("approval", "approve", made)
+    assert terminal.done(*WHY, "approval", "approve", made) == "The request is approved, and done.\n"
+    assert terminal.look(last_event)[0] == "approval.approve"
+    assert "already" in terminal.refused(*WHY, "approval", "approve", made)
+    assert "May act as Filer at PERMITS" in terminal.done("user", "show", "arjun")
+    assert terminal.done("approval", "list") == "Requests: none.\n"
+    assert json.loads(terminal.done("approval", "show", made, "--json"))["decided_reason"] == "Ticket 4711"
+    assert terminal.done("approval", "show", made).endswith("Done: 1 added.\n")
+
+
+def test_a_request_is_declined_and_stays_in_the_list_of_those_decided(terminal: Terminal) -> None:
+    fill(terminal)
+    terminal.done(*STRICT)
+    made = request(terminal)
+    assert json.loads(terminal.done(*WHY, "approval", "decline", made, "--json"))["state"] == "declined"
+    assert terminal.look(last_event)[0] == "approval.decline"
+    assert "declined" in terminal.done("approval", "list", "--decided")
+    assert "declined already" in terminal.refused(*WHY, "approval", "decline", made)
+
+
+def test_a_request_that_is_no_longer_right_says_why(terminal: Terminal) -> None:
+    fill(terminal)
+    terminal.done(*STRICT)
+    made = request(terminal)
+    terminal.done("apply", terminal.file("services: {PERMITS: {enabled: false}}"))
+    assert "the service PERMITS is disabled" in terminal.refused(*WHY, "approval", "approve", made)
+    terminal.done("role", "add", "arjun", "209900042K", "PERMITS", "Filer")
+    refused = terminal.refused(*WHY, "approval", "approve", made)
+    assert "assignment: arjun for 209900042K at PERMITS as Filer" in refused
+
+
+def test_a_role_given_by_command_bypasses_approval(terminal: Terminal) -> None:
+    """D55: and the history says so."""
+    fill(terminal)
+    terminal.done(*STRICT)
+    terminal.done("role", "add", "arjun", "209900042K", "PERMITS", "Filer")
+    assert terminal.look(last_event)[::2] == ("assignment.add", {"approval": "bypassed"})
+    terminal.done("role", "remove", "arjun", "209900042K", "PERMITS")
+    terminal.done("entity", "update", "209900042K", "--approvals", "none")
+    terminal.done("role", "add", "arjun", "209900042K", "PERMITS", "Filer")
+    assert terminal.look(last_event)[2] == {}
+
+
+def test_an_operator_is_told_that_nobody_there_can_approve(terminal: Terminal) -> None:
+    fill(terminal)
+    assert "209900042K has fewer than two people who can approve" in terminal.run(*STRICT).stderr
+    terminal.done("entity", "update", "209900042K", "--approvals", "none")
+    terminal.done("administrator", "add", "arjun", "209900042K", "administrator")
+    assert terminal.run(*STRICT).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("approval", "show", "nothing"), "there is no such request: `corpid approval list` shows those that wait"),
+        (("approval", "approve", "\udcff"), "there is no such request"),
+        (("approval", "list", "--after", "a/b"), "--after is no place in this list"),
+        (("entity", "update", "209900042K", "--approvals", "some"), "approvals: 'some' is not one of"),
+    ],
+)
+def test_what_cannot_be_is_a_sentence(terminal: Terminal, arguments: tuple[str, ...], reason: str) -> None:
+    fill(terminal)
+    assert reason in terminal.refused(*WHY, *arguments)
