@@ -1,6 +1,7 @@
 """The composition root: settings → adapters → Provider → ASGI application.
 
-Only here and in `engines` are adapters chosen. While the application runs, expired entries are removed here, too.
+Only here and in `engines` are adapters chosen. While the application runs, expired entries are removed and the audit is
+sealed here, too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from corpid.flows.background_tasks import BackgroundTasks
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
+from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.readiness import Readiness
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.provider import Policy, Provider
@@ -263,7 +265,7 @@ _SWEEP_SECONDS: Final = 1.0
 
 @asynccontextmanager
 async def _cleaning_up(provider: Provider) -> AsyncIterator[None]:
-    """Remove expired entries and write usage counts, every second.
+    """Remove expired entries, seal the audit and write usage counts, every second.
 
     When the context ends, what was counted is written once more.
     """
@@ -283,6 +285,9 @@ class _Cleanup:
 
     def __init__(self, provider: Provider) -> None:
         self._provider: Final = provider
+        self._sealer: Final = Sealer(
+            provider.registry, lambda detail: access_log.log().info("audit_sealed", detail=detail)
+        )
         self._failing: Final[dict[str, str]] = {}
         """the logged error of each part that fails, so that it is logged once"""
 
@@ -292,6 +297,7 @@ class _Cleanup:
             now = self._provider.clock()
             await self._tried("short-lived state", self._provider.transient.sweep(now=now))
             await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
+            await self._tried("seals of the audit", self._sealer.round(now=now))
             await self.flush()
 
     async def flush(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from corpid.ports.audit import ACTOR_KINDS, Audit, AuditEntry, AuditEvent, AuditQuery
+from corpid.ports.audit import ACTOR_KINDS, Audit, AuditEntry, AuditEvent, AuditQuery, AuditSeals, StoredEntry
 from corpid.ports.outbound import (
     COMMAND_LINE,
     ClientKeys,
@@ -69,11 +69,11 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "ACTOR_KINDS", "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "AuditQuery", "Change",
+    "ACTOR_KINDS", "COMMAND_LINE", "Account", "Audit", "AuditEntry", "AuditEvent", "AuditQuery", "AuditSeals", "Change",
     "ChangedMeanwhile", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict", "Delete",
     "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet", "HashingSource",
     "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose", "Mail", "MissingReference", "NameRefused",
     "NameTaken", "NobodyRemains", "Passwords", "PasswordsBusy", "R", "Registry", "Remains", "SealedKey",
-    "SecretUnreadable", "Seen", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable",
+    "SecretUnreadable", "Seen", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "StoredEntry",
     "TransientEngine", "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -141,11 +141,12 @@ class RotationRefused(Exception):
     """
 
 
-def _new_key(*, now: float, active_from: float) -> SealedKey:
+def new_key(use: Literal["sig", "audit"], *, now: float, active_from: float) -> SealedKey:
+    """A new key, for tokens or for seals of the audit (D42, D58)."""
     private = generate_private_jwk()
     return SealedKey(
         kid=str(json_object(private)["kid"]),
-        use="sig",
+        use=use,
         secret=private,
         created_at=int(now),
         active_from=int(active_from),
@@ -166,7 +167,7 @@ async def ensure_first_keys(registry: Registry, *, now: float) -> None:
         created_at=int(now),
         active_from=int(now),
     )
-    await registry.keys.add_first([_new_key(now=now, active_from=now), mac])
+    await registry.keys.add_first([new_key("sig", now=now, active_from=now), mac])
 
 
 async def stored_keys(registry: Registry) -> list[SealedKey]:
@@ -182,7 +183,7 @@ async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool 
     """
     active_from = int(now) if at_once else int(now) + KEY_PUBLISHED_BEFORE_USE_SECONDS
     authorise(actor, "write", Object(kind="key"))
-    key = _new_key(now=now, active_from=active_from)
+    key = new_key("sig", now=now, active_from=active_from)
     event = audit_event(actor, AuditAction.KEY_ROTATE, key.kid, active_from=str(active_from), at_once=str(at_once))
     older = [old for old in await stored_keys(registry) if old.revoked_at is None and old.retired_at is None]
     await registry.keys.add(key, event)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.stores.data_loss import Takeovers, after_machine_restart, machine_start
 from corpid.stores.sql import migration_plan, schema
 from corpid.stores.sql.audit import SqlAudit
+from corpid.stores.sql.audit_seals import SqlSeals
 from corpid.stores.sql.clients import SqlClients, SqlUsage
 from corpid.stores.sql.deployment import SqlDeployment
 from corpid.stores.sql.directory import SqlDirectory
@@ -48,6 +49,7 @@ class SqlRegistry:
     code_guesses: SqlCodeGuesses
     usage: SqlUsage
     audit: SqlAudit
+    seals: SqlSeals
     deployment: SqlDeployment
 
 
@@ -63,6 +65,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         code_guesses=SqlCodeGuesses(database, audit),
         usage=SqlUsage(database),
         audit=audit,
+        seals=SqlSeals(database),
         deployment=SqlDeployment(database, audit),
     )
 
