@@ -58,14 +58,16 @@ COMMANDS: Final = {
     "administrator": Listed("administrator", "app", "Administrators of entities: list, add, remove."),
     "third-party": Listed("third_party", "app", "Third parties, which act for other entities: list."),
     "key": Listed(
-        "key", "app", "Signing keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap."
+        "key",
+        "app",
+        "Signing keys and audit keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap.",
     ),
     "maintenance": Listed(
         "maintenance",
         "app",
         "Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore.",
     ),
-    "audit": Listed("audit", "app", "The audit: list, erase."),
+    "audit": Listed("audit", "app", "The audit: list, verify, export, seal, erase."),
 }
 
 

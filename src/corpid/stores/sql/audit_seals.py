@@ -53,7 +53,8 @@ class SqlSeals:
                 audit.c.number > after
             )
         )
-        self._last: Final = database.prepare(seals.order_by(audit_seals.c.number.desc()).limit(1))
+        any_number = audit_seals.c.number > sa.literal_column("0")  # so that SQLite goes by the key
+        self._last: Final = database.prepare(seals.where(any_number).order_by(audit_seals.c.number.desc()).limit(1))
         self._page: Final = database.prepare(
             seals.where(audit_seals.c.number > after).order_by(audit_seals.c.number).limit(limit)
         )
