@@ -286,7 +286,9 @@ class _Cleanup:
     def __init__(self, provider: Provider) -> None:
         self._provider: Final = provider
         self._sealer: Final = Sealer(
-            provider.registry, lambda detail: access_log.log().info("audit_sealed", detail=detail)
+            provider.registry,
+            lambda detail: access_log.log().info("audit_sealed", detail=detail),
+            lambda detail: access_log.log().error("audit_seals_changed", detail=detail),
         )
         self._failing: Final[dict[str, str]] = {}
         """the logged error of each part that fails, so that it is logged once"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +15,8 @@ from corpid.flows.operations.audit_seals import LOOK_SECONDS, Sealer, Verified, 
 from corpid.flows.operations.signing_keys import open_key
 from corpid.ports import AuditEvent, AuditQuery
 from corpid.rules.audit_seals import ENTRIES, SECONDS, covering
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.actors import CommandLine, Person
 from corpid.stores.sql.audit_retention import Kept, erase, prune
 from tests.adapters.opened import EVENT, NOW, race
 from tests.adapters.test_audit_order import holding
@@ -40,7 +42,7 @@ async def sealed(stores: SqlStores, now: float = NOW) -> int:
 
 
 async def verified(stores: SqlStores, expect: str = "") -> Verified:
-    return await verify(stores.registry, expect=expect)
+    return await verify(stores.registry, ACTOR, expect=expect)
 
 
 async def three_seals(stores: SqlStores) -> None:
@@ -234,21 +236,64 @@ def test_a_seal_is_due_after_a_thousand_entries_or_before_an_hour(place: Place) 
     assert ENTRIES == 1000
 
     async def scenario(stores: SqlStores) -> None:
-        sealer, now = Sealer(stores.registry, lambda _: None), NOW
+        sealer, looks = Sealer(stores.registry, lambda _: None), count(NOW, LOOK_SECONDS)
         await written(stores, 1)
-        assert await sealer.round(now=now) == 0, "a process that starts has other work"
-        assert await sealer.round(now=(now := now + LOOK_SECONDS)) == 1
+        assert await sealer.round(now=next(looks)) == 0, "a process that starts has other work"
+        assert await sealer.round(now=next(looks)) == 1
         await written(stores, 999)
-        assert await sealer.round(now=(now := now + LOOK_SECONDS)) == 0
+        assert await sealer.round(now=next(looks)) == 0
         await written(stores, 1001)
-        assert await sealer.round(now=now) == 0, "it looks every ten seconds"
-        assert await sealer.round(now=(now := now + LOOK_SECONDS)) == 2
+        assert await sealer.round(now=NOW + 2 * LOOK_SECONDS + 1) == 0, "it looks every ten seconds"
+        assert await sealer.round(now=(sealed_at := next(looks))) == 2
         await written(stores, 1)
-        assert await sealer.round(now=(now := now + SECONDS - LOOK_SECONDS)) == 0
-        assert await sealer.round(now=now + LOOK_SECONDS) == 1
+        assert await sealer.round(now=sealed_at + SECONDS - 1) == 0
+        assert await sealer.round(now=sealed_at + SECONDS + LOOK_SECONDS) == 1
         sizes = [each.last for each in await stores.registry.seals.page(after=0, limit=9)]
         assert sizes == [1, 1001, 2001, 2002]
         assert (await verified(stores)).entries == 2002
+
+    place.run(scenario)
+
+
+def test_an_end_that_is_cut_off_and_sealed_again_is_told_by_a_process_that_had_seen_it(place: Place) -> None:
+    """Nothing in the database tells of it afterwards."""
+    warned: list[str] = []
+
+    async def scenario(stores: SqlStores) -> None:
+        sealer, looks = Sealer(stores.registry, lambda _: None, warned.append), count(NOW, LOOK_SECONDS)
+        await sealer.round(now=next(looks))
+        await three_seals(stores)
+        assert await sealer.round(now=next(looks)) == 0
+        await written(stores, 1)
+        await sealed(stores)
+        assert await sealer.round(now=next(looks)) == 0
+        assert warned == []
+        unguarded(place)
+        place.sql("DELETE FROM audit_seals WHERE number > 2")
+        place.sql("DELETE FROM audit_digests WHERE seal > 2")
+        place.sql("UPDATE audit SET actor = 'user:u2' WHERE number = 12")
+        await sealer.round(now=next(looks))
+        await sealed(stores)
+        assert (await verified(stores)).findings == []
+        await sealer.round(now=next(looks))
+        [line] = warned
+        assert line.startswith("seal 4 was removed or exchanged, and had the digest ")
+
+    place.run(scenario)
+
+
+def test_only_who_may_read_the_audit_verifies_and_exports_it(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        for work in (
+            verify(stores.registry, Person("u1")),
+            anext(audit_seals.export(stores.registry, Person("u1"), now=NOW)),
+        ):
+            with pytest.raises(Forbidden):
+                await work
+        with pytest.raises(Forbidden):
+            await Sealer(stores.registry, lambda _: None).seal_all(Person("u1"), now=NOW)
+        with pytest.raises(Forbidden):
+            await rotate_audit_key(stores.registry, Person("u1"), now=NOW)
 
     place.run(scenario)
 
@@ -334,22 +379,22 @@ def test_the_one_who_comes_second_writes_nothing(place: Place) -> None:
     place.run(scenario)
 
 
-def test_a_process_that_dies_before_it_writes_a_seal_leaves_none_of_it(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_dies_before_it_has_written_a_seal_leaves_none_of_it(place: Place) -> None:
+    """It computed the seal and waits for a lock; then it ends."""
+
     async def scenario(stores: SqlStores) -> None:
         await written(stores, 3)
-        add = stores.registry.seals.add
-
-        async def dies(*_: Any) -> bool:
-            raise asyncio.CancelledError
-
-        with monkeypatch.context() as patched:
-            patched.setattr(type(stores.registry.seals), "add", dies)
-            with pytest.raises(asyncio.CancelledError):
-                await sealed(stores)
-        assert stores.registry.seals.add == add
-        assert (await verified(stores)).seals == 0
+        async with place.opened() as other, other.database.transaction():
+            if other.database.writes_in_queries:
+                lock = other.database.prepare(_text("LOCK TABLE audit_seals IN EXCLUSIVE MODE"))
+                await other.database.row(lock, {})
+            sealing = asyncio.create_task(sealed(stores))
+            await asyncio.wait([sealing], timeout=0.3)
+            assert not sealing.done()
+            sealing.cancel()
+            await asyncio.wait([sealing])
+        result = await verified(stores)
+        assert (result.seals, result.unsealed) == (0, 3)
         assert await sealed(stores) == 1
         assert (await verified(stores)).entries == 3
 
@@ -448,7 +493,7 @@ def test_an_export_has_every_entry_before_its_seal(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         await three_seals(stores)
         await written(stores, 1)
-        lines = [line async for line in audit_seals.export(stores.registry, now=NOW)]
+        lines = [line async for line in audit_seals.export(stores.registry, ACTOR, now=NOW)]
         shape = ["keys", *(["entry"] * 5 + ["seal"]) * 3, "entry", "end"]
         assert [next(name for name in ("keys", "entry", "seal", "end") if name in line) for line in lines] == shape
         assert set(lines[1]["entry"]) == {column.name for column in _audit().columns}

@@ -100,8 +100,12 @@ def test_an_export_is_a_file_of_its_owner_alone_and_replaces_none(terminal: Term
     terminal.look(five_entries)
     file = exported(terminal, "audit.jsonl")
     assert file.stat().st_mode & 0o777 == 0o600
+    assert "cannot be written" in terminal.refused("audit", "export", "no-folder/audit.jsonl")
     assert "never replaces a file" in terminal.refused("audit", "export", "audit.jsonl")
     printed = terminal.done("audit", "export").splitlines()
+    behind_its_back(terminal, "ALTER TABLE audit_seals RENAME TO elsewhere")
+    assert "cannot be done at the moment" in terminal.refused("audit", "export", "half.jsonl")
+    assert not (terminal.folder / "half.jsonl").exists(), "a part is no export"
     assert [json.loads(line) for line in printed][1:] == [json.loads(line) for line in file.read_text().splitlines()][
         1:
     ]
@@ -177,5 +181,7 @@ def test_a_new_audit_key_is_listed_and_the_old_one_goes_on_verifying(terminal: T
     states = [("audit", "in use"), ("audit", "retired, still verifies"), ("tokens", "in use")]
     assert sorted((key["signs"], key["state"]) for key in listed) == states
     assert "Certificate" in terminal.done("key", "list")
+    [old] = [key["kid"] for key in listed if key["state"] == "retired, still verifies"]
+    assert "seals the audit, and stays" in terminal.refused("key", "revoke", old)
     terminal.done("audit", "seal")
     assert "Nothing is wrong: 2 seals" in terminal.done("audit", "verify")

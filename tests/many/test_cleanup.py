@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from corpid import app
 from corpid.flows.operations.audit_seals import verify
 from corpid.ports import Session, Upsert
+from corpid.rules.directory.actors import CommandLine
 from corpid.stores.sql.tables import sessions, transient
 from tests import engines
 from tests.protocol.deployment import registered
@@ -134,7 +135,7 @@ def test_the_audit_is_sealed_and_each_digest_is_in_the_log(
     with World(**kept) as world, capture_logs() as lines:
         filled(world)
         seal = world.run(sealed(world))
-        result = world.run(verify(world.provider.registry, expect=seal.digest))
+        result = world.run(verify(world.provider.registry, CommandLine(by="ops@node1"), expect=seal.digest))
         assert (result.expected, result.seals, result.unsealed, result.findings) == (True, 1, 0, [])
     [told] = [line["detail"] for line in lines if line["event"] == "audit_sealed"]
     assert told == f"seal 1: {result.entries} entries up to {seal.last}, digest {seal.digest}"

@@ -144,12 +144,20 @@ def export(
         run(_export(output.json_lines))
         return
     try:
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
-            run(_export(lambda values: opened.writelines(msgspec.json.encode(value) + b"\n" for value in values)))
+        opened = os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
     except FileExistsError:
         output.fail(f"{file} exists already, and an export never replaces a file: name another one")
     except OSError as error:
         output.fail(f"{file} cannot be written: {error.strerror}")
+    try:
+        with opened:
+            run(_export(lambda values: opened.writelines(msgspec.json.encode(value) + b"\n" for value in values)))
+    except OSError as error:
+        file.unlink()
+        output.fail(f"{file} cannot be written: {error.strerror}")
+    except BaseException:  # what is there is no export
+        file.unlink()
+        raise
 
 
 @app.command()
@@ -233,12 +241,12 @@ async def _erase(user: str) -> tuple[str, int]:
 async def _verify(expect: str) -> tuple[Verified, ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as stores:
-        return await audit_seals.verify(stores.registry, expect=expect), chosen.timezone
+        return await audit_seals.verify(stores.registry, stores.actor, expect=expect), chosen.timezone
 
 
 async def _export(write: Callable[[list[dict[str, Any]]], None]) -> None:
     async with open_registry(settings.load()) as stores:
-        async for line in audit_seals.export(stores.registry, now=stores.clock()):
+        async for line in audit_seals.export(stores.registry, stores.actor, now=stores.clock()):
             write([line])
 
 

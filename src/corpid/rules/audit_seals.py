@@ -272,11 +272,6 @@ class RangeCheck:
         self._unlisted.append(number)
         return None
 
-    @property
-    def is_whole(self) -> bool:
-        """True if no entry is missing so far, or inserted."""
-        return not self._left and not self._gone and not self._unlisted
-
     def rest(self, limits: Mapping[str, int]) -> tuple[int, list[Finding]]:
         """The number of entries that were removed by age, and further findings.
 

@@ -49,6 +49,9 @@ _ENTRIES_AT_ONCE: Final = 200
 """others run between two reads"""
 _SEALS_READ_AT_ONCE: Final = 8
 _PRUNES: Final = 10_000
+"""entries about removals that are looked at; one a day"""
+_LATEST_PRUNES: Final = 10
+"""those that can have begun during a verification"""
 _SETTLING_SECONDS: Final = 5.0
 """how long a command waits for transactions that are still running"""
 _PAUSE_SECONDS: Final = 0.05
@@ -58,12 +61,17 @@ class Sealer:
     """Makes the seals that are due, in the background.
 
     Any number of processes may have one: of two that make the same seal the store refuses one. `tell` gets a line for
-    the log about each seal, with its digest.
+    the log about each seal, with its digest; `warn` one if a seal that was there is there no more.
     """
 
-    def __init__(self, registry: Registry, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, registry: Registry, tell: Callable[[str], None], warn: Callable[[str], None] | None = None
+    ) -> None:
         self._registry: Final = registry
         self._tell: Final = tell
+        self._warn: Final = warn or tell
+        self._seen: Seal | None = None
+        """the last seal that was there at the last look"""
         self._looked_at: float | None = None
         self._behind = False
 
@@ -77,11 +85,27 @@ class Sealer:
         if not self._behind and 0 <= now - self._looked_at < LOOK_SECONDS:
             return 0
         self._looked_at = now
+        await self._look_back()
         made = 0
         while made < SEALS_AT_ONCE and await self._next(now, at_once=False):
             made += 1
         self._behind = made == SEALS_AT_ONCE
         return made
+
+    async def _look_back(self) -> None:
+        """Warn if the seals are not those that were seen before.
+
+        Whoever cuts off the end lets the rest be sealed again, after which nothing in the database tells of it.
+        """
+        seals, seen = self._registry.seals, self._seen
+        self._seen = last = await seals.last()
+        if seen is None:
+            return
+        there = last
+        if last is not None and last.number > seen.number:
+            there = next(iter(await seals.page(after=seen.number - 1, limit=1)), None)
+        if there is None or (there.number, there.digest) != (seen.number, seen.digest):
+            self._warn(f"seal {seen.number} was removed or exchanged, and had the digest {seen.digest}")
 
     async def seal_all(self, actor: Actor, *, now: float) -> int:
         """Seal every entry now.
@@ -219,14 +243,16 @@ class Verified(msgspec.Struct, kw_only=True):
         self.findings += findings[: max(0, FINDINGS - len(self.findings))]
 
 
-async def verify(registry: Registry, *, expect: str = "") -> Verified:
+async def verify(registry: Registry, actor: Actor, *, expect: str = "") -> Verified:
     """Compare the audit with its seals.
 
-    `expect` is the digest of a seal that there was. Nothing is changed, and servers may write meanwhile. Source: D58
+    `expect` is the digest of a seal that there was. Nothing is changed, and servers may write meanwhile.
+    Raises access.Forbidden, StoreUnavailable. Source: D58
     """
+    authorise(actor, "read", Object(kind="audit"))
     keys = {key.kid: open_key(key).public for key in await stored_audit_keys(registry)}
     chain, result = Chain(keys), Verified(expected=False if expect else None)
-    number = 0
+    number, limits = 0, await _pruned_before(registry, _PRUNES)
     while seals := await registry.seals.page(after=number, limit=_SEALS_READ_AT_ONCE):
         for seal in seals:
             after = chain.last
@@ -235,31 +261,43 @@ async def verify(registry: Registry, *, expect: str = "") -> Verified:
             result.seals += 1
             if claims is not None:
                 result.expected = result.expected if chain.digest != expect else True
-                await _verify_range(registry, claims, seal, max(after, claims.first - 1), result)
+                check = RangeCheck(claims, seal)
+                await _verify_range(registry, check, max(after, claims.first - 1), claims.last, result)
+                limits = await _verify_rest(registry, check, limits, result)
         number = seals[-1].number
         result.sealed_to, result.sealed_at, result.digest = seals[-1].last, seals[-1].at, seals[-1].digest
     result.unsealed, result.first_unsealed, result.last_unsealed = await registry.seals.unsealed(after=result.sealed_to)
     return result
 
 
-async def _verify_range(registry: Registry, claims: Claims, seal: Seal, after: int, result: Verified) -> None:
-    check = RangeCheck(claims, seal)
+async def _verify_range(registry: Registry, check: RangeCheck, after: int, last: int, result: Verified) -> None:
     result.tell(check.broken)
-    async for entry in _entries(registry, after, claims.last):
+    async for entry in _entries(registry, after, last):
         wrong = check.entry(entry.row) or details_finding(entry.row, entry.salt, entry.detail)
         result.tell([wrong] if wrong else [])
         result.entries += 1
         result.erased += bool(entry.row["digest"]) and entry.salt is None
-    if check.is_whole:
-        return
-    # What tells of a removal is written before it: whoever misses an entry finds it.
-    pruned, wrong_ones = check.rest(await _pruned_before(registry))
+
+
+async def _verify_rest(
+    registry: Registry, check: RangeCheck, limits: dict[str, int], result: Verified
+) -> dict[str, int]:
+    """Judge what is missing in a range.
+
+    Returns the limits of what was pruned by now.
+    """
+    pruned, wrong = check.rest(limits)
+    if wrong:  # what tells of a removal is written before it: whoever misses an entry finds that
+        later = await _pruned_before(registry, _LATEST_PRUNES)
+        limits = {name: max(limit, later[name]) for name, limit in limits.items()}
+        pruned, wrong = check.rest(limits)
     result.pruned += pruned
-    result.tell(wrong_ones)
+    result.tell(wrong)
+    return limits
 
 
-async def _pruned_before(registry: Registry) -> dict[str, int]:
-    told = await registry.audit.latest(AuditQuery(actions=(AuditAction.AUDIT_PRUNE,)), limit=_PRUNES)
+async def _pruned_before(registry: Registry, limit: int) -> dict[str, int]:
+    told = await registry.audit.latest(AuditQuery(actions=(AuditAction.AUDIT_PRUNE,)), limit=limit)
     return pruned_before((entry.at, entry.detail) for entry in told)
 
 
@@ -274,12 +312,13 @@ async def _entries(registry: Registry, after: int, last: int) -> AsyncIterator[S
         await asyncio.sleep(0)
 
 
-async def export(registry: Registry, *, now: float) -> AsyncIterator[dict[str, Any]]:
+async def export(registry: Registry, actor: Actor, *, now: float) -> AsyncIterator[dict[str, Any]]:
     """The audit as JSON objects: keys, entries, seals.
 
     Each seal comes after the entries that it covers, and those that are not sealed come last. The whole is
-    never in memory. Source: D58
+    never in memory. Raises access.Forbidden, StoreUnavailable. Source: D58
     """
+    authorise(actor, "read", Object(kind="audit"))
     yield {"export": "corpid audit", "version": 1, "at": int(now), **await audit_keys(registry)}
     number, after, digest = 0, 0, ""
     while seals := await registry.seals.page(after=number, limit=_SEALS_READ_AT_ONCE):

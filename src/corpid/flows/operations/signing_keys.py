@@ -205,6 +205,8 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
     keys = await stored_keys(registry)
     key = next((key for key in keys if key.kid == kid), None)
     if key is None:
+        if any(other.kid == kid and other.use == "audit" for other in await registry.keys.all()):
+            raise RotationRefused(f"the key {kid} seals the audit, and stays: `corpid key rotate --audit` replaces it")
         raise RotationRefused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
     if key.revoked_at is not None:
         raise RotationRefused(f"the key {kid} is revoked already")
