@@ -97,6 +97,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """a sentence"""
 
 
+_DIGITS: Final = 9
+"""of a number of days: whoever inserts an entry may write anything"""
 _JSON: Final = msgspec.json.Encoder().encode
 _CLAIMS: Final = msgspec.json.Decoder(Claims)
 _DIGESTS: Final = msgspec.json.Decoder(list[Digest])
@@ -116,10 +118,18 @@ def entry_digest(row: Row) -> Digest:
     """The digest of an entry, over all its columns but the number.
 
     SHA-256 over RFC 8785 JSON of the columns that are not empty: a column that a later version adds, empty in earlier
-    rows, changes no digest. Of details the row has a salted digest. Source: D58
+    rows, changes no digest. Of details the row has a salted digest. Empty, which fits nothing, if a value is neither text
+    nor number. Source: D58
     """
+    number, at = row["number"], row["at"]
+    if (
+        not all(isinstance(value, str | int) for value in row.values())
+        or isinstance(number, str)
+        or isinstance(at, str)
+    ):
+        return Digest(int(number), 0, "")  # SQLite keeps any type: nobody here wrote this
     told = {name: row[name] for name in sorted(row) if row[name] and name != "number"}
-    return Digest(int(row["number"]), int(row["at"]), base64url(sha256(_JSON(told)).digest()))
+    return Digest(number, at, base64url(sha256(_JSON(told)).digest()))
 
 
 def detail_digest(salt: str, detail: str) -> str:
@@ -165,7 +175,7 @@ def pruned_before(prunes: Iterable[tuple[int, Mapping[str, str]]]) -> dict[str, 
     for at, detail in prunes:
         for name, setting in SETTINGS.items():
             days = detail.get(setting, "")
-            if days.isdecimal() and int(days):
+            if days.isdecimal() and len(days) <= _DIGITS and int(days):
                 limits[name] = max(limits[name], at - int(days) * DAY_SECONDS)
     return limits
 
@@ -262,7 +272,7 @@ class RangeCheck:
         found = entry_digest(row)
         number = found.number
         _, sealed = self._left.pop(number, ("", None))
-        if sealed is not None and sealed.digest == found.digest:
+        if sealed is not None and found.digest and sealed.digest == found.digest:
             return None
         other = self._numbers.get(found.digest)
         if other is not None and other != number:
