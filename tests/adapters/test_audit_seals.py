@@ -190,6 +190,8 @@ def test_an_inserted_entry_is_found_where_a_number_was_never_used(place: Place) 
     names = "actor, action, object, client_id, entity_id, outcome, request_id, detail"
     place.sql(f"INSERT INTO audit (number, at, {names}) VALUES (3, 7, 'user:u2', 'user.add', '', '', '', 'ok', '', '')")
     assert shown(place) == [("entry", 3, "inserted")]
+    place.sql(f"INSERT INTO audit (number, at, {names}) VALUES (0, 7, 'user:u2', 'user.add', '', '', '', 'ok', '', '')")
+    assert shown(place) == [("entry", 0, "inserted"), ("entry", 3, "inserted")]
 
 
 def test_a_cut_tail_is_found_by_the_digest_that_the_log_has(place: Place) -> None:

@@ -172,6 +172,18 @@ def test_the_example_writes_every_text_as_the_provider_does() -> None:
     assert example().digest(text) == entry_digest(row).digest
 
 
+def test_after_a_restore_the_chain_goes_on_from_where_the_backup_ends(terminal: Terminal) -> None:
+    terminal.look(five_entries)
+    terminal.done("audit", "seal")
+    terminal.done("backup", "copy.sqlite")
+    terminal.look(five_entries)
+    later = terminal.done("audit", "seal").split()[-1]
+    terminal.done("restore", "copy.sqlite")
+    terminal.done("audit", "seal")
+    assert "Nothing is wrong: 2 seals and 6 entries were verified, up to number 11." in terminal.done("audit", "verify")
+    assert "or a backup was restored" in terminal.run("audit", "verify", "--expect", later).stdout
+
+
 def test_a_new_audit_key_is_listed_and_the_old_one_goes_on_verifying(terminal: Terminal) -> None:
     terminal.look(five_entries)
     terminal.done("audit", "seal")

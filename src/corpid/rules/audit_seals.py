@@ -285,7 +285,8 @@ class RangeCheck:
     def rest(self, limits: Mapping[str, int]) -> tuple[int, list[Finding]]:
         """The number of entries that were removed by age, and further findings.
 
-        These are what was removed otherwise, and what was inserted. To be asked when every entry of the range was looked at. `limits` are those of `pruned_before`.
+        These are what was removed otherwise, and what was inserted. To be asked when every entry of the range was
+        looked at. `limits` are those of `pruned_before`.
         """
         old = [name for name, listed in self._gone.items() if listed.latest < limits.get(name, 0)]
         pruned = sum(self._gone[name].entries for name in old)

@@ -52,6 +52,8 @@ _PRUNES: Final = 10_000
 """entries about removals that are looked at; one a day"""
 _LATEST_PRUNES: Final = 10
 """those that can have begun during a verification"""
+_BEFORE_EVERY_NUMBER: Final = -(1 << 63)
+"""numbers begin with 1, unless somebody inserts others"""
 _SETTLING_SECONDS: Final = 5.0
 """how long a command waits for transactions that are still running"""
 _PAUSE_SECONDS: Final = 0.05
@@ -262,7 +264,8 @@ async def verify(registry: Registry, actor: Actor, *, expect: str = "") -> Verif
             if claims is not None:
                 result.expected = result.expected if chain.digest != expect else True
                 check = RangeCheck(claims, seal)
-                await _verify_range(registry, check, max(after, claims.first - 1), claims.last, result)
+                begin = max(after, claims.first - 1) or _BEFORE_EVERY_NUMBER
+                await _verify_range(registry, check, begin, claims.last, result)
                 limits = await _verify_rest(registry, check, limits, result)
         number = seals[-1].number
         result.sealed_to, result.sealed_at, result.digest = seals[-1].last, seals[-1].at, seals[-1].digest
@@ -320,7 +323,7 @@ async def export(registry: Registry, actor: Actor, *, now: float) -> AsyncIterat
     """
     authorise(actor, "read", Object(kind="audit"))
     yield {"export": "corpid audit", "version": 1, "at": int(now), **await audit_keys(registry)}
-    number, after, digest = 0, 0, ""
+    number, after, digest = 0, _BEFORE_EVERY_NUMBER, ""
     while seals := await registry.seals.page(after=number, limit=_SEALS_READ_AT_ONCE):
         for seal in seals:
             async for entry in _entries(registry, after, seal.last):
