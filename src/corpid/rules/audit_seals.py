@@ -133,7 +133,10 @@ def entry_digest(row: Row) -> Digest:
 
 
 def detail_digest(salt: str, detail: str) -> str:
-    """The digest of details that an entry has. Source: docs/decisions/0015"""
+    """The digest of details that an entry has.
+
+    A sign-in computes the same without this call. Source: docs/decisions/0015
+    """
     return sha256(f"audit-detail:{salt}:{detail}".encode()).hexdigest()
 
 
