@@ -25,6 +25,7 @@ from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
+    from corpid.ports.registry import Written
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
 
@@ -111,11 +112,11 @@ EVERYTHING: tuple[Record, ...] = (
 CLIENT_EVENT = AuditEvent(actor="client:rp", action="code.replay", client_id="rp", entity_id="E1", outcome="refused")
 
 
-async def write(stores: SqlStores, *records: Record | Client) -> None:
+async def write(stores: SqlStores, *records: Written) -> None:
     await stores.registry.directory.write([Upsert(record) for record in records], EVENT)
 
 
-async def remove(stores: SqlStores, *records: Record | Client) -> None:
+async def remove(stores: SqlStores, *records: Written) -> None:
     await stores.registry.directory.write([Delete(record) for record in records], EVENT)
 
 

@@ -17,6 +17,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, Operating, ProvisioningToken
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, Membership
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from tests.adapters.stored_records import BOOKS, write
 from tests.adapters.test_acting_administrators import FIRM, NOW, PLAIN, role
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA_OWNS, WAITS_SECONDS
@@ -39,6 +40,10 @@ EVERYBODY: tuple[Record, ...] = (*PEOPLE, BOOKS, STRICT, PLAIN, TAN_IS_MEMBER, L
 GIVEN = role("u1")
 EVENTS = {"declined": "approval.decline", "withdrawn": "approval.withdraw", "expired": "approval.expire"}
 CLIENT = ApiClient(client_id="c", scopes=frozenset({"directory.read", "directory.write"}), entity_id="E1")
+REGISTERED = RegisteredApiClient(
+    client_id="c", name="C", scopes=("directory.read", "directory.write"), jwks="{}", entity_id="E1"
+)
+"""that client as it may act now"""
 
 
 async def acting(stores: SqlStores, user_id: str, entity_id: str = "E1") -> Administering:
@@ -62,10 +67,7 @@ async def request(stores: SqlStores, change: Change = GIVEN, *, actor: Actor | N
 
 
 async def approved(stores: SqlStores, request_id: str, actor: Actor, *, now: float = NOW) -> ChangeRequest:
-    async def known(client_id: str) -> ApiClient | None:
-        return CLIENT if client_id == CLIENT.client_id else None
-
-    return await approvals.approve(stores.registry, request_id, actor=actor, reason="Seen", now=now, api_clients=known)
+    return await approvals.approve(stores.registry, request_id, actor=actor, reason="Seen", now=now)
 
 
 async def roles(stores: SqlStores) -> int:
@@ -153,7 +155,7 @@ def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) -> None:
     """Two approvers, an approver and the requester: the loser changes nothing, and no event says so."""
 
     async def scenario(stores: SqlStores) -> None:
-        await write(stores, *EVERYBODY)
+        await write(stores, *EVERYBODY, REGISTERED)
         made = await request(stores, actor=CLIENT)
         lim, rina = await acting(stores, "u2"), await acting(stores, "u3")
         second: Awaitable[object]
@@ -256,6 +258,21 @@ def test_a_right_that_ends_while_it_is_approved_gives_nothing(postgresql: Place)
         made, rina = await request(stores), await acting(stores, "u3")
         async with stores.transient.unit(NOW):
             await stores.registry.directory.write([Delete(LIM_OWNS)])
+            late = asyncio.create_task(outcome(approved(stores, made, rina)))
+            done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
+            assert not done
+        assert not await late
+        assert await roles(stores) == 0
+
+    postgresql.run(scenario)
+
+
+def test_a_client_that_is_disabled_while_its_request_is_approved_gets_nothing(postgresql: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY, REGISTERED)
+        made, rina = await request(stores, actor=CLIENT), await acting(stores, "u3")
+        async with stores.transient.unit(NOW):
+            await write(stores, replace(REGISTERED, enabled=False))
             late = asyncio.create_task(outcome(approved(stores, made, rina)))
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
             assert not done

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from corpid.flows.directory import objects
-from corpid.flows.directory.objects import Administration, Differs, Exists
+from corpid.flows.directory.objects import Administration, Differs, Exists, Found
 from corpid.flows.operations.answers import KEPT_SECONDS, KeyReused, once
 from corpid.ports import StoredAnswer
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
@@ -55,6 +56,8 @@ def administration(stores: SqlStores) -> Administration:
         rules=PLAIN_RULES,
         new_user_id=lambda: "5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10",
         tag=lambda record: msgspec.json.encode(record).decode(),
+        now=NOW,
+        new_id=lambda: token_urlsafe(32),
     )
 
 
@@ -69,8 +72,15 @@ def raced(place: Place, prepared: Callable[[SqlStores], Awaitable[Any]], calls: 
     return asyncio.run(both())
 
 
+async def added(by: Administration) -> Found:
+    """An entity that needs nobody's approval."""
+    found = await objects.added(by, ENTITIES, {**ENTITY})
+    assert isinstance(found, Found)
+    return found
+
+
 async def entity(stores: SqlStores) -> str:
-    return (await objects.added(administration(stores), ENTITIES, {**ENTITY})).tag
+    return (await added(administration(stores))).tag
 
 
 async def nothing(_: SqlStores) -> None: ...
@@ -112,7 +122,7 @@ def test_of_two_requests_with_one_key_one_is_carried_out_and_both_get_its_answer
 
     async def call(stores: SqlStores, _: None) -> Any:
         async def add() -> StoredAnswer:
-            found = await objects.added(administration(stores), ENTITIES, {**ENTITY})
+            found = await added(administration(stores))
             return StoredAnswer(request="mac", status=201, headers={"ETag": found.tag}, body=found.id)
 
         return await once(stores.registry, "api-1", "key", "mac", add, now=NOW)
@@ -136,7 +146,7 @@ def test_a_request_that_fails_on_any_line_leaves_neither_change_nor_key(place: P
             raise RuntimeError
 
         async def add() -> StoredAnswer:
-            found = await objects.added(by, ENTITIES, {**ENTITY})
+            found = await added(by)
             return StoredAnswer(request="mac", status=201, headers={}, body=found.id)
 
         for work in (dies_before, dies_after):

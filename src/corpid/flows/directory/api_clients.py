@@ -13,8 +13,10 @@ from corpid.ports import Delete, Seen, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import api_clients as rules_of_members
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import ApiClient
 from corpid.rules.directory.differences import Difference, members_changed
 from corpid.rules.directory.nodes import Problem
+from corpid.rules.directory.records import Entity
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import RegistrationError, public_key_set, register_api_client
 
@@ -42,6 +44,22 @@ async def api_clients(registry: Registry, *, actor: Actor) -> list[RegisteredApi
     """Every client of the API, by identifier. Raises access.Forbidden, StoreUnavailable. Source: D59"""
     authorise(actor, "read", Object(kind="API client"))
     return await registry.api_clients.all()
+
+
+async def acting_api_client(registry: Registry, client_id: str) -> tuple[ApiClient, Seen] | None:
+    """A client of the API as it may act now, and a guard.
+
+    It has every scope that it may ask for. None if it is gone or disabled, or the entity that it is bound to is. Raises StoreUnavailable. Source: D50, D55, D59
+    """
+    client = await registry.api_clients.get(client_id)
+    if client is None or not client.enabled:
+        return None
+    bound_to = (client.entity_id,)
+    entity = (await registry.directory.read(Entity, [bound_to])).get(bound_to) if client.entity_id else None
+    if client.entity_id and (entity is None or not entity.enabled):
+        return None
+    actor = ApiClient(client_id=client_id, scopes=frozenset(client.scopes), entity_id=client.entity_id)
+    return actor, Seen(RegisteredApiClient, client.key, client)
 
 
 async def add_api_client(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.administrators import MOST_GRANTS, acting_administrator
+from corpid.flows.directory.api_clients import acting_api_client
 from corpid.flows.directory.finding import is_storable
 from corpid.flows.directory.lists import Page, cut, place
 from corpid.flows.directory.write import (
@@ -52,7 +53,7 @@ from corpid.rules.directory.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from corpid.ports import Change as StoreChange
     from corpid.ports import Registry
@@ -60,8 +61,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.sections import Kind
-
-    ApiClients = Callable[[str], Awaitable[ApiClient | None]]
 
 _ACTIONS: Final = {
     Event.APPROVE: AuditAction.APPROVAL_APPROVE,
@@ -72,6 +71,14 @@ _ACTIONS: Final = {
 _SYSTEM: Final = "system"
 _EXPIRED_AT_ONCE: Final = 100
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
+
+
+class NoRequest(Refused):
+    """There is no such request."""
+
+
+class NoReason(Refused):
+    """A request or a decision without its reason."""
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,23 +142,17 @@ def _entity_of(found: Authorised) -> str:
 
 def _check_reason(reason: str) -> None:
     if not reason.strip():
-        raise Refused("reason: say why, for whoever approves it")
+        raise NoReason("reason: say why, for whoever approves it")
     if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
         raise Refused(f"reason: write one line of at most {MOST_REASON_CHARACTERS} characters")
 
 
-async def nobody(_client_id: str) -> None:
-    """No client of the admin API is known. Source: D59"""
-
-
-async def approve(
-    registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float, api_clients: ApiClients = nobody
-) -> ChangeRequest:
+async def approve(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
     """Approve a request and do what it asks for.
 
-    Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's; `api_clients` finds a requester that
-    is a client of the admin API, None if it may do nothing any more. Raises Refused if it was decided before, what it
-    changes is no longer as it was, or breaks a rule by now, access.Forbidden, Conflict, StoreUnavailable. Source: D55
+    Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's. Raises
+    Refused if it was decided before, what it changes is no longer as it was, or breaks a rule by now, access.Forbidden,
+    Conflict, StoreUnavailable. Source: D55
     """
     request = await _decidable(registry, request_id, actor, reason)
     after = _after(request, Event.APPROVE, actor, reason, now)
@@ -165,9 +166,10 @@ async def approve(
     problems = unfit(changes, Current(records=current), await _user_names(registry, changes))
     if problems:
         raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
-    asked = await _asked(registry, request, changes, now, api_clients)
+    asked, still = await _asked(registry, request, changes, now)
     agreed = await authorised(registry, actor, changes)
     rests_on = [
+        *still,
         *(Seen(Service, key, record) for key, record in current.get("service", {}).items()),  # type: ignore[arg-type]
         *_as_requested(changes),
     ]
@@ -183,20 +185,22 @@ def _as_requested(changes: Iterable[Change]) -> Iterable[Seen]:
 
 
 async def _asked(
-    registry: Registry, request: ChangeRequest, changes: Sequence[Change], now: float, api_clients: ApiClients
-) -> Authorised:
-    """Authorise the requester, as if signed in at this moment."""
+    registry: Registry, request: ChangeRequest, changes: Sequence[Change], now: float
+) -> tuple[Authorised, list[Seen]]:
+    """Authorise the requester, as if signed in at this moment.
+
+    A client of the API has what it may ask for now. Also returns guards of that.
+    """
     kind, _, identifier = request.requester.partition(":")
     try:
         if kind == "user":
-            who: Actor | None = await acting_administrator(
-                registry, identifier, request.entity_id, auth_time=now, now=now
-            )
-        else:
-            who = await api_clients(identifier)
-        if who is None or (isinstance(who, ApiClient) and who.entity_id != request.bound_to):
+            person = await acting_administrator(registry, identifier, request.entity_id, auth_time=now, now=now)
+            return await authorised(registry, person, changes), []
+        found = await acting_api_client(registry, identifier) if kind == "client" else None
+        if found is None or found[0].entity_id != request.bound_to:
             raise Refused("whoever requested this may do nothing here any more: decline it")
-        return await authorised(registry, who, changes)
+        client, still = found
+        return await authorised(registry, client, changes), [still]
     except Forbidden as error:
         raise Refused(f"whoever requested this may not do it any more: {error.reason}") from None
 
@@ -217,8 +221,10 @@ async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason:
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
-    request = await _request(registry, request_id, actor)
-    authorise(actor, "write", _object(request, "withdrawal"))
+    request = await _found(registry, request_id)
+    authorise(actor, "write", Object(kind="withdrawal") if request is None else _object(request, "withdrawal"))
+    if request is None:
+        raise NoRequest(_GONE)
     if reason:
         _check_reason(reason)
     after = _after(request, Event.WITHDRAW, actor, reason, now)
@@ -260,7 +266,7 @@ async def requests(
     where = {name: value for name, value in (("entity_id", entity_id), ("state", state)) if value}
     found = await registry.directory.page(ChangeRequest, where, after=place(after, 1), limit=limit + 1)
     page = cut(found, limit, [request.request_id for request in found])
-    return Page(found=tuple([await _shown(registry, request, now) for request in page.found]), after=page.after)
+    return Page(found=tuple([await shown(registry, request, now) for request in page.found]), after=page.after)
 
 
 async def request(registry: Registry, actor: Actor, request_id: str, *, now: float) -> Shown:
@@ -269,10 +275,11 @@ async def request(registry: Registry, actor: Actor, request_id: str, *, now: flo
     Raises Refused if there is none, access.Forbidden, StoreUnavailable. Source: D55
     """
     found = await _request(registry, request_id, actor)
-    return await _shown(registry, found, now)
+    return await shown(registry, found, now)
 
 
-async def _shown(registry: Registry, found: ChangeRequest, now: float) -> Shown:
+async def shown(registry: Registry, found: ChangeRequest, now: float) -> Shown:
+    """A request as people read it. Raises StoreUnavailable. Source: D55"""
     changes = [change_of(each) for each in found.changes]
     names = await _user_names(registry, changes, found.requester)
     _, _, identifier = found.requester.partition(":")
@@ -289,12 +296,16 @@ async def _request(registry: Registry, request_id: str, actor: Actor) -> ChangeR
 
     Of another entity's an entity learns as much as of none.
     """
-    key = (request_id,)
-    found = (await registry.directory.read(ChangeRequest, [key])).get(key) if is_storable(request_id) else None
+    found = await _found(registry, request_id)
     authorise(actor, "read", Object(kind="approval") if found is None else _object(found, "approval"))
     if found is None:
-        raise Refused(_GONE)
+        raise NoRequest(_GONE)
     return found
+
+
+async def _found(registry: Registry, request_id: str) -> ChangeRequest | None:
+    key = (request_id,)
+    return (await registry.directory.read(ChangeRequest, [key])).get(key) if is_storable(request_id) else None
 
 
 async def _decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:

@@ -1,6 +1,7 @@
 """Objects of the admin API: listed, read, added, changed and removed (D59).
 
-One function for each verb, whatever the kind of record. What an actor may not see is answered as what is not there.
+One function for each verb, whatever the kind of record. What an actor may not see is answered as what is not there, and
+what needs approval is requested (D55).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.apply import prepare
-from corpid.flows.directory.write import object_of, write
+from corpid.flows.directory.approvals import submit
+from corpid.flows.directory.write import object_of
 from corpid.ports import ChangedMeanwhile, NameTaken, Seen
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.objects import Read, Resource
+    from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.oauth.client_registration import Rules
 
 KEY_WIDTHS: Final[Mapping[type[msgspec.Struct], int]] = {
@@ -71,6 +74,10 @@ class Administration:
     new_user_id: Callable[[], str]
     tag: Callable[[msgspec.Struct], str]
     """the entity tag of a record"""
+    now: float
+    """epoch seconds"""
+    new_id: Callable[[], str]
+    """for a request for approval"""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,13 +98,14 @@ async def read(by: Administration, resource: Resource, identifier: str) -> Found
     return found(by, resource, record, await user_names(by.registry, [record]))
 
 
-async def added(by: Administration, resource: Resource, value: Json) -> Found:
-    """Add an object.
+async def added(by: Administration, resource: Resource, value: Json) -> Found | ChangeRequest:
+    """Add an object, or request it if that needs approval.
 
-    Raises Unfit with every fault, Exists, access.Forbidden, Conflict, StoreUnavailable. Source: D59
+    A grant by a client that is bound to an entity is an offer, unless it says otherwise. Raises Unfit with every fault,
+    Exists, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D56, D59
     """
     refuse_early(by.actor, "write", _as_is(by.actor, resource))
-    read_one = read_new(resource, value)
+    read_one = read_new(resource, _offered(by.actor, resource, value))
     await _refuse_strangers(by, resource, read_one)
     changes, users = await _planned(by, read_one)
     own = [change for change in changes if change.kind == resource.kind]
@@ -105,21 +113,28 @@ async def added(by: Administration, resource: Resource, value: Json) -> Found:
         raise Exists(f"{resource.noun} of this key is there already: change it with PATCH")
     record = own[0].becomes
     try:
-        await write(by.registry, by.actor, changes, seen=[Seen(type(record), own[0].key, None)])  # type: ignore[arg-type]
+        request = await _submitted(by, changes, Seen(type(record), own[0].key, None))  # type: ignore[arg-type]
     except ChangedMeanwhile:
         raise await _as_is_now(by, resource, own[0].key, None) from None
     except NameTaken:
         raise Exists(_NAME_TAKEN) from None
-    return found(by, resource, record, users)
+    return request or found(by, resource, record, users)
+
+
+def _offered(actor: ApiClient, resource: Resource, value: Json) -> Json:
+    """A new grant as its side makes it."""
+    if resource.record is not ThirdPartyGrant or not actor.entity_id or not isinstance(value, dict):
+        return value
+    return {"state": "offered", **value}
 
 
 async def changed(
     by: Administration, resource: Resource, identifier: str, patch: Json, *, matches: Callable[[str], bool]
-) -> Found:
-    """Change an object by a JSON merge patch.
+) -> Found | ChangeRequest:
+    """Change an object by a JSON merge patch, or request it.
 
     `matches` says whether an entity tag is one that the caller has seen. Raises Unknown, Differs, Unfit with every
-    fault, access.Forbidden, Conflict, StoreUnavailable. Source: RFC 7396, RFC 9110 §13.1.1, D59
+    fault, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: RFC 7396, RFC 9110 §13.1.1, D55, D59
     """
     record = await _visible(by, resource, identifier)
     if not matches(by.tag(record)):
@@ -133,22 +148,24 @@ async def changed(
     if not changes:
         return found(by, resource, record, users)
     becomes = next(change.becomes for change in changes if change.kind == resource.kind)
-    await _write_seen(by, resource, changes, record)
-    return found(by, resource, becomes or record, known)
+    request = await _write_seen(by, resource, changes, record)
+    return request or found(by, resource, becomes or record, known)
 
 
-async def removed(by: Administration, resource: Resource, identifier: str, *, matches: Callable[[str], bool]) -> None:
-    """Remove an object, with everything that rests on it.
+async def removed(
+    by: Administration, resource: Resource, identifier: str, *, matches: Callable[[str], bool]
+) -> ChangeRequest | None:
+    """Remove an object, with everything that rests on it, or request it.
 
-    `matches` says whether an entity tag is one that the caller has seen. Raises Unknown, Differs, access.Forbidden,
-    Conflict, StoreUnavailable. Source: RFC 9110 §13.1.1, D59, R-21
+    `matches` says whether an entity tag is one that the caller has seen. Raises Unknown, Differs, Refused,
+    access.Forbidden, Conflict, StoreUnavailable. Source: RFC 9110 §13.1.1, D55, D59, R-21
     """
     record = await _visible(by, resource, identifier)
     if not matches(by.tag(record)):
         raise Differs
     change = Change(verb="remove", kind=resource.kind, key=key_of_record(record), was=record)
     narrowed = await _narrowed(by.registry, record.service_id) if isinstance(record, Service) else []
-    await _write_seen(by, resource, [*narrowed, change], record)
+    return await _write_seen(by, resource, [*narrowed, change], record)
 
 
 async def _narrowed(registry: Registry, service_id: str) -> list[Change]:
@@ -162,10 +179,18 @@ async def _narrowed(registry: Registry, service_id: str) -> list[Change]:
     return found
 
 
-async def _write_seen(by: Administration, resource: Resource, changes: Sequence[Change], was: msgspec.Struct) -> None:
+async def _submitted(by: Administration, changes: Sequence[Change], seen: Seen) -> ChangeRequest | None:
+    return await submit(
+        by.registry, by.actor, changes, reason=by.actor.reason, now=by.now, unique=by.new_id(), seen=[seen]
+    )
+
+
+async def _write_seen(
+    by: Administration, resource: Resource, changes: Sequence[Change], was: msgspec.Struct
+) -> ChangeRequest | None:
     key = key_of_record(was)
     try:
-        await write(by.registry, by.actor, changes, seen=[Seen(type(was), key, was)])  # type: ignore[arg-type]
+        return await _submitted(by, changes, Seen(type(was), key, was))  # type: ignore[arg-type]
     except ChangedMeanwhile:
         raise await _as_is_now(by, resource, key, was) from None
     except NameTaken:

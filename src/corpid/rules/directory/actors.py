@@ -145,6 +145,8 @@ class ApiClient(_Actor, frozen=True, kw_only=True):
     """the identifier of the request that it makes"""
     address: str = ""
     """where the request comes from"""
+    reason: str = ""
+    """why it does it, as it says"""
 
     @property
     def role(self) -> Role:
@@ -158,8 +160,9 @@ class ApiClient(_Actor, frozen=True, kw_only=True):
 
     @property
     def detail(self) -> dict[str, str]:
-        """The address of the request (D57)."""
-        return {"address": self.address} if self.address else {}
+        """The address of the request, and the reason if one was given (D57)."""
+        told = {"address": self.address, "reason_given": self.reason}
+        return {name: value for name, value in told.items() if value}
 
     @property
     def request_id(self) -> str:

@@ -8,6 +8,7 @@ import hmac
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from starlette.responses import Response
@@ -15,6 +16,7 @@ from starlette.responses import Response
 from corpid.flows.directory.objects import Administration
 from corpid.flows.operations.answers import KEY_CHARACTERS, once
 from corpid.ports import StoredAnswer
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.json_nodes import json_value
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.limits import BODY_BYTES
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
+CHANGE_REASON: Final = "Change-Reason"
+"""a header: addresses are logged on the way, and a merge patch has no place for it (RFC 9110 §17.9)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,8 @@ class Call:
             rules=self.web.client_rules,
             new_user_id=self.web.new_user_id,
             tag=self.tag,
+            now=self.context.now,
+            new_id=self.provider.new_id,
         )
 
     def tag(self, record: msgspec.Struct) -> str:
@@ -149,7 +155,7 @@ class Call:
             self.provider.registry_cache.drop()
             return _response(answer, repeated=False)
         path, query = self.request.scope["path"], self.request.scope["query_string"].decode("latin-1")
-        mac = self.context.keys.mac("api request", path, query, body.hex())
+        mac = self.context.keys.mac("api request", path, query, body.hex(), self.actor.reason)
 
         async def stored() -> StoredAnswer:
             return (await work()).stored(mac)
@@ -179,6 +185,25 @@ class Call:
             yield
         finally:
             self.web.api_calls.discard(named)
+
+
+def reason_of(request: Request) -> str:
+    """The text of the header Change-Reason; empty if there is none.
+
+    Printable ASCII with UTF-8 in percent-encoding, since not all of HTTP carries more. Raises Problem. Source: D55, RFC 9110 §5.5
+    """
+    sent = headers(request, CHANGE_REASON.encode().lower())
+    try:
+        reason = unquote_to_bytes(b"".join(sent).decode("ascii")).decode().strip(" ")
+    except UnicodeDecodeError:
+        reason = "\0"
+    if len(sent) > 1 or len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
+        raise Problem(
+            400,
+            f"{CHANGE_REASON} must be one line of at most {MOST_REASON_CHARACTERS} characters, sent once: ASCII, and "
+            "other characters as UTF-8 in percent-encoding",
+        )
+    return reason
 
 
 def parsed(content: bytes) -> Json:

@@ -15,7 +15,9 @@ from corpid.rules.directory.document import of_nodes
 from corpid.rules.directory.json_nodes import nodes
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import Unfit, unknown_member
+from corpid.rules.directory.records import ChangeRequest
 from corpid.rules.oauth.api_server import API_PATH
+from corpid.web.api import approvals
 from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, parsed, place, plain
 from corpid.web.api.problems import Problem
 
@@ -58,6 +60,8 @@ async def add_object(call: Call, resource: Resource) -> Response:
 
     async def add() -> Answer:
         found = await objects.added(call.administration, resource, value)
+        if isinstance(found, ChangeRequest):
+            return await approvals.waiting(call, found)
         location = f"{call.provider.policy.base_url}{API_PATH}/{resource.path}/{quote(found.id, safe='')}"
         return Answer(body=found.members, status=201, headers={"ETag": found.tag, "Location": location})
 
@@ -69,14 +73,14 @@ async def change_object(call: Call, resource: Resource) -> Response:
     patch = await call.json(MERGE_PATCH, JSON)
     found = await objects.changed(call.administration, resource, call.given["id"], patch, matches=call.matches)
     call.provider.registry_cache.drop()
-    return plain(_shown(found))
+    return plain(await approvals.waiting(call, found) if isinstance(found, ChangeRequest) else _shown(found))
 
 
 async def remove_object(call: Call, resource: Resource) -> Response:
     """Remove an object (D59)."""
-    await objects.removed(call.administration, resource, call.given["id"], matches=call.matches)
+    request = await objects.removed(call.administration, resource, call.given["id"], matches=call.matches)
     call.provider.registry_cache.drop()
-    return plain(Answer(status=204))
+    return plain(Answer(status=204) if request is None else await approvals.waiting(call, request))
 
 
 async def apply_directory(call: Call) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid import __version__
+from corpid.web.api.calls import CHANGE_REASON
 from corpid.web.api.schemas import components
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def described(operation: Operation) -> dict[str, Any]:
         "summary": operation.summary,
         "description": operation.description,
         "tags": [operation.tag],
-        "responses": {operation.status: _success(operation), **_errors(operation)},
+        "responses": {operation.status: _success(operation), **_requested(operation), **_errors(operation)},
         "openapi_extra": extra,
     }
 
@@ -125,6 +126,13 @@ def _headers(operation: Operation) -> list[dict[str, Any]]:
         found.append(
             {"name": "If-Match", "in": "header", "required": True, "description": told, "schema": {"type": "string"}}
         )
+    if operation.method not in {"GET", "HEAD"}:
+        told = (
+            "Why, for the history; needed if the change needs approval. Printable ASCII, other characters as UTF-8 in "
+            "percent-encoding."
+        )
+        schema = {"type": "string", "maxLength": 500, "pattern": "^[ -~]*$"}
+        found.append({"name": CHANGE_REASON, "in": "header", "description": told, "schema": schema})
     if operation.repeatable:
         told = "Makes it safe to send the request again within 24 hours: the first answer comes again."
         schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
@@ -142,6 +150,20 @@ def _success(operation: Operation) -> dict[str, Any]:
     if names:
         told["headers"] = {name: {"schema": {"type": "string"}} for name in names}
     return told
+
+
+def _requested(operation: Operation) -> dict[int | str, dict[str, Any]]:
+    """The answer to a change that needs approval (D55)."""
+    if not operation.requested:
+        return {}
+    schema = {"$ref": "#/components/schemas/Approval"}
+    return {
+        202: {
+            "description": "Nothing was changed yet: it needs another administrator's approval, and was requested",
+            "headers": {"Location": {"schema": {"type": "string"}}},
+            "content": {"application/json": {"schema": schema}},
+        }
+    }
 
 
 def _errors(operation: Operation) -> dict[int | str, dict[str, Any]]:

@@ -10,8 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from corpid.flows.directory.object_lists import FILTERS
+from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.objects import RESOURCES
-from corpid.web.api import endpoints
+from corpid.rules.directory.records import RequestState
+from corpid.web.api import approvals, endpoints
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -62,6 +64,8 @@ class Operation:
     """further than those of every operation"""
     conditional: bool = False
     """whether it demands If-Match"""
+    requested: bool = False
+    """whether it is requested if it needs approval (202)"""
     repeatable: bool = False
     """whether an Idempotency-Key makes it safe to send again"""
     bound: bool = True
@@ -96,6 +100,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
     one, title = f"/{resource.path}/{{id}}", resource.title
     bound = resource.kind != "client"
     common: dict[str, Any] = {"tag": resource.path, "bound": bound}
+    requested = resource.kind in OF_ENTITIES
     yield Operation(
         name=f"list_{resource.path.replace('-', '_')}",
         method="GET",
@@ -121,6 +126,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         status=201,
         errors=(409, 422),
         repeatable=True,
+        requested=requested,
         **common,
     )
     yield Operation(
@@ -147,6 +153,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         answer=title,
         errors=(409, 422),
         conditional=True,
+        requested=requested,
         **common,
     )
     yield Operation(
@@ -158,8 +165,9 @@ def _of(resource: Resource) -> Iterator[Operation]:
         scope=write,
         run=partial(endpoints.remove_object, resource=resource),
         status=204,
-        errors=(409,),
+        errors=(409, 422) if requested else (409,),
         conditional=True,
+        requested=requested,
         **common,
     )
 
@@ -195,6 +203,51 @@ _OTHERS: Final = (
         errors=(409, 422),
         repeatable=True,
         bound=False,
+    ),
+    Operation(
+        name="list_approvals",
+        method="GET",
+        path="/approvals",
+        tag="approvals",
+        summary="List requests for approval",
+        description="Changes that wait for another administrator's approval, and those that were decided, the oldest "
+        "first. A client that is bound to an entity sees that entity's.",
+        scope="directory.read",
+        run=approvals.list_approvals,
+        queries=(
+            Query(name="entity", description="The entity whose administrators decide."),
+            Query(name="state", description="The state of the requests.", kind=RequestState),
+            _LIMIT,
+            _CURSOR,
+        ),
+        answer="ApprovalPage",
+    ),
+    Operation(
+        name="read_approval",
+        method="GET",
+        path="/approvals/{id}",
+        tag="approvals",
+        summary="Read a request for approval",
+        description="Shows a request, what it changes, and whether it was decided.",
+        scope="directory.read",
+        run=approvals.read_approval,
+        answer="Approval",
+    ),
+    Operation(
+        name="change_approval",
+        method="PATCH",
+        path="/approvals/{id}",
+        tag="approvals",
+        summary="Take back a request for approval",
+        description="Takes a merge patch with the state `withdrawn`: a client takes its own request back. Clients of the "
+        "API never approve or decline.",
+        scope="directory.write",
+        run=approvals.change_approval,
+        body="ApprovalPatch",
+        media_types=("application/merge-patch+json", "application/json"),
+        answer="Approval",
+        errors=(409, 422),
+        conditional=True,
     ),
     Operation(
         name="list_keys",

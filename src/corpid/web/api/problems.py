@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from starlette.responses import Response
 
+from corpid.flows.directory.approvals import NoReason, NoRequest
 from corpid.flows.directory.objects import Differs, Exists, Unknown
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.answers import KeyReused
@@ -59,8 +60,12 @@ def of(error: Exception) -> Problem | None:
         case Unfit(faults=faults):
             told = [{"pointer": fault.pointer, "detail": fault.detail} for fault in faults[:SHOWN]]
             return Problem(422, "The body cannot be carried out: errors says why", faults=told)
-        case Unknown():
+        case Unknown() | NoRequest():
             return Problem(404, "There is no such object")
+        case NoReason():
+            return Problem(
+                422, "This needs another administrator's approval: say why, for them, in the header Change-Reason"
+            )
         case Exists() | Refused() | Conflict():
             return Problem(409, _sentence(str(error)))
         case Differs():

@@ -52,6 +52,18 @@ _CHANGES: Final[Mapping[str, Schema]] = {
     "Administrator": {"level": "sub_administrator", "services": ["TAX-FILING"]},
     "Client": {"enabled": False},
 }
+_DIFFERENCES: Final[Schema] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "sign": {"type": "string", "enum": ["+", "~", "-"]}, "subject": _TEXT,
+            "members": {"type": "array", "items": _TEXT},
+        },
+        "required": ["sign", "subject", "members"],
+    },
+}  # fmt: skip
+"""changes as `corpid apply --json` prints them"""
 _KEY: Final[Schema] = {
     "id": "Zk3_signing", "state": "in use", "created_at": 1795000000, "signs_from": 1795007200, "retired_at": None,
     "revoked_at": None, "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
@@ -61,6 +73,17 @@ _ENTRY: Final[Schema] = {
     "object": f"{_LINA}/E1001/TAX-FILING/Preparer//", "client_id": "", "entity_id": "E1001", "other_entity_id": "",
     "outcome": "ok", "request_id": "7f3a90c1d2e4b586", "detail": {}, "before": {}, "after": {"role": "Preparer"},
     "erased": False,
+}  # fmt: skip
+
+
+_CHANGE: Final[Schema] = {
+    "sign": "+", "subject": "assignment: lina for E1001 at TAX-FILING as Preparer", "members": [],
+}  # fmt: skip
+_APPROVAL: Final[Schema] = {
+    "id": "6b0a1f80-s3ytNpJ0C3", "entity": "E1001", "state": "pending", "requester": "client:payroll",
+    "requester_name": "client:payroll", "reason": "Covers for Ravi in December", "changes": [_CHANGE],
+    "created_at": 1795000000, "expires_at": 1796209600, "decided_at": None, "decided_by": "", "decided_reason": "",
+    "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
 }  # fmt: skip
 
 
@@ -159,6 +182,12 @@ def _others() -> dict[str, Schema]:
             "type": "object", "properties": {"at_once": {"type": "boolean"}}, "additionalProperties": False,
             "examples": [{}],
         },
+        "Approval": _approval(),
+        "ApprovalPatch": {
+            "type": "object", "properties": {"state": {"type": "string", "enum": ["withdrawn"]}},
+            "required": ["state"], "additionalProperties": False, "examples": [{"state": "withdrawn"}],
+        },
+        "ApprovalPage": _page({"$ref": "#/components/schemas/Approval"}, _APPROVAL),
         "AuditEntry": _entry(),
         "AuditPage": _page({"$ref": "#/components/schemas/AuditEntry"}, _ENTRY),
         "Maintenance": {
@@ -176,18 +205,7 @@ def _others() -> dict[str, Schema]:
             "type": "object",
             "description": "What `corpid apply --json` prints, with its warnings.",
             "properties": {
-                "changes": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "sign": {"type": "string", "enum": ["+", "~", "-"]},
-                            "subject": _TEXT,
-                            "members": {"type": "array", "items": _TEXT},
-                        },
-                        "required": ["sign", "subject", "members"],
-                    },
-                },
+                "changes": _DIFFERENCES,
                 "written": {"type": "boolean"},
                 "warnings": {"type": "array", "items": _TEXT},
             },
@@ -197,6 +215,23 @@ def _others() -> dict[str, Schema]:
             ],
         },
     }  # fmt: skip
+
+
+def _approval() -> Schema:
+    kinds: dict[str, Schema] = {
+        "changes": _DIFFERENCES, "created_at": _NUMBER, "expires_at": _NUMBER, "decided_at": _MAYBE_NUMBER,
+        "state": {**_TEXT, "description": "pending, approved (and done), declined, withdrawn or expired."},
+        "entity": {**_TEXT, "description": "The entity whose administrators decide."},
+        "requester": {**_TEXT, "description": "As the audit names the actor."},
+        "requester_name": {**_TEXT, "description": "Of a person the user name."},
+    }  # fmt: skip
+    return {
+        "type": "object",
+        "description": "Changes that wait, or waited, for another administrator's approval.",
+        "properties": {name: kinds.get(name, _TEXT) for name in _APPROVAL},
+        "required": list(_APPROVAL),
+        "examples": [_APPROVAL],
+    }
 
 
 def _entry() -> Schema:

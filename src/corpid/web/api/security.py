@@ -9,7 +9,7 @@ import msgspec
 from corpid.flows.oauth import api_tokens, rate_limits
 from corpid.rules.oauth.errors import InsufficientScope
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.api.calls import Call
+from corpid.web.api.calls import Call, reason_of
 from corpid.web.api.problems import Problem
 from corpid.web.http.requests import client_request, headers
 
@@ -47,7 +47,9 @@ async def admit(request: Request, web: WebContext, operation: Operation) -> Call
         await web.provider.registry_cache.refuse_maintenance(context.now)
     if operation.conditional and not headers(request, b"if-match"):
         raise Problem(428, "If-Match is needed: the entity tag of the object as you have read it")
-    told = msgspec.structs.replace(actor, request=context.request_id, address=context.address)
+    told = msgspec.structs.replace(
+        actor, request=context.request_id, address=context.address, reason=reason_of(request)
+    )
     return Call(request=request, web=web, context=context, actor=told)
 
 

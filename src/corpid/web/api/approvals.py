@@ -1,0 +1,137 @@
+"""Requests for approval in the admin API (D55, D59).
+
+A client reads them and takes its own back. People decide, elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from corpid.flows.directory import approvals
+from corpid.flows.directory.objects import Differs, Unknown
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.actors import ALL_SCOPES
+from corpid.rules.directory.approvals import LIFETIME_SECONDS, State
+from corpid.rules.directory.objects import unknown_member
+from corpid.rules.oauth.api_server import API_PATH
+from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, place, plain
+from corpid.web.api.problems import Problem
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from corpid.flows.directory.approvals import Shown
+    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.directory.records import ChangeRequest
+    from corpid.web.api.calls import Call
+
+_DECISIONS: Final = {
+    State.APPROVED.value: approvals.approve,
+    State.DECLINED.value: approvals.decline,
+    State.WITHDRAWN.value: approvals.withdraw,
+}
+"""state that a request is given → how; the rules of access refuse clients all but the last"""
+
+
+async def waiting(call: Call, request: ChangeRequest) -> Answer:
+    """The answer to a change that was requested, not made.
+
+    Source: D55, RFC 9110 §15.3.3
+    """
+    found = await approvals.shown(call.provider.registry, request, call.context.now)
+    location = f"{call.provider.policy.base_url}{API_PATH}/approvals/{quote(request.request_id, safe='')}"
+    return Answer(body=_members(call, found), status=202, headers={"Location": location})
+
+
+async def list_approvals(call: Call) -> Response:
+    """A page of requests, the oldest first (D55)."""
+    after = place(call.given["cursor"], 1)[0] if call.given["cursor"] is not None else ""
+    page = await approvals.requests(
+        call.provider.registry,
+        call.actor,
+        entity_id=call.given["entity"] or call.actor.entity_id,
+        state=call.given["state"] or "",
+        now=call.context.now,
+        after=quote(after, safe=""),
+        limit=call.given["limit"],
+    )
+    content: dict[str, Any] = {"items": [_members(call, found) for found in page.found]}
+    if page.after:
+        content["next"] = cursor((page.after,))
+    return plain(Answer(body=content))
+
+
+async def read_approval(call: Call) -> Response:
+    """One request (D55)."""
+    return plain(_answer(call, await _visible(call)))
+
+
+async def change_approval(call: Call) -> Response:
+    """Take one's own request back (D55, D59)."""
+    patch = await call.json(MERGE_PATCH, JSON)
+    found = await _visible(call)
+    if not call.matches(call.tag(found.request)):
+        raise Differs
+    decide = _DECISIONS[_state(patch)]
+    after = await decide(
+        call.provider.registry,
+        found.request.request_id,
+        actor=call.actor,
+        reason=call.actor.reason,
+        now=call.context.now,
+    )
+    call.provider.registry_cache.drop()
+    return plain(_answer(call, await approvals.shown(call.provider.registry, after, call.context.now)))
+
+
+async def _visible(call: Call) -> Shown:
+    """A request that the caller may know of, whatever its token allows."""
+    everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
+    try:
+        return await approvals.request(call.provider.registry, everything, call.given["id"], now=call.context.now)
+    except Forbidden:
+        raise Unknown from None
+
+
+def _state(patch: Json) -> str:
+    """The one member of a change. Raises Problem."""
+    if not isinstance(patch, dict):
+        faults = [{"pointer": "", "detail": "a JSON object is expected here"}]
+    else:
+        state = patch.get("state")
+        faults = [
+            {"pointer": f"/{name}", "detail": unknown_member(name, ("state",))} for name in patch if name != "state"
+        ]
+        if not isinstance(state, str) or state not in _DECISIONS:
+            faults.append({"pointer": "/state", "detail": "state is needed: withdrawn"})
+        elif not faults:
+            return state
+    raise Problem(422, "The body cannot be carried out: errors says why", faults=faults)
+
+
+def _answer(call: Call, found: Shown) -> Answer:
+    members = _members(call, found)
+    return Answer(body=members, headers={"ETag": members["etag"]})
+
+
+def _members(call: Call, found: Shown) -> dict[str, Any]:
+    """A request as it is shown."""
+    request = found.request
+    return {
+        "id": request.request_id,
+        "entity": request.entity_id,
+        "state": found.state,
+        "requester": request.requester,
+        "requester_name": found.requester,
+        "reason": request.reason,
+        "changes": msgspec.to_builtins(found.differences),
+        "created_at": request.created_at,
+        "expires_at": request.created_at + LIFETIME_SECONDS,
+        "decided_at": request.decided_at or None,
+        "decided_by": request.decided_by,
+        "decided_reason": request.decided_reason,
+        "etag": call.tag(request),
+    }
