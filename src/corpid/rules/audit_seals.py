@@ -197,6 +197,15 @@ class Chain:
         self._known = True
         """whether the digest of the last seal is known: it was there, and could be read"""
 
+    def resume(self, seal: Seal | None, number: int) -> None:
+        """Go on after a seal that was followed before.
+
+        It has this number; None: it is not there. Source: D58
+        """
+        claims, digest, _ = (None, "", "") if seal is None else self._read(seal)
+        self._number, self.digest, self._known = number, digest, bool(digest)
+        self.last = claims.last if claims is not None else seal.last if seal is not None else 0
+
     def follow(self, seal: Seal) -> tuple[Claims | None, list[Finding]]:
         """Read the next seal.
 

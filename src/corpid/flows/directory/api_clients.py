@@ -47,9 +47,9 @@ async def api_clients(registry: Registry, *, actor: Actor) -> list[RegisteredApi
 
 
 async def acting_api_client(registry: Registry, client_id: str) -> tuple[ApiClient, Seen] | None:
-    """A client of the API as it may act now, and a guard.
+    """Return a client of the API as it may act now.
 
-    It has every scope that it may ask for. None if it is gone or disabled, or the entity that it is bound to is. Raises StoreUnavailable. Source: D50, D55, D59
+    It has every scope that it may ask for; with a guard of that. None if it is gone or disabled, or the entity that it is bound to is. Raises StoreUnavailable. Source: D50, D55, D59
     """
     client = await registry.api_clients.get(client_id)
     if client is None or not client.enabled:

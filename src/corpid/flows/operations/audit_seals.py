@@ -238,6 +238,8 @@ class Verified(msgspec.Struct, kw_only=True):
     found: int = 0
     findings: list[Finding] = msgspec.field(default_factory=list)
     """what is wrong, in the order of the numbers; at most so many"""
+    next: int = 0
+    """the seal after which the next part begins; 0: this was the last one"""
 
     def tell(self, findings: list[Finding]) -> None:
         """Add findings."""
@@ -245,31 +247,43 @@ class Verified(msgspec.Struct, kw_only=True):
         self.findings += findings[: max(0, FINDINGS - len(self.findings))]
 
 
-async def verify(registry: Registry, actor: Actor, *, expect: str = "") -> Verified:
+async def verify(
+    registry: Registry, actor: Actor, *, expect: str = "", after: int = 0, most: int | None = None
+) -> Verified:
     """Compare the audit with its seals.
 
-    `expect` is the digest of a seal that there was. Nothing is changed, and servers may write meanwhile.
-    Raises access.Forbidden, StoreUnavailable. Source: D58
+    `expect` is the digest of a seal that there was. `after` is a seal with which an earlier part ended, `most` how many
+    seals this part may have: the last part counts what is not sealed. Nothing is changed, and servers may write
+    meanwhile. Raises access.Forbidden, StoreUnavailable. Source: D58
     """
     authorise(actor, "read", Object(kind="audit"))
     keys = {key.kid: open_key(key).public for key in await stored_audit_keys(registry)}
     chain, result = Chain(keys), Verified(expected=False if expect else None)
-    number, limits = 0, await _pruned_before(registry, _PRUNES)
+    number, limits = after, await _pruned_before(registry, _PRUNES)
+    if after:
+        before = await registry.seals.page(after=after - 1, limit=1)
+        chain.resume(next((seal for seal in before if seal.number == after), None), after)
     while seals := await registry.seals.page(after=number, limit=_SEALS_READ_AT_ONCE):
         for seal in seals:
-            after = chain.last
+            if result.seals == most:
+                result.next = number
+                return result
+            ended = chain.last
             claims, wrong = chain.follow(seal)
             result.tell(wrong)
             result.seals += 1
             if claims is not None:
                 result.expected = result.expected if chain.digest != expect else True
                 check = RangeCheck(claims, seal)
-                begin = max(after, claims.first - 1) or _BEFORE_EVERY_NUMBER
+                begin = max(ended, claims.first - 1) or _BEFORE_EVERY_NUMBER
                 await _verify_range(registry, check, begin, claims.last, result)
                 limits = await _verify_rest(registry, check, limits, result)
-        number = seals[-1].number
-        result.sealed_to, result.sealed_at, result.digest = seals[-1].last, seals[-1].at, seals[-1].digest
-    result.unsealed, result.first_unsealed, result.last_unsealed = await registry.seals.unsealed(after=result.sealed_to)
+            number = seal.number
+            result.sealed_to, result.sealed_at, result.digest = seal.last, seal.at, seal.digest
+    sealed_to = result.sealed_to or chain.last
+    if not sealed_to and (last := await registry.seals.last()) is not None:
+        sealed_to = last.last
+    result.unsealed, result.first_unsealed, result.last_unsealed = await registry.seals.unsealed(after=sealed_to)
     return result
 
 

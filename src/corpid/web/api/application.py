@@ -21,6 +21,7 @@ from starlette.responses import Response
 
 from corpid.rules.directory.values import suggestion
 from corpid.rules.oauth.api_server import API_PATH as PATH
+from corpid.web.api.audit import audit_keys
 from corpid.web.api.openapi import described, documented
 from corpid.web.api.operations import OPERATIONS, Operation
 from corpid.web.api.problems import Problem, response
@@ -55,6 +56,7 @@ def application() -> ASGIApp:
     for operation in OPERATIONS:
         api.router.routes.append(_Route(operation))
     api.router.add_route(f"{PATH}/openapi.json", _openapi, methods=["GET"], name="openapi")
+    api.router.add_route(f"{PATH}/audit/keys", _audit_keys, methods=["GET"], name="audit_keys")
     api.add_exception_handler(HTTPException, _refused)
     return _without_body_of_head(api)
 
@@ -69,6 +71,14 @@ def document(base_url: str) -> bytes:
 async def _openapi(request: Request) -> Response:
     base_url = request.scope[WEB].provider.policy.base_url
     return Response(document(base_url), 200, {"Cache-Control": "public, max-age=300"}, "application/json")
+
+
+async def _audit_keys(request: Request) -> Response:
+    web: WebContext = request.scope[WEB]
+    try:
+        return await audit_keys(request, web)
+    except Exception as error:  # noqa: BLE001 - rendered as every refusal of the API
+        return response(request, error, challenge(web))
 
 
 class _Route(APIRoute):

@@ -8,9 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from corpid.flows.directory import apply, object_lists, objects
-from corpid.flows.operations import audit, readiness, signing_keys
-from corpid.ports import AuditQuery
-from corpid.rules.directory import audit_questions
+from corpid.flows.operations import readiness, signing_keys
 from corpid.rules.directory.document import of_nodes
 from corpid.rules.directory.json_nodes import nodes
 from corpid.rules.directory.nodes import DirectoryError
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from corpid.web.api.calls import Call
 
 YAML: Final = "application/yaml"
-_NUMBER_DIGITS: Final = 18
 
 
 async def list_objects(call: Call, resource: Resource) -> Response:
@@ -153,19 +150,6 @@ async def rotate_key(call: Call) -> Response:
     return await call.carried_out(body, rotate)
 
 
-async def list_audit(call: Call) -> Response:
-    """Audit entries, the latest first (D57)."""
-    limit, after = call.given["limit"], _after(call, 1)
-    query = await _question(call, before=_number(after))
-    if query is None:
-        return plain(Answer(body={"items": []}))
-    found = await audit.latest(call.provider.registry, query, limit=limit + 1, actor=call.actor)
-    content: dict[str, Any] = {"items": [msgspec.structs.asdict(entry) for entry in found[:limit]]}
-    if len(found) > limit:
-        content["next"] = cursor((str(found[limit - 1].number),))
-    return plain(Answer(body=content))
-
-
 async def read_maintenance(call: Call) -> Response:
     """The switch of maintenance (Spec 7)."""
     return plain(Answer(body={"maintenance": await readiness.maintenance(call.provider.registry, actor=call.actor)}))
@@ -192,15 +176,6 @@ def _shown(found: Found) -> Answer:
 def _after(call: Call, width: int) -> tuple[str, ...]:
     sent = call.given["cursor"]
     return place(sent, width) if sent is not None else ()
-
-
-def _number(after: tuple[str, ...]) -> int:
-    if not after:
-        return 0
-    number = after[0]
-    return (
-        int(number) if number.isascii() and number.isdigit() and len(number) <= _NUMBER_DIGITS else int(*place("", 1))
-    )
 
 
 def _key(call: Call, key: SealedKey) -> dict[str, Any]:
@@ -231,37 +206,3 @@ def _flag(value: Json, name: str) -> bool | None:
     if faults:
         raise Problem(422, "The body cannot be carried out: errors says why", faults=faults)
     return found if isinstance(found, bool) else None
-
-
-async def _question(call: Call, *, before: int) -> AuditQuery | None:
-    """The question to the audit.
-
-    None if it names a person who never was.
-    """
-    given = {name: value for name, value in call.given.items() if isinstance(value, str)}
-    try:
-        actions = audit_questions.actions(given["action"]) if "action" in given else ()
-    except audit_questions.NotUnderstood as error:
-        raise _not_understood("action", error) from None
-    try:
-        zone = call.provider.policy.timezone
-        since = audit_questions.moment(given["since"], now=call.context.now, zone=zone) if "since" in given else 0
-    except audit_questions.NotUnderstood as error:
-        raise _not_understood("since", error) from None
-    entity_id = given.get("entity", call.actor.entity_id)
-    user_id = await audit.known_person(call.provider.registry, given["user"]) if "user" in given else ""
-    if user_id is None:
-        return None
-    return AuditQuery(
-        user_id=user_id,
-        entity_id=entity_id,
-        client_id=given.get("client", ""),
-        actions=actions,
-        object=given.get("object", ""),
-        since=max(since, 0),
-        before=before,
-    )
-
-
-def _not_understood(name: str, error: Exception) -> Problem:
-    return Problem(400, "A query parameter is not understood", faults=[{"parameter": name, "detail": str(error)}])

@@ -13,7 +13,7 @@ from corpid.flows.directory.object_lists import FILTERS
 from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.records import RequestState
-from corpid.web.api import approvals, endpoints
+from corpid.web.api import approvals, audit, endpoints
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -299,7 +299,7 @@ _OTHERS: Final = (
         description="What was done, the latest first, with members before and after. A client that is bound to an "
         "entity sees what concerns that entity, without addresses.",
         scope="audit.read",
-        run=endpoints.list_audit,
+        run=audit.list_audit,
         queries=(
             Query(name="user", description="What this person did, and what was done to them: user name or identifier."),
             Query(name="entity", description="What concerns this entity."),
@@ -311,6 +311,33 @@ _OTHERS: Final = (
             _CURSOR,
         ),
         answer="AuditPage",
+    ),
+    Operation(
+        name="verify_audit",
+        method="GET",
+        path="/audit/verification",
+        tag="audit",
+        summary="Compare the audit with its seals",
+        description="Verifies some seals, with up to 1,000 entries each, and names each entry that was changed, removed, "
+        "inserted or moved. Send `next` as `after` for the following part; the last one counts what is not sealed. One at "
+        "a time for each client. The public keys of the seals are at `/audit/keys`, without a token. Not for clients "
+        "that are bound to an entity.",
+        scope="audit.read",
+        run=audit.verify_audit,
+        queries=(
+            Query(
+                name="after",
+                description="The member `next` of the part before; 0 begins.",
+                kind=int,
+                default=0,
+                least=0,
+                most=2**53 - 1,
+            ),
+            Query(name="limit", description="Seals of this part.", kind=int, default=20, least=1, most=50),
+        ),
+        answer="AuditVerification",
+        errors=(409,),
+        bound=False,
     ),
     Operation(
         name="read_maintenance",

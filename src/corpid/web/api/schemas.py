@@ -5,10 +5,12 @@ Those of records follow from the declarations that read them (`rules.directory.o
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.ports import AuditEntry
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_seals import Finding
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.sections import SECTIONS
 
@@ -84,6 +86,14 @@ _APPROVAL: Final[Schema] = {
     "requester_name": "client:payroll", "reason": "Covers for Ravi in December", "changes": [_CHANGE],
     "created_at": 1795000000, "expires_at": 1796209600, "decided_at": None, "decided_by": "", "decided_reason": "",
     "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
+}  # fmt: skip
+
+
+_VERIFIED: Final[Schema] = {
+    "seals": 20, "sealed_to": 20113, "sealed_at": 1795000000, "digest": sha256(b"").hexdigest(), "entries": 20100,
+    "pruned": 0, "erased": 3, "unsealed": 0, "first_unsealed": 0, "last_unsealed": 0, "found": 1,
+    "findings": [{"object": "entry", "number": 4711, "problem": "changed", "text": "Entry 4711 was changed."}],
+    "next": 20,
 }  # fmt: skip
 
 
@@ -190,6 +200,7 @@ def _others() -> dict[str, Schema]:
         "ApprovalPage": _page({"$ref": "#/components/schemas/Approval"}, _APPROVAL),
         "AuditEntry": _entry(),
         "AuditPage": _page({"$ref": "#/components/schemas/AuditEntry"}, _ENTRY),
+        "AuditVerification": _verification(),
         "Maintenance": {
             "type": "object", "properties": maintenance, "required": ["maintenance"], "additionalProperties": False,
             "examples": [{"maintenance": False}],
@@ -231,6 +242,27 @@ def _approval() -> Schema:
         "properties": {name: kinds.get(name, _TEXT) for name in _APPROVAL},
         "required": list(_APPROVAL),
         "examples": [_APPROVAL],
+    }
+
+
+def _verification() -> Schema:
+    finding = {name: _NUMBER if name == "number" else _TEXT for name in Finding.__struct_fields__}
+    told = {
+        "digest": {**_TEXT, "description": "Of the last seal of this part, as the log has it; empty if it has none."},
+        "entries": {**_NUMBER, "description": "Sealed ones that are there."},
+        "pruned": {**_NUMBER, "description": "Sealed ones that were removed by age."},
+        "erased": {**_NUMBER, "description": "Entries whose details were erased."},
+        "unsealed": {**_NUMBER, "description": "Entries that are not protected yet; counted with the last part."},
+        "found": {**_NUMBER, "description": "How many problems there are; `findings` has 1,000 at most."},
+        "findings": {"type": "array", "items": {"type": "object", "properties": finding, "required": list(finding)}},
+        "next": {**_MAYBE_NUMBER, "description": "The `after` of the following part; null after the last one."},
+    }
+    return {
+        "type": "object",
+        "description": "What `corpid audit verify --json` prints, of a part of the seals.",
+        "properties": {name: told.get(name, _NUMBER) for name in _VERIFIED},
+        "required": list(_VERIFIED),
+        "examples": [_VERIFIED],
     }
 
 
