@@ -91,7 +91,7 @@ def change_event(actor: Actor, change: Change, action: AuditAction | None = None
         client_id=change.key[0] if change.kind == "client" else "",
         entity_id=thing.entity_id,
         other_entity_id=thing.other_entity_id,
-        detail=actor.detail,
+        detail={**actor.detail, **({"taken_over": _from_whom(change)} if change.taken else {})},
     )
 
 
@@ -149,10 +149,15 @@ def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
             yield SignOut(was.user_id)
 
 
+def _from_whom(change: Change) -> str:
+    """The actors that had written what a file takes over (D65)."""
+    return " ".join(sorted(set(change.taken.values())))
+
+
 def _recorded(change: Change, event: AuditEvent) -> StoreChange:
     if change.becomes is not None:
-        return Upsert(change.becomes, event)  # type: ignore[arg-type]
-    return Delete(change.was, event)  # type: ignore[arg-type]
+        return Upsert(change.becomes, event, frozenset(change.taken), change.seen)  # type: ignore[arg-type]
+    return Delete(change.was, event, change.seen)  # type: ignore[arg-type]
 
 
 def _differing(change: Change) -> Iterable[str]:

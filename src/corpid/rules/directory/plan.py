@@ -17,6 +17,7 @@ from corpid.rules.directory import levels
 from corpid.rules.directory.current import NAMES_USERS, Current, Key
 from corpid.rules.directory.names import mixed_scripts
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Problem, quoted
+from corpid.rules.directory.pruning import removals
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -29,6 +30,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
+from corpid.rules.directory.sources import ABSENT, Claims, Kept, Sources
 from corpid.rules.directory.values import suggestion, unfit_parameter
 
 if TYPE_CHECKING:
@@ -215,55 +217,6 @@ class _Checking:
         self.found.wrong(entry, member, f"the row lies outside {granted}{why}")
 
 
-_DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {
-    "membership": (("user", ("user_id",)), ("entity", ("entity_id",))),
-    "credentials": (("user", ("user_id",)),),
-    "administrator": (("membership", ("user_id", "entity_id")),),
-    "operator": (("user", ("user_id",)),),
-    "assignment": (("membership", ("user_id", "entity_id")), ("service", ("service_id",))),
-    "grant": (
-        ("entity", ("client_entity_id",)),
-        ("entity", ("entity_id",)),
-        ("service", ("service_id",)),
-    ),
-    "third-party row": (
-        ("membership", ("user_id", "entity_id")),
-        ("entity", ("client_entity_id",)),
-        ("service", ("service_id",)),
-    ),
-}
-"""kind → the records without which one of it means nothing, each by the members that name it; in order"""
-
-
-def removals(
-    document: Document,
-    current: Current,
-    user_ids: Mapping[str, str],
-    wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]],
-    prune: frozenset[Kind],
-) -> dict[Kind, frozenset[Key]]:
-    """The keys to remove, by kind.
-
-    `current` holds the whole directory; of other kinds than `prune` goes only what depends on a removed record. Source:
-    R-21, D65, docs/directory.md
-    """
-    removed: dict[Kind, frozenset[Key]] = {}
-    for kind in document.complete & prune:
-        removed[kind] = frozenset(current.of(kind).keys() - wanted[kind].keys())
-    listed = {user_ids[name] for name in document.listed_members} if "membership" in prune else set()
-    unlisted = (key for key in current.of("membership") if key[0] in listed and key not in wanted["membership"])
-    removed["membership"] = frozenset(unlisted)
-    for kind, depends in _DEPENDS.items():
-        orphans = [
-            key
-            for key, record in current.of(kind).items()
-            if key not in wanted[kind]
-            and any(tuple(getattr(record, m) for m in members) in removed.get(on, ()) for on, members in depends)
-        ]
-        removed[kind] = removed.get(kind, frozenset()).union(orphans)
-    return removed
-
-
 CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
 """the rules of client registration: member and reason of everything wrong"""
 
@@ -309,6 +262,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     key: Key
     was: msgspec.Struct | None = None
     becomes: msgspec.Struct | None = None
+    taken: dict[str, str] = msgspec.field(default_factory=dict)
+    """member, or WHOLE → whose it was before it is taken over"""
+    seen: Sources | None = None
+    """what was decided on: if the record has other sources by then, nothing is written"""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -316,6 +273,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     changes: tuple[Change, ...]
     warnings: tuple[Problem, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    """what a document would change or remove, and leaves to others"""
 
 
 def plan(
@@ -326,12 +285,14 @@ def plan(
     client_record: type[msgspec.Struct],
     check_client: CheckClient,
     prune: frozenset[Kind] = frozenset(),
+    claims: Claims | None = None,
 ) -> Plan:
     """Compare a file with the directory.
 
     `current` holds what the file names or refers to with those who may be the last of their level, and with `prune`
     everything; `user_ids` is user name → identifier. `prune` are kinds of which what the file does not name goes.
-    Plain passwords were hashed or dropped before. Raises DirectoryError with every problem found. D51, D53, R-14, R-21.
+    `claims` say what of it is others'; without them everything may be changed, as by a command. Plain passwords were
+    hashed or dropped before. Raises DirectoryError with every problem found. D51, D53, D65, R-14, R-21.
     """
     problems: list[Problem] = []
     wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]] = {}
@@ -351,7 +312,9 @@ def plan(
                 wanted[kind][key] = (entry, _record(entry, key, existing, types[kind]))
     if problems:
         raise DirectoryError(document.file, problems)
-    removed = removals(document, current, user_ids, wanted, prune) if prune else {}
+    named = {kind: set(records) for kind, records in wanted.items()}
+    taken, kept = _settle(wanted, current, claims)
+    removed, unremoved = removals(document, current, user_ids, named, prune, claims)
     gone = removed.get("service", frozenset())
     for key, (entry, record) in wanted["administrator"].items():
         wanted["administrator"][key] = (entry, levels.without_services(record, gone))
@@ -361,9 +324,45 @@ def plan(
     found.problems += levels.lost_operators(directory)
     if found.problems:
         raise DirectoryError(document.file, found.problems)
-    changes = [*_upserts(wanted, current), *_narrowed(wanted, current, removed), *_deletions(removed, current)]
+    changes = [*_upserts(wanted, current, taken), *_narrowed(wanted, current, removed), *_deletions(removed, current)]
     warnings = {*found.warnings, *levels.entities_without_owner(directory)}
-    return Plan(changes=tuple(changes), warnings=tuple(sorted(warnings)))
+    return Plan(
+        changes=tuple(_seen(change, claims) for change in changes),
+        warnings=tuple(sorted(warnings)),
+        kept=(*kept, *unremoved),
+    )
+
+
+def _settle(
+    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]], current: Current, claims: Claims | None
+) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[Kept]]:
+    """Take the records of others out of `wanted`.
+
+    Returns the members taken from others, by record, and the records that are left to them. A record that stays as it is leaves `wanted`: nothing is judged that the document does not decide.
+    """
+    taken: dict[tuple[Kind, Key], dict[str, str]] = {}
+    kept: list[Kept] = []
+    if claims is None:
+        return taken, kept
+    for kind, records in wanted.items():
+        for key, (entry, record) in list(records.items()):
+            existing = current.of(kind).get(key)
+            if existing is None:
+                continue
+            settled = claims.settle(entry, key, existing, record)
+            taken[kind, key] = settled.taken
+            kept += settled.kept
+            records[key] = (entry, settled.record)
+            if settled.kept and settled.record == existing:
+                del records[key]
+    return taken, kept
+
+
+def _seen(change: Change, claims: Claims | None) -> Change:
+    if claims is None or change.kind == "credentials":  # of factors their own members say whose they are (D44)
+        return change
+    seen = ABSENT if change.was is None else claims.of(change.kind, change.key)
+    return msgspec.structs.replace(change, seen=seen)
 
 
 def record_key(entry: Entry, user_ids: Mapping[str, str]) -> Key:
@@ -421,14 +420,18 @@ def with_factors(known: Credentials, fields: Mapping[str, object]) -> Credential
     return msgspec.structs.replace(known, **changed)
 
 
-def _upserts(wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]], current: Current) -> Iterable[Change]:
+def _upserts(
+    wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]],
+    current: Current,
+    taken: Mapping[tuple[Kind, Key], dict[str, str]],
+) -> Iterable[Change]:
     for kind in KINDS:
         for key, (_, record) in wanted[kind].items():
-            existing = current.of(kind).get(key)
+            existing, from_others = current.of(kind).get(key), taken.get((kind, key), {})
             if existing is None:
                 yield Change(verb="add", kind=kind, key=key, becomes=record)
-            elif existing != record:
-                yield Change(verb="change", kind=kind, key=key, was=existing, becomes=record)
+            elif existing != record or from_others:
+                yield Change(verb="change", kind=kind, key=key, was=existing, becomes=record, taken=from_others)
 
 
 def _narrowed(

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from corpid.ports import ChangedMeanwhile, Conflict, Delete, NobodyRemains, Remains, Seen, SignOut, Upsert
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import Administrator, Operator, User
+from corpid.rules.directory.sources import ABSENT, Sourced, written
 from corpid.stores.sql.mappers import PAGE
 from corpid.stores.sql.tables import administrators, memberships, operators, users
 
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from corpid.ports import AuditEvent, Change, R
+    from corpid.ports.registry import W
     from corpid.rules.directory.records import Record
+    from corpid.rules.directory.sources import Sources
     from corpid.rules.oauth.records import Client
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import Database
 
+_MEANWHILE: Final = "something that this rests on was changed at the same moment: try again"
 CHANGES_AT_ONCE: Final = 200
 """changes of one transaction: a few milliseconds"""
 _READS_AT_ONCE: Final = 200
@@ -81,15 +85,31 @@ class SqlRecords:
                 await asyncio.sleep(0)
         return found
 
+    async def sourced(self, kind: type[W], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], Sourced[W]]:
+        """As `read`."""
+        known = self._kinds[kind]
+        found: dict[tuple[str, ...], Sourced[W]] = {}
+        for number, key in enumerate(keys, start=1):
+            row = await self._database.row(known.sourced, dict(zip(known.keys, key, strict=True)))
+            if row is not None:
+                found[key] = Sourced(record=known.decoded(row), sources=known.sources_of(row))
+            if number % _READS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return found
+
     async def scan(self, kind: type[R]) -> AsyncIterator[R]:
         """Page by page; concurrent writes may or may not be seen."""
+        async for found in self.scan_sourced(kind):
+            yield found.record
+
+    async def scan_sourced(self, kind: type[W]) -> AsyncIterator[Sourced[W]]:
+        """As `scan`."""
         known = self._kinds[kind]
-        width = len(known.codec.columns)
         rows = await self._database.rows(known.first_page, {"limit": PAGE})
         while rows:
             for row in rows:
-                yield known.codec.decode(row[:width])
-            after = dict(zip(known.keys, rows[-1][width:], strict=True))
+                yield Sourced(record=known.decoded(row), sources=known.sources_of(row))
+            after = dict(zip(known.keys, rows[-1][-len(known.keys) :], strict=True))
             rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
 
     async def write(self, changes: Sequence[Change], event: AuditEvent | None = None) -> None:
@@ -162,8 +182,8 @@ class SqlRecords:
         for each in sorted(seen, key=lambda each: (self._kinds[each.kind].rank, each.key)):
             known = self._kinds[each.kind]
             row = await self._database.row(known.locked, dict(zip(known.keys, each.key, strict=True)))
-            if (None if row is None else known.codec.decode(row)) != each.record:
-                raise ChangedMeanwhile("something that this rests on was changed at the same moment: try again")
+            if (None if row is None else known.decoded(row)) != each.record:
+                raise ChangedMeanwhile(_MEANWHILE)
 
     async def _is_held(self, remains: Remains) -> bool:
         """Lock those with every right; True if one of them can act.
@@ -184,25 +204,27 @@ class SqlRecords:
                 await self._sign_out(change.user_id)
             if not isinstance(change, Upsert | Delete):
                 continue
-            was = await self._stored(change) if change.event is not None else None
             try:
                 await self._apply(change)
+            except ChangedMeanwhile:
+                raise
             except Conflict as conflict:
                 key = self._kinds[type(change.record)].key(change.record)
                 raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
-            if change.event is not None:
-                becomes = change.record if isinstance(change, Upsert) else None
-                await self._audit.record_change(change.event, was, becomes)
 
-    async def _stored(self, change: Upsert | Delete) -> Record | Client | None:
-        """The record that a change replaces, locked.
+    async def _stored(self, change: Upsert | Delete) -> tuple[Record | Client | None, Sources]:
+        """The record that a change replaces, locked, and its sources.
 
-        What a plan has read may be older.
+        What a plan has read may be older: if it had other sources then, nothing is written.
         """
         kind = self._kinds[type(change.record)]
-        row = await self._database.row(kind.locked, kind.key(change.record))
-        found: Record | Client | None = None if row is None else kind.codec.decode(row)
-        return found
+        is_alone = isinstance(change, Delete) and change.seen is not None
+        row = await self._database.row(kind.locked_alone if is_alone else kind.locked, kind.key(change.record))
+        sources = ABSENT if row is None else kind.sources_of(row)
+        is_gone = row is None and isinstance(change, Delete)
+        if change.seen is not None and change.seen != sources and not is_gone:
+            raise ChangedMeanwhile(_MEANWHILE)
+        return (None if row is None else kind.decoded(row)), sources
 
     async def _sign_out(self, user_id: str) -> None:
         await self._sign_outs.lock(user_id)
@@ -211,7 +233,21 @@ class SqlRecords:
 
     async def _apply(self, change: Upsert | Delete) -> None:
         kind = self._kinds[type(change.record)]
+        if change.event is None:
+            if isinstance(change, Upsert):
+                await self._database.run(kind.upsert, kind.codec.encode(change.record))
+            else:
+                await self._database.run(kind.delete, kind.key(change.record))
+            return
+        was, sources = await self._stored(change)
         if isinstance(change, Upsert):
-            await self._database.run(kind.upsert, kind.codec.encode(change.record))
-        else:
-            await self._database.run(kind.delete, kind.key(change.record))
+            becomes = written(change.event.actor, was, change.record, sources, change.taken)
+            row = kind.codec.encode(change.record) | kind.encoded_sources(becomes)
+            await self._database.run(kind.upsert_sourced, row)
+            await self._audit.record_change(change.event, was, change.record)
+            return
+        for look in kind.referring if change.seen is not None else ():
+            if await self._database.row(look, kind.key(change.record)) is not None:
+                raise ChangedMeanwhile(_MEANWHILE)  # it would go with this one, and nobody decided so
+        await self._database.run(kind.delete, kind.key(change.record))
+        await self._audit.record_change(change.event, was, None)

@@ -44,6 +44,11 @@ def _later(name: str, default: str) -> sa.Column[str]:
     return sa.Column(name, _TEXT, nullable=False, server_default=default)
 
 
+def _source() -> sa.Column[str]:
+    """The actor that wrote a record; of a user, that made it (D65)."""
+    return _later("source", "")
+
+
 def _flag(name: str) -> sa.Column[bool]:
     return sa.Column(name, sa.Boolean, nullable=False)
 
@@ -82,7 +87,7 @@ def _some_rows(name: str, column: str, condition: str) -> sa.Index:
 OF_NO_SIGN_IN: Final = "substr(action, 1, 8) <> 'sign_in.'"
 """rows of the audit whose object is worth an index: that of a sign-in is its own identifier"""
 
-clients: Final = _table("clients", _key("client_id"), _text("name"), _flag("enabled"), _text("record"))
+clients: Final = _table("clients", _key("client_id"), _text("name"), _flag("enabled"), _text("record"), _source())
 
 fetched_key_sets: Final = _table(
     "fetched_key_sets",
@@ -111,6 +116,7 @@ entities: Final = _table(
     _text("status"),
     _flag("enabled"),
     _text("search_text"),
+    _source(),
 )
 
 users: Final = _table(
@@ -125,6 +131,8 @@ users: Final = _table(
     _text("identity_country"),
     _text("account_type"),
     _flag("enabled"),
+    _source(),
+    _later("member_sources", "{}"),
 )
 
 credentials: Final = _table(
@@ -143,6 +151,7 @@ memberships: Final = _table(
     _key("user_id", _to("users.user_id")),
     _key("entity_id", _to("entities.entity_id")),
     _flag("enabled"),
+    _source(),
     sa.Index(None, "entity_id"),
 )
 
@@ -152,11 +161,14 @@ administrators: Final = _table(
     _key("entity_id"),
     _text("level"),
     _text("services"),
+    _source(),
     _membership(),
     sa.Index(None, "entity_id"),
 )
 
-operators: Final = _table("operators", _key("user_id", _to("users.user_id")), _text("level"), sa.Index(None, "level"))
+operators: Final = _table(
+    "operators", _key("user_id", _to("users.user_id")), _text("level"), _source(), sa.Index(None, "level")
+)
 
 services: Final = _table(
     "services",
@@ -169,6 +181,7 @@ services: Final = _table(
     _text("entity_types"),
     _text("entity_statuses"),
     _flag("enabled"),
+    _source(),
 )
 
 assignments: Final = _table(
@@ -177,6 +190,7 @@ assignments: Final = _table(
     _key("entity_id"),
     _key("service_id", _to("services.service_id")),
     *_dated(),
+    _source(),
     _membership(),
     sa.Index(None, "service_id"),
 )
@@ -187,6 +201,7 @@ third_party_grants: Final = _table(
     _key("entity_id", _to("entities.entity_id")),
     _key("service_id", _to("services.service_id")),
     *_dated(),
+    _source(),
     sa.Index(None, "entity_id"),
     sa.Index(None, "service_id"),
 )
@@ -198,6 +213,7 @@ third_party_assignments: Final = _table(
     _key("client_entity_id", _to("entities.entity_id")),
     _key("service_id", _to("services.service_id")),
     *_dated(),
+    _source(),
     _membership(),
     sa.Index(None, "client_entity_id"),
     sa.Index(None, "service_id"),
