@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.flows.directory import apply, appointments, clients, entities, finding, lists, people
+from corpid.flows.directory import apply, appointments, clients, entities, finding, lists, memberships, people
 from corpid.flows.directory.person import person
 from corpid.flows.operations import signing_keys
 from corpid.rules.directory.access import Forbidden
@@ -57,6 +57,11 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "role remove": lambda s: appointments.remove_role(
         s.registry, appointments.Wanted(user="rina", entity="A1", service="X"), actor=SOMEBODY
     ),
+    "membership add": lambda s: memberships.add_membership(s.registry, s.passwords, "rina", "A1", actor=SOMEBODY),
+    "membership remove": lambda s: memberships.remove_membership(s.registry, "rina", "A1", actor=SOMEBODY),
+    "membership disable": lambda s: memberships.switch_membership(
+        s.registry, s.passwords, "rina", "A1", enabled=False, actor=SOMEBODY
+    ),
     "administrator list": lambda s: lists.administrators(s.registry, SOMEBODY, lists.Wanted(), after="", limit=5),
     "administrator add": lambda s: appointments.set_administrator(
         s.registry, s.passwords, "rina", "A1", {"level": "owner"}, actor=SOMEBODY
@@ -71,6 +76,9 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "user show": lambda s: person(s.registry, SOMEBODY, "rina", limit=5, now=s.clock()),
     "user add": lambda s: people.add_user(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
+    ),
+    "user add --dry-run": lambda s: people.considered_addition(
+        s.registry, s.passwords, "ravi", {"name": "Ravi"}, new_user_id=str, actor=SOMEBODY
     ),
     "user reset-password": lambda s: people.reset_password(s.registry, s.passwords, "rina", PASSWORD, actor=SOMEBODY),
     "user reset-factors": lambda s: people.reset_factors(s.registry, "rina", "A" * 32, actor=SOMEBODY),

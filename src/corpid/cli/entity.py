@@ -84,6 +84,8 @@ def add(
         str | None, typer.Option(help="Its number in the register; a UEN entity's identifier is its number.")
     ] = None,
     status: Annotated[str | None, typer.Option(help="Registered, Deregistered or Withdrawn.")] = None,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
 ) -> None:
     """Add an entity."""
     members: dict[str, object] = {
@@ -93,9 +95,7 @@ def add(
         "registration_number": registration_number,
         "status": status or ("Registered" if entity_type == "UEN" else None),
     }
-    for remark in run(_add(entity_id, members)):
-        output.warn(remark)
-    output.say(f"The entity {entity_id} is added.")
+    listing.tell(run(_add(entity_id, members, dry_run=dry_run)), dry_run=dry_run, json=json, done="added")
 
 
 @app.command()
@@ -124,17 +124,20 @@ def update(
 
 
 @app.command()
-def disable(entity_id: EntityId) -> None:
+def disable(entity_id: EntityId, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Disable an entity: nobody can act for it."""
-    run(_switch(entity_id, enabled=False))
-    output.say(f"The entity {entity_id} is disabled.")
+    _switch(entity_id, enabled=False, dry_run=dry_run, json=json)
 
 
 @app.command()
-def enable(entity_id: EntityId) -> None:
+def enable(entity_id: EntityId, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Switch an entity on again."""
-    run(_switch(entity_id, enabled=True))
-    output.say(f"The entity {entity_id} is enabled.")
+    _switch(entity_id, enabled=True, dry_run=dry_run, json=json)
+
+
+def _switch(entity_id: str, *, enabled: bool, dry_run: bool, json: bool) -> None:
+    applied = run(_switched(entity_id, enabled=enabled, dry_run=dry_run))
+    listing.tell(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
 
 
 def _of_person(user: str, after: str, limit: int, *, json: bool) -> None:
@@ -177,12 +180,11 @@ async def _one(entity_id: str) -> tuple[Entity, Page[Appointment]]:
         return found, held
 
 
-async def _add(entity_id: str, members: dict[str, object]) -> tuple[str, ...]:
+async def _add(entity_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
-        _, remarks = await entities.add_entity(
-            opened.registry, opened.passwords, entity_id, members, actor=opened.actor
+        return await entities.add_entity(
+            opened.registry, opened.passwords, entity_id, members, actor=opened.actor, dry_run=dry_run
         )
-    return remarks
 
 
 async def _update(entity_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
@@ -192,6 +194,8 @@ async def _update(entity_id: str, members: dict[str, object], *, dry_run: bool) 
         )
 
 
-async def _switch(entity_id: str, *, enabled: bool) -> None:
+async def _switched(entity_id: str, *, enabled: bool, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
-        await entities.switch_entity(opened.registry, entity_id, enabled=enabled, actor=opened.actor)
+        return await entities.switch_entity(
+            opened.registry, entity_id, enabled=enabled, actor=opened.actor, dry_run=dry_run
+        )
