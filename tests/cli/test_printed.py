@@ -81,6 +81,7 @@ KNOWN: Final = {
     ("administrator", "add"): ("rina", ENTITY.entity_id, "owner", "--dry-run"),
     ("administrator", "remove"): ("rina", ENTITY.entity_id, "--dry-run"),
     ("user", "show"): ("rina",),
+    ("user", "import"): ("people.csv", "--entity", ENTITY.entity_id),
     ("user", "invite"): ("rina",),
     ("user", "link"): ("rina", "--for", "password"),
     ("user", "factors"): ("rina",),

@@ -54,7 +54,7 @@ def apply(
 
     What the file does not name stays as it is, and so does what others have changed since.
     """
-    content, name = _read(file)
+    content, name = read_file(file)
     applied = run(
         _apply(
             content,
@@ -91,7 +91,8 @@ def export(
         output.fail(f"{file} cannot be written: {error.strerror}")
 
 
-def _read(file: Path) -> tuple[bytes, str]:
+def read_file(file: Path) -> tuple[bytes, str]:
+    """The content and name of a regular file or standard input."""
     if str(file) == "-":
         return _bounded(sys.stdin.buffer, "standard input"), "standard input"
     try:

@@ -13,6 +13,7 @@ import typer
 from corpid import settings
 from corpid.cli import listing, output
 from corpid.cli.running import run
+from corpid.cli.user_import import import_all
 from corpid.cli.user_lists import show, show_all
 from corpid.engines import new_id, new_user_id, open_mail, open_registry
 from corpid.flows.account.links import PURPOSES
@@ -137,6 +138,7 @@ def tell(done: str, given: Given, *, sent: bool) -> None:
 
 app = typer.Typer(no_args_is_help=True)
 app.command("list")(show_all)
+app.command("import")(import_all)
 app.command()(show)
 
 UserName = Annotated[str, typer.Argument(help="The name that the person signs in with.")]
